@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Shared by the programs of tools/vm: where the caches are, what they are keyed
+# by, and how to say what went wrong. Sourced, never run.
+
+VM_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TOP=$(cd "$VM_DIR/../.." && pwd)
+CACHE=${VRNIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vrnic}
+
+# die MESSAGE: one line that says what is missing and what to do.
+die() { echo "${0##*/}: $*" >&2; exit 1; }
+
+# say MESSAGE: progress of a long step, on stderr, because stdout is the
+# command's or the path that was asked for.
+say() { echo "== $*" >&2; }
+
+# quietly NAME COMMAND...: run with the output in a log; show its end if it fails.
+quietly() {
+	local log="$CACHE/log/$1"; shift
+	mkdir -p "$CACHE/log"
+	"$@" >"$log" 2>&1 </dev/null && return
+	tail -n 25 "$log" >&2
+	die "'$1' failed; the whole log is $log"
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] ||
+		die "needs root to make and enter the guest root file system: run it with sudo"
+}
+
+# need_disk MEGABYTES: refuse early rather than leave half a cache behind.
+need_disk() {
+	local free
+	mkdir -p "$CACHE" || die "cannot write to $CACHE: set VRNIC_CACHE to a folder that can be written"
+	free=$(df -Pm "$CACHE" | awk 'NR == 2 { print $4 }')
+	[ "$free" -ge "$1" ] ||
+		die "$CACHE has $free MB free and $1 are needed: free some, or set VRNIC_CACHE to a larger disk"
+}
+
+# need_tool COMMAND:PACKAGE...: install the packages whose command is not there.
+need_tool() {
+	local pair missing=()
+	for pair in "$@"; do
+		command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+	done
+	[ ${#missing[@]} = 0 ] && return
+	need_root
+	command -v apt-get >/dev/null ||
+		die "needs ${missing[*]}, and there is no apt-get here: install them by hand"
+	say "installing ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq >/dev/null 2>&1 || true	# an old list may do
+	apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>"$CACHE/apt.err" ||
+		die "cannot install ${missing[*]}: is there a network? (apt said: $(tail -n 1 "$CACHE/apt.err"))"
+}
+
+# key FILE...: a short name for what something is made from.
+key() { cat "$@" | sha256sum | cut -c1-12; }
+
+# locked NAME COMMAND...: two builds of the same cache entry take turns.
+locked() {
+	local name=$1; shift
+	mkdir -p "$CACHE"
+	(
+		flock -n 9 || { say "waiting for another build of $name"; flock 9; }
+		"$@"
+	) 9>"$CACHE/.lock-$name"
+}
+
+root_path() { echo "$CACHE/root-$1-$(key "$VM_DIR/packages" "$VM_DIR/rootfs")"; }
+
+# in_root ROOT COMMAND...: chroot with /proc and the name service of this machine.
+in_root() {
+	local root=$1; shift
+	unshare --mount --propagation private -- sh -c '
+		root=$1; shift
+		mount -t proc proc "$root/proc"
+		mount --bind /dev "$root/dev"
+		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+			HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" "$@"
+}
