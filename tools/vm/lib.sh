@@ -85,3 +85,6 @@ kernel_version() {
 	[ -e "${found[0]}" ] || die "no kernel in $1: remove that folder, and run again"
 	echo "${found[0]##*/vmlinuz-}"
 }
+
+# checkout_key: names what the cache holds for this checkout alone.
+checkout_key() { echo "$TOP" | sha256sum | cut -c1-12; }
