@@ -42,6 +42,7 @@ static int cq_setup(struct vrnic_cq *cq, struct ibv_context *context,
 		return ret;
 	}
 	vrnic_lock_init(&cq->lock, cq_one_thread(attr));
+	vrnic_lock_init(&cq->arm_lock, cq_one_thread(attr));
 	return 0;
 }
 
@@ -96,10 +97,7 @@ struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/*
- * The lock is held across the command: from when the kernel moves what was not
- * taken yet until the new ring is mapped, nobody may take from the old one.
- */
+/* If the new ring cannot be mapped, polling says so: nothing comes any more. */
 static int swap_ring(struct vrnic_cq *cq, int cqe)
 {
 	struct vrnic_cmd_resize_cq_resp resp = {};
@@ -112,20 +110,28 @@ static int swap_ring(struct vrnic_cq *cq, int cqe)
 	if (ret)
 		return ret;
 	ret = vrnic_ring_map(&ring, cq->vcq.cq.context, &resp.ring);
-	if (ret)
+	if (ret) {
+		vrnic_ring_fail(&cq->ring);
 		return ret;
+	}
 	vrnic_ring_unmap(&cq->ring, cq->vcq.cq.context);
 	cq->ring = ring;
 	return 0;
 }
 
+/*
+ * The locks are held across the command: from when the kernel moves what was not
+ * taken yet until the new ring is mapped, nobody may use the old one.
+ */
 int vrnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 	int ret;
 
 	vrnic_lock(&cq->lock);
+	vrnic_lock(&cq->arm_lock);
 	ret = swap_ring(cq, cqe);
+	vrnic_unlock(&cq->arm_lock);
 	vrnic_unlock(&cq->lock);
 	return ret;
 }
@@ -138,20 +144,20 @@ int vrnic_destroy_cq(struct ibv_cq *ibcq)
 	ret = ibv_cmd_destroy_cq(ibcq);
 	if (ret)
 		return ret;
+	vrnic_lock_destroy(&cq->arm_lock);
 	vrnic_lock_destroy(&cq->lock);
 	vrnic_ring_unmap(&cq->ring, ibcq->context);
 	free(cq);
 	return 0;
 }
 
-/* The lock keeps a resize from moving the word that is written. */
 int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 
-	vrnic_lock(&cq->lock);
+	vrnic_lock(&cq->arm_lock);
 	vrnic_ring_arm(&cq->ring, solicited_only);
-	vrnic_unlock(&cq->lock);
+	vrnic_unlock(&cq->arm_lock);
 	return 0;
 }
 

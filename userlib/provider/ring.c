@@ -25,8 +25,8 @@ static bool info_is_sane(const struct vrnic_ring_info *info)
  * @context: whose ring it is
  * @info: the kernel's answer
  *
- * A child that is forked gets no copy of the mapping: two processes posting to
- * one ring would ruin each other.
+ * With ibv_fork_init(), a child gets no copy of the mapping: two processes that
+ * post to one ring would ruin each other.
  *
  * Return: 0 or an errno.
  */

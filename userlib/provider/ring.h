@@ -97,6 +97,13 @@ static inline bool vrnic_ring_failed(const struct vrnic_ring *ring)
 	       VRNIC_RING_ERROR;
 }
 
+/* As the kernel does it: for a ring that it does not write to any more. */
+static inline void vrnic_ring_fail(struct vrnic_ring *ring)
+{
+	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR,
+			  __ATOMIC_RELAXED);
+}
+
 /**
  * vrnic_ring_peek_cqe() - look at a completion
  * @ring: a completion ring
@@ -168,6 +175,8 @@ static inline void vrnic_ring_copy_in(const struct vrnic_ring *ring,
 		      offset) & (size - 1);
 	size_t first = len < size - pos ? len : size - pos;
 
+	if (!len)	/* then @src may be NULL, which memcpy() must not see */
+		return;
 	memcpy(ring->slots + pos, src, first);
 	if (first < len)
 		memcpy(ring->slots, (const uint8_t *)src + first, len - first);

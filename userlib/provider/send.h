@@ -45,7 +45,8 @@ vrnic_send_op(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
 {
 	const struct vrnic_send_op *op;
 
-	if ((unsigned int)opcode >= VRNIC_SEND_OPS)
+	/* the types that have requests at all are numbered from 2 to 4 */
+	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_UD)
 		return NULL;
 	op = &vrnic_send_ops[opcode];
 	return op->types >> type & 1 ? op : NULL;

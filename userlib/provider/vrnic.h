@@ -2,8 +2,8 @@
 /*
  * The provider's objects, and what each file offers to the others.
  *
- * Locks: one for each side of a queue pair, one for each SRQ and CQ. No two are
- * ever held at once.
+ * Locks: one for each side of a queue pair, one for each SRQ, two for each CQ.
+ * Only the two of a CQ nest, vrnic_cq.lock outside of vrnic_cq.arm_lock.
  */
 #ifndef VRNIC_PROVIDER_H
 #define VRNIC_PROVIDER_H
@@ -74,13 +74,16 @@ struct vrnic_ah {
 /**
  * struct vrnic_cq - a completion queue
  * @vcq: libibverbs' part
- * @lock: protects what follows; held from start_poll to end_poll
+ * @lock: protects @ring and @cur; held from start_poll to end_poll
+ * @arm_lock: @ring is only replaced by who holds this, too: arming must not wait
+ *	for @lock, since a program may arm before it calls end_poll
  * @ring: completions
  * @cur: extended poll: the completion that the read functions look at
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
 	struct vrnic_lock lock;
+	struct vrnic_lock arm_lock;
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
 };
