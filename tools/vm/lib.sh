@@ -78,3 +78,13 @@ in_root() {
 		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
 			HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" "$@"
 }
+
+# kernel_version ROOT: of the distribution's kernel in it.
+kernel_version() {
+	local found=("$1"/boot/vmlinuz-*)
+	[ -e "${found[0]}" ] || die "no kernel in $1: remove that folder, and run again"
+	echo "${found[0]##*/vmlinuz-}"
+}
+
+# checkout_key: names what the cache holds for this checkout alone.
+checkout_key() { echo "$TOP" | sha256sum | cut -c1-12; }

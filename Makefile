@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# The commands of the project; `make help` lists them. What they do is in
+# tools/ and tests/. Nothing is compiled on this machine itself except by
+# modules_install: everything else happens in the guest's root file system.
+
+SUITE	?= trixie
+DESTDIR	?=
+export DESTDIR
+
+build	:= tools/build --suite $(SUITE)
+
+all:
+	$(build) module provider tests examples
+
+demo:
+	$(build) module provider examples
+	tools/demo
+
+check:
+	tests/check
+
+quick:
+	tests/check quick
+
+bench:
+	$(build) module provider siw
+	tools/bench/run
+
+vm:
+	tools/vm/run --suite $(SUITE) --shell
+
+lint:
+	tools/lint
+
+install:
+	tools/install provider headers
+
+modules_install:
+	tools/install module
+
+clean:
+	tools/clean
+
+help:
+	@echo 'make                   compile module, provider, tests and examples (build/)'
+	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
+	@echo 'make check             the whole test suite'
+	@echo 'make quick             compile, and run the selftests in user-mode Linux: seconds'
+	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
+	@echo 'make vm                a shell in a machine that has vrnic0'
+	@echo 'make lint              checkpatch, sparse, compiler warnings'
+	@echo 'make install           the provider where libibverbs looks, the header'
+	@echo 'make modules_install   the module for the running kernel'
+	@echo 'make clean             remove build/ and what belongs to it in the cache'
+	@echo
+	@echo 'SUITE=bookworm         compile for, and boot, Debian 12 instead of 13'
+	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
+	@echo 'DESTDIR=<folder>       install below this folder'
+
+.PHONY: all demo check quick bench vm lint install modules_install clean help
