@@ -219,6 +219,10 @@ struct vrnic_recv_desc {
  * @vendor_err: enum vrnic_vendor_err: why, in more detail than @status
  * @phase: written last. Entry i of a ring of n is valid once @phase equals
  *	1 + ((i / n) & 1); a new ring's memory is zero. Load it with acquire.
+ * @network_hdr: of a UD message: 3 IPv6 header as the GRH, 2 IPv4 header in
+ *	its last 20 bytes (the kernel's enum rdma_network_type). Written before
+ *	@phase.
+ * @reserved0: zero
  * @reserved: zero
  */
 struct vrnic_cqe {
@@ -236,7 +240,9 @@ struct vrnic_cqe {
 	__u16 slid;
 	__u32 vendor_err;
 	__u32 phase;
-	__u32 reserved[4];
+	__u8 network_hdr;
+	__u8 reserved0[3];
+	__u32 reserved[3];
 };
 
 /* enum vrnic_vendor_err - struct vrnic_cqe.vendor_err */

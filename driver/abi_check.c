@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The ABI does not move: sizes and offsets that libraries were built with. */
+
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/vrnic-abi.h>
+
+#define CHECK_OFFSET(type, field, offset) \
+	static_assert(offsetof(struct type, field) == (offset))
+
+static_assert(sizeof(struct vrnic_ring_hdr) == 256);
+CHECK_OFFSET(vrnic_ring_hdr, prod, 0);
+CHECK_OFFSET(vrnic_ring_hdr, cons, 64);
+CHECK_OFFSET(vrnic_ring_hdr, flags, 128);
+CHECK_OFFSET(vrnic_ring_hdr, arm, 192);
+
+static_assert(sizeof(struct vrnic_sge) == 16);
+static_assert(sizeof(struct vrnic_desc) == VRNIC_SLOT_SIZE);
+CHECK_OFFSET(vrnic_desc, num_slots, 2);
+CHECK_OFFSET(vrnic_desc, imm, 4);
+CHECK_OFFSET(vrnic_desc, cookie, 8);
+CHECK_OFFSET(vrnic_desc, remote_addr, 16);
+CHECK_OFFSET(vrnic_desc, rkey, 24);
+CHECK_OFFSET(vrnic_desc, num_sge, 28);
+CHECK_OFFSET(vrnic_desc, sge, 32);
+CHECK_OFFSET(vrnic_desc, data, 32);
+CHECK_OFFSET(vrnic_desc, atomic.swap_add, 48);
+CHECK_OFFSET(vrnic_desc, atomic.compare, 56);
+CHECK_OFFSET(vrnic_desc, bind.access, 60);
+
+static_assert(sizeof(struct vrnic_recv_desc) == 16);
+static_assert(sizeof(struct vrnic_cqe) == 64);
+CHECK_OFFSET(vrnic_cqe, timestamp, 24);
+CHECK_OFFSET(vrnic_cqe, status, 32);
+CHECK_OFFSET(vrnic_cqe, vendor_err, 40);
+CHECK_OFFSET(vrnic_cqe, phase, 44);
+
+static_assert(sizeof(struct vrnic_ring_info) == 24);
+static_assert(sizeof(struct vrnic_alloc_ucontext_resp) == 16);
+static_assert(sizeof(struct vrnic_create_cq_req) == 8);
+static_assert(sizeof(struct vrnic_create_cq_resp) == 24);
+static_assert(sizeof(struct vrnic_create_qp_resp) == 48);
+static_assert(sizeof(struct vrnic_create_srq_resp) == 32);
+static_assert(sizeof(struct vrnic_create_ah_resp) == 8);
+
+/* Descriptor flags are passed on as the core's. */
+static_assert(VRNIC_DESC_FENCE == IB_SEND_FENCE);
+static_assert(VRNIC_DESC_SIGNALED == IB_SEND_SIGNALED);
+static_assert(VRNIC_DESC_SOLICITED == IB_SEND_SOLICITED);
+static_assert(VRNIC_DESC_INLINE == IB_SEND_INLINE);
+
+/* A largest verbs request fits the engine's private copy. */
+static_assert(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE ==
+	      VRNIC_MAX_INLINE);
+static_assert(VRNIC_DESC_SGES + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SGES >=
+	      VRNIC_MAX_SGE);

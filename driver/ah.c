@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Address handles: where UD messages go. */
+
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "vrnic.h"
+
+static struct vrnic_ah *to_vah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct vrnic_ah, ibah);
+}
+
+static void av_fill(struct vrnic_av *av, struct rdma_ah_attr *attr)
+{
+	av->attr = *attr;
+	av->attr.grh.sgid_attr = NULL;
+	av->sgid = attr->grh.sgid_attr->gid;
+}
+
+static int ah_respond(struct vrnic_ah *ah, struct ib_udata *udata)
+{
+	struct vrnic_create_ah_resp resp = { .ah = ah->av->id };
+
+	if (!udata)
+		return 0;
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* Kernel consumers may create one in atomic context; then @flags says so. */
+int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata)
+{
+	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL :
+							     GFP_ATOMIC;
+	struct vrnic_dev *dev = to_vdev(ibah->device);
+	struct vrnic_ah *ah = to_vah(ibah);
+	unsigned long flags;
+	int err;
+
+	if (!(rdma_ah_get_ah_flags(init->ah_attr) & IB_AH_GRH) ||
+	    !init->ah_attr->grh.sgid_attr)
+		return -EINVAL;
+	ah->av = kzalloc(sizeof(*ah->av), gfp);
+	if (!ah->av)
+		return -ENOMEM;
+	ah->av->pd = ibah->pd;
+	av_fill(ah->av, init->ah_attr);
+	xa_lock_irqsave(&dev->avs, flags);
+	err = __xa_alloc(&dev->avs, &ah->av->id, ah->av, xa_limit_31b, gfp);
+	xa_unlock_irqrestore(&dev->avs, flags);
+	if (err)
+		goto err_free;
+	err = ah_respond(ah, udata);
+	if (err)
+		goto err_erase;
+	return 0;
+
+err_erase:
+	xa_erase_irq(&dev->avs, ah->av->id);
+err_free:
+	kfree_rcu(ah->av, rcu);
+	return err;
+}
+
+/* Readers copy a vector under RCU, so a changed one has to be a new one. */
+int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	struct vrnic_dev *dev = to_vdev(ibah->device);
+	struct vrnic_ah *ah = to_vah(ibah);
+	struct vrnic_av *old = ah->av, *av;
+	unsigned long flags;
+
+	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !attr->grh.sgid_attr)
+		return -EINVAL;
+	av = kzalloc(sizeof(*av), GFP_ATOMIC);
+	if (!av)
+		return -ENOMEM;
+	av->pd = ibah->pd;
+	av->id = old->id;
+	av_fill(av, attr);
+	xa_lock_irqsave(&dev->avs, flags);
+	/* replaces an entry that is there: allocates nothing */
+	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
+	xa_unlock_irqrestore(&dev->avs, flags);
+	ah->av = av;
+	kfree_rcu(old, rcu);
+	return 0;
+}
+
+int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	*attr = to_vah(ibah)->av->attr;
+	attr->grh.sgid_attr = NULL;
+	return 0;
+}
+
+int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	struct vrnic_dev *dev = to_vdev(ibah->device);
+	struct vrnic_av *av = to_vah(ibah)->av;
+	unsigned long irq;
+
+	xa_lock_irqsave(&dev->avs, irq);
+	__xa_erase(&dev->avs, av->id);
+	xa_unlock_irqrestore(&dev->avs, irq);
+	kfree_rcu(av, rcu);
+	return 0;
+}

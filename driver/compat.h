@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Everything that differs between the kernels this module builds on. What a
+ * kernel has is probed in Kbuild by looking into its headers, never by version.
+ */
+#ifndef VRNIC_COMPAT_H
+#define VRNIC_COMPAT_H
+
+#include <linux/hrtimer.h>
+#include <rdma/ib_verbs.h>
+
+/* create_cq() takes the attribute bundle instead of its udata since 6.11. */
+#ifdef VRNIC_HAVE_CREATE_CQ_BUNDLE
+#include <rdma/uverbs_ioctl.h>
+#define vrnic_create_cq_arg	struct uverbs_attr_bundle
+static inline struct ib_udata *vrnic_cq_udata(vrnic_create_cq_arg *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+#else
+#define vrnic_create_cq_arg	struct ib_udata
+static inline struct ib_udata *vrnic_cq_udata(vrnic_create_cq_arg *udata)
+{
+	return udata;
+}
+#endif
+
+#ifndef VRNIC_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*fn)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
+}
+#endif
+
+/* ATOMIC WRITE and FLUSH are known to the core since 6.2. */
+#ifdef VRNIC_HAVE_FLUSH
+#define VRNIC_CAP_FLUSH		(IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE)
+#define VRNIC_ACCESS_FLUSH	IB_ACCESS_FLUSH_GLOBAL
+#define VRNIC_WC_ATOMIC_WRITE	IB_WC_ATOMIC_WRITE
+#define VRNIC_WC_FLUSH		IB_WC_FLUSH
+#else
+#define VRNIC_CAP_FLUSH		0
+#define VRNIC_ACCESS_FLUSH	0
+#define VRNIC_WC_ATOMIC_WRITE	IB_WC_RDMA_WRITE
+#define VRNIC_WC_FLUSH		IB_WC_RDMA_READ
+#endif
+
+/* __assign_str() lost its source argument in 6.10. */
+#ifdef VRNIC_HAVE_ASSIGN_STR_1
+#define vrnic_assign_str(dst, src)	__assign_str(dst)
+#else
+#define vrnic_assign_str(dst, src)	__assign_str(dst, src)
+#endif
+
+#endif /* VRNIC_COMPAT_H */

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Completion queues. The kernel writes entries; a process, or poll_cq() for a
+ * kernel consumer, reads them.
+ */
+
+#include <linux/timekeeping.h>
+
+#include "trace.h"
+#include "vrnic.h"
+
+/* Nothing is lost silently: the queue is in error from now on. */
+static void cq_overflow(struct vrnic_cq *cq)
+{
+	struct ib_event event = {
+		.device = cq->ibcq.device,
+		.event = IB_EVENT_CQ_ERR,
+		.element.cq = &cq->ibcq,
+	};
+
+	vrnic_count(to_vdev(cq->ibcq.device), CQ_OVERFLOWS);
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
+}
+
+/* Caller holds cq->lock. False: the ring is full. */
+static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
+{
+	struct vrnic_cqe *slot = vrnic_ring_slot(&cq->ring, cq->ring.idx);
+
+	lockdep_assert_held(&cq->lock);
+	if (unlikely(!vrnic_ring_room(&cq->ring)))
+		return false;
+	/* @phase is written by vrnic_cqe_publish() alone */
+	memcpy(slot, cqe, offsetof(struct vrnic_cqe, phase));
+	slot->network_hdr = cqe->network_hdr;
+	if (cq->timestamps)
+		slot->timestamp = ktime_get_raw_ns();
+	vrnic_cqe_publish(&cq->ring, slot);
+	return true;
+}
+
+/**
+ * vrnic_cq_post() - report a completion
+ * @cq: where
+ * @cqe: what; its @phase does not matter
+ * @solicited: wakes those who wait for solicited completions; failures do too
+ *
+ * Return: 0, or -EOVERFLOW: the queue is in error, and the queue pair has to
+ * follow.
+ * Context: any; no spinlock that a completion handler may take is held.
+ */
+int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
+		  bool solicited)
+{
+	bool was_failed, written = false, wake = false;
+	unsigned long flags;
+
+	trace_vrnic_complete(cq->ibcq.res.id, cqe);
+	solicited |= cqe->status != IB_WC_SUCCESS;
+	spin_lock_irqsave(&cq->lock, flags);
+	was_failed = cq->failed;
+	if (likely(!was_failed))
+		written = cq_write(cq, cqe);
+	cq->failed = !written;
+	if (likely(written))
+		wake = vrnic_ring_armed(&cq->ring, solicited);
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (likely(written)) {
+		vrnic_count(to_vdev(cq->ibcq.device), COMPLETIONS);
+		if (wake) {
+			vrnic_count(to_vdev(cq->ibcq.device), EVENTS);
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+		}
+		return 0;
+	}
+	if (!was_failed)
+		cq_overflow(cq);
+	return -EOVERFLOW;
+}
+
+static int cq_read_request(struct vrnic_cq *cq, struct ib_udata *udata)
+{
+	struct vrnic_create_cq_req req = {};
+
+	if (!udata || !udata->inlen)
+		return 0;
+	if (udata->inlen < sizeof(req) ||
+	    (udata->inlen > sizeof(req) &&
+	     !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req))))
+		return -EINVAL;
+	if (ib_copy_from_udata(&req, udata, sizeof(req)))
+		return -EFAULT;
+	if (req.reserved || req.flags & ~VRNIC_CQ_TIMESTAMP)
+		return -EOPNOTSUPP;
+	cq->timestamps = req.flags & VRNIC_CQ_TIMESTAMP;
+	return 0;
+}
+
+/* Make @ring, and tell the process how to map it. */
+static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
+{
+	struct vrnic_create_cq_resp resp = {};
+	int err;
+
+	err = vrnic_ring_alloc(ring, cqe, sizeof(struct vrnic_cqe));
+	if (err || !udata)
+		return err;
+	if (udata->outlen < sizeof(resp)) {
+		err = -EINVAL;
+		goto err_free;
+	}
+	err = vrnic_ring_export(ring, vrnic_udata_ucontext(udata), &resp.ring);
+	if (err)
+		goto err_free;
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (!err)
+		return 0;
+err_free:
+	vrnic_ring_free(ring);
+	return err;
+}
+
+int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    vrnic_create_cq_arg *arg)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	struct ib_udata *udata = vrnic_cq_udata(arg);
+	int err;
+
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > VRNIC_MAX_CQE ||
+	    attr->comp_vector >= ibcq->device->num_comp_vectors)
+		return -EINVAL;
+	err = cq_read_request(cq, udata);
+	if (err)
+		return err;
+	if (attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
+		cq->timestamps = true;
+	spin_lock_init(&cq->lock);
+	err = cq_ring(&cq->ring, attr->cqe, udata);
+	if (err)
+		return err;
+	ibcq->cqe = cq->ring.entries;
+	return 0;
+}
+
+int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	vrnic_ring_free(&to_vcq(ibcq)->ring);
+	return 0;
+}
+
+/* Completions that @cq's consumer has not taken yet go over to @ring. */
+static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
+{
+	u32 cons = READ_ONCE(cq->ring.hdr->cons);
+	u32 i, left = cq->ring.idx - cons;
+
+	lockdep_assert_held(&cq->lock);
+	if (left > cq->ring.entries || left > ring->entries)
+		return -EINVAL;
+	for (i = 0; i < left; i++) {
+		struct vrnic_cqe *to = vrnic_ring_slot(ring, i);
+
+		memcpy(to, vrnic_ring_slot(&cq->ring, cons + i), sizeof(*to));
+		vrnic_cqe_publish(ring, to);
+	}
+	WRITE_ONCE(ring->hdr->arm, READ_ONCE(cq->ring.hdr->arm));
+	return 0;
+}
+
+int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	struct vrnic_ring ring = {};
+	int err;
+
+	if (cqe < 1 || cqe > VRNIC_MAX_CQE)
+		return -EINVAL;
+	/* kernel consumers poll by index: they would need a lock to follow */
+	if (!udata)
+		return -EOPNOTSUPP;
+	err = cq_ring(&ring, cqe, udata);
+	if (err)
+		return err;
+	spin_lock_irq(&cq->lock);
+	err = cq_move(cq, &ring);
+	if (!err)
+		swap(cq->ring, ring);
+	spin_unlock_irq(&cq->lock);
+	vrnic_ring_free(&ring);
+	if (!err)
+		ibcq->cqe = cq->ring.entries;
+	return err;
+}
+
+static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
+		    struct ib_wc *wc)
+{
+	struct vrnic_qp *qp = vrnic_qp_get(cqe->qpn);
+
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = cqe->cookie;
+	wc->status = cqe->status;
+	wc->opcode = cqe->opcode;
+	wc->vendor_err = cqe->vendor_err;
+	wc->byte_len = cqe->byte_len;
+	wc->wc_flags = cqe->wc_flags;
+	wc->src_qp = cqe->src_qp;
+	wc->pkey_index = cqe->pkey_index;
+	wc->sl = cqe->sl;
+	wc->port_num = 1;
+	if (cqe->wc_flags & IB_WC_WITH_INVALIDATE)
+		wc->ex.invalidate_rkey = cqe->imm;
+	else
+		wc->ex.imm_data = (__force __be32)cqe->imm;
+	if (cqe->wc_flags & IB_WC_GRH) {
+		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+		wc->network_hdr_type = cqe->network_hdr;
+	}
+	/* consumers drain before they destroy: the pair is there while polled */
+	if (qp) {
+		wc->qp = qp->ibqp;
+		vrnic_qp_put(qp);
+	}
+}
+
+/* Kernel consumers. The core serialises polling of one queue. */
+int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	unsigned long flags;
+	int n;
+
+	if (cq->ring.map)
+		return -EINVAL;
+	spin_lock_irqsave(&cq->lock, flags);
+	for (n = 0; n < num && cq->poll_idx != cq->ring.idx; n++) {
+		fill_wc(cq, vrnic_ring_slot(&cq->ring, cq->poll_idx), wc + n);
+		cq->poll_idx++;
+	}
+	WRITE_ONCE(cq->ring.hdr->cons, cq->poll_idx);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return n;
+}
+
+int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	unsigned long irq;
+	int missed = 0;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_NEXT_COMP)
+		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_NEXT);
+	else if (READ_ONCE(cq->ring.hdr->arm) == VRNIC_ARM_NONE)
+		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_SOLICITED);
+	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
+		missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.idx;
+	spin_unlock_irqrestore(&cq->lock, irq);
+	return missed;
+}

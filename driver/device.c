@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The device and its port: what it is, what it can do, where it sits. */
+
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/utsname.h>
+#include <net/addrconf.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_mad.h>
+
+#include "vrnic.h"
+
+/* Devices, for finding a GID's owner. */
+static LIST_HEAD(vrnic_devs);
+static DEFINE_RWLOCK(vrnic_devs_lock);
+
+#define VRNIC_DEVICE_CAPS						\
+	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
+	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
+	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
+	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
+
+static int vrnic_query_device(struct ib_device *ibdev,
+			      struct ib_device_attr *attr,
+			      struct ib_udata *udata)
+{
+	if (vrnic_udata_empty(udata))
+		return -EINVAL;
+	*attr = (struct ib_device_attr) {
+		.fw_ver = VRNIC_ABI_VERSION,
+		.sys_image_guid = ibdev->node_guid,
+		.max_mr_size = S64_MAX,
+		.page_size_cap = PAGE_SIZE,
+		.max_qp = 1 << 20,
+		.max_qp_wr = VRNIC_MAX_WR,
+		.device_cap_flags = VRNIC_DEVICE_CAPS,
+		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
+		.max_send_sge = VRNIC_MAX_SGE,
+		.max_recv_sge = VRNIC_MAX_SGE,
+		.max_sge_rd = VRNIC_MAX_SGE,
+		.max_cq = 1 << 20,
+		.max_cqe = VRNIC_MAX_CQE,
+		.max_mr = 1 << 22,
+		.max_mw = 1 << 22,
+		.max_pd = 1 << 20,
+		.max_qp_rd_atom = VRNIC_MAX_RD_ATOM,
+		.max_qp_init_rd_atom = VRNIC_MAX_RD_ATOM,
+		.max_res_rd_atom = VRNIC_MAX_RD_ATOM << 10,
+		.atomic_cap = IB_ATOMIC_GLOB,
+		.max_mcast_grp = 1 << 13,
+		.max_mcast_qp_attach = 1 << 13,
+		.max_total_mcast_qp_attach = 1 << 20,
+		.max_ah = 1 << 20,
+		.max_srq = 1 << 20,
+		.max_srq_wr = VRNIC_MAX_WR,
+		.max_srq_sge = VRNIC_MAX_SGE,
+		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = 0,
+	};
+	return 0;
+}
+
+static bool port_is_up(const struct net_device *ndev)
+{
+	return netif_running(ndev) && netif_carrier_ok(ndev);
+}
+
+/* 80 bytes: the headers of a RoCEv2 packet, at their longest, and the ICRC. */
+enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
+{
+	int mtu = READ_ONCE(dev->ndev->mtu) - 80;
+
+	return mtu < 256 ? IB_MTU_256 : ib_mtu_int_to_enum(mtu);
+}
+
+/* Virtual interfaces know no speed: memory is the limit there. */
+static void port_speed(struct vrnic_dev *dev, struct ib_port_attr *attr)
+{
+	const struct ethtool_ops *ops = dev->ndev->ethtool_ops;
+
+	if (ops && ops->get_link_ksettings &&
+	    !ib_get_eth_speed(&dev->ibdev, 1, &attr->active_speed,
+			      &attr->active_width))
+		return;
+	attr->active_speed = IB_SPEED_EDR;
+	attr->active_width = IB_WIDTH_4X;
+}
+
+static int vrnic_query_port(struct ib_device *ibdev, u32 port,
+			    struct ib_port_attr *attr)
+{
+	struct vrnic_dev *dev = to_vdev(ibdev);
+
+	attr->state = port_is_up(dev->ndev) ? IB_PORT_ACTIVE : IB_PORT_DOWN;
+	attr->phys_state = attr->state == IB_PORT_ACTIVE ?
+				   IB_PORT_PHYS_STATE_LINK_UP :
+				   IB_PORT_PHYS_STATE_DISABLED;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = vrnic_active_mtu(dev);
+	attr->gid_tbl_len = VRNIC_GID_TABLE;
+	attr->pkey_tbl_len = 1;
+	attr->max_msg_sz = VRNIC_MAX_MSG;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->ip_gids = true;
+	attr->max_vl_num = 1;
+	port_speed(dev, attr);
+	return 0;
+}
+
+static int vrnic_port_immutable(struct ib_device *ibdev, u32 port,
+				struct ib_port_immutable *immutable)
+{
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->gid_tbl_len = VRNIC_GID_TABLE;
+	immutable->pkey_tbl_len = 1;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	return 0;
+}
+
+static int vrnic_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
+			    u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = IB_DEFAULT_PKEY_FULL;
+	return 0;
+}
+
+static enum rdma_link_layer vrnic_link_layer(struct ib_device *ibdev, u32 port)
+{
+	return IB_LINK_LAYER_ETHERNET;
+}
+
+static void vrnic_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u", VRNIC_ABI_VERSION);
+}
+
+static int vrnic_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct vrnic_dev *dev = to_vdev(attr->device);
+
+	if (attr->index >= VRNIC_GID_TABLE)
+		return -EINVAL;
+	write_lock_bh(&dev->gid_lock);
+	dev->gids[attr->index].gid = attr->gid;
+	dev->gids[attr->index].valid = true;
+	dev->gids_used = max(dev->gids_used, attr->index + 1U);
+	write_unlock_bh(&dev->gid_lock);
+	return 0;
+}
+
+static int vrnic_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct vrnic_dev *dev = to_vdev(attr->device);
+
+	write_lock_bh(&dev->gid_lock);
+	dev->gids[attr->index].valid = false;
+	write_unlock_bh(&dev->gid_lock);
+	return 0;
+}
+
+static bool owns_gid(struct vrnic_dev *dev, const union ib_gid *gid)
+{
+	unsigned int i;
+	bool owns = false;
+
+	read_lock_bh(&dev->gid_lock);
+	for (i = 0; i < dev->gids_used && !owns; i++)
+		owns = dev->gids[i].valid &&
+		       !memcmp(&dev->gids[i].gid, gid, sizeof(*gid));
+	read_unlock_bh(&dev->gid_lock);
+	return owns;
+}
+
+/**
+ * vrnic_reaches() - does a message to @gid arrive at @to
+ * @from: sender's device
+ * @gid: destination
+ * @to: candidate
+ *
+ * Loopback stays within a network namespace, as the network itself would.
+ */
+bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
+		   struct vrnic_dev *to)
+{
+	return net_eq(dev_net(from->ndev), dev_net(to->ndev)) &&
+	       owns_gid(to, gid);
+}
+
+/* Is there any device on this host that @gid leads to? */
+bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
+{
+	struct vrnic_dev *dev;
+	bool local = false;
+
+	read_lock_bh(&vrnic_devs_lock);
+	list_for_each_entry(dev, &vrnic_devs, link)
+		local |= vrnic_reaches(from, gid, dev);
+	read_unlock_bh(&vrnic_devs_lock);
+	return local;
+}
+
+/**
+ * vrnic_gsi_by_gid() - the queue pair 1 that @gid leads to
+ * @from: sender's device; the first choice, as link-local GIDs are not unique
+ * @gid: destination
+ *
+ * Return: with a reference held, or NULL.
+ */
+struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
+				  const union ib_gid *gid)
+{
+	struct vrnic_qp *qp = NULL;
+	struct vrnic_dev *dev;
+
+	if (owns_gid(from, gid))
+		return vrnic_gsi_get(from);
+	read_lock_bh(&vrnic_devs_lock);
+	list_for_each_entry(dev, &vrnic_devs, link)
+		if (!qp && vrnic_reaches(from, gid, dev))
+			qp = vrnic_gsi_get(dev);
+	read_unlock_bh(&vrnic_devs_lock);
+	return qp;
+}
+
+static void vrnic_dealloc_driver(struct ib_device *ibdev)
+{
+	struct vrnic_dev *dev = to_vdev(ibdev);
+
+	write_lock_bh(&vrnic_devs_lock);
+	list_del_init(&dev->link);
+	write_unlock_bh(&vrnic_devs_lock);
+	cancel_work_sync(&dev->rescan);
+	vrnic_engine_stop(&dev->engine);
+	WARN_ON(!xa_empty(&dev->keys));
+	WARN_ON(!xa_empty(&dev->avs));
+	xa_destroy(&dev->keys);
+	xa_destroy(&dev->avs);
+	free_percpu(dev->stats);
+	netdev_put(dev->ndev, &dev->ndev_tracker);
+}
+
+static const struct ib_device_ops vrnic_dev_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = (enum rdma_driver_id)VRNIC_DRIVER_ID,
+	.uverbs_abi_ver = VRNIC_ABI_VERSION,
+
+	.add_gid = vrnic_add_gid,
+	.alloc_hw_port_stats = vrnic_alloc_hw_stats,
+	.alloc_mr = vrnic_alloc_mr,
+	.alloc_mw = vrnic_alloc_mw,
+	.alloc_pd = vrnic_alloc_pd,
+	.alloc_ucontext = vrnic_alloc_ucontext,
+	.attach_mcast = vrnic_attach_mcast,
+	.create_ah = vrnic_create_ah,
+	.create_cq = vrnic_create_cq,
+	.create_qp = vrnic_create_qp,
+	.create_srq = vrnic_create_srq,
+	.create_user_ah = vrnic_create_ah,
+	.dealloc_driver = vrnic_dealloc_driver,
+	.dealloc_mw = vrnic_dealloc_mw,
+	.dealloc_pd = vrnic_dealloc_pd,
+	.dealloc_ucontext = vrnic_dealloc_ucontext,
+	.del_gid = vrnic_del_gid,
+	.dereg_mr = vrnic_dereg_mr,
+	.destroy_ah = vrnic_destroy_ah,
+	.destroy_cq = vrnic_destroy_cq,
+	.destroy_qp = vrnic_destroy_qp,
+	.destroy_srq = vrnic_destroy_srq,
+	.detach_mcast = vrnic_detach_mcast,
+	.disassociate_ucontext = vrnic_disassociate_ucontext,
+	.get_dev_fw_str = vrnic_fw_str,
+	.get_dma_mr = vrnic_get_dma_mr,
+	.get_hw_stats = vrnic_get_hw_stats,
+	.get_link_layer = vrnic_link_layer,
+	.get_port_immutable = vrnic_port_immutable,
+	.map_mr_sg = vrnic_map_mr_sg,
+	.mmap = vrnic_mmap,
+	.mmap_free = vrnic_mmap_free,
+	.modify_ah = vrnic_modify_ah,
+	.modify_qp = vrnic_modify_qp,
+	.modify_srq = vrnic_modify_srq,
+	.poll_cq = vrnic_poll_cq,
+	.post_recv = vrnic_post_recv,
+	.post_send = vrnic_post_send,
+	.post_srq_recv = vrnic_post_srq_recv,
+	.query_ah = vrnic_query_ah,
+	.query_device = vrnic_query_device,
+	.query_pkey = vrnic_query_pkey,
+	.query_port = vrnic_query_port,
+	.query_qp = vrnic_query_qp,
+	.query_srq = vrnic_query_srq,
+	.reg_user_mr = vrnic_reg_user_mr,
+	.req_notify_cq = vrnic_req_notify_cq,
+	.rereg_user_mr = vrnic_rereg_user_mr,
+	.resize_cq = vrnic_resize_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, vrnic_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_cq, vrnic_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, vrnic_mw, ibmw),
+	INIT_RDMA_OBJ_SIZE(ib_pd, vrnic_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, vrnic_ibqp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, vrnic_srq, ibsrq),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, vrnic_ucontext, ibuc),
+};
+
+static void rescan_work(struct work_struct *work)
+{
+	struct vrnic_dev *dev = container_of(work, struct vrnic_dev, rescan);
+
+	rdma_roce_rescan_device(&dev->ibdev);
+	ib_device_put(&dev->ibdev);
+}
+
+static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
+{
+	char name[IFNAMSIZ + 8];
+	int err;
+
+	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC1);
+	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	rwlock_init(&dev->gid_lock);
+	mutex_init(&dev->mcast_lock);
+	INIT_LIST_HEAD(&dev->mcast);
+	INIT_LIST_HEAD(&dev->link);
+	INIT_WORK(&dev->rescan, rescan_work);
+	dev->stats = alloc_percpu(struct vrnic_stats);
+	if (!dev->stats)
+		return -ENOMEM;
+	snprintf(name, sizeof(name), "vrnic-%s", ndev->name);
+	err = vrnic_engine_start(&dev->engine, name);
+	if (err) {
+		free_percpu(dev->stats);
+		return err;
+	}
+	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
+	dev->ndev = ndev;
+	dev->port_up = port_is_up(ndev);
+	return 0;
+}
+
+static int device_register(struct vrnic_dev *dev, const char *name)
+{
+	struct ib_device *ibdev = &dev->ibdev;
+	int err;
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = num_possible_cpus();
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->ndev->dev_addr);
+	strscpy(ibdev->node_desc, "vrnic", sizeof(ibdev->node_desc));
+	err = ib_device_set_netdev(ibdev, dev->ndev, 1);
+	if (err)
+		return err;
+	write_lock_bh(&vrnic_devs_lock);
+	list_add_tail(&dev->link, &vrnic_devs);
+	write_unlock_bh(&vrnic_devs_lock);
+	return ib_register_device(ibdev, name, NULL);
+}
+
+static struct vrnic_dev *device_get(struct net_device *ndev)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(ndev,
+					(enum rdma_driver_id)VRNIC_DRIVER_ID);
+
+	return ibdev ? to_vdev(ibdev) : NULL;
+}
+
+/**
+ * vrnic_device_add() - make a device (`rdma link add`)
+ * @name: its name, or a pattern with %d
+ * @ndev: what it sits on
+ *
+ * Return: 0, -EEXIST (there is one on @ndev), or another negative errno.
+ */
+int vrnic_device_add(const char *name, struct net_device *ndev)
+{
+	struct vrnic_dev *dev = device_get(ndev);
+	int err;
+
+	if (dev) {
+		ib_device_put(&dev->ibdev);
+		return -EEXIST;
+	}
+	if (is_vlan_dev(ndev))
+		return -EOPNOTSUPP;
+	dev = ib_alloc_device(vrnic_dev, ibdev);
+	if (!dev)
+		return -ENOMEM;
+	err = device_init(dev, ndev);
+	if (err) {
+		ib_dealloc_device(&dev->ibdev);
+		return err;
+	}
+	/* from here on ib_dealloc_device() undoes device_init() */
+	ib_set_device_ops(&dev->ibdev, &vrnic_dev_ops);
+	err = device_register(dev, name);
+	if (err)
+		ib_dealloc_device(&dev->ibdev);
+	return err;
+}
+
+static void port_event(struct vrnic_dev *dev, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = 1,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void port_update(struct vrnic_dev *dev)
+{
+	bool up = port_is_up(dev->ndev);
+
+	if (up == dev->port_up)
+		return;
+	dev->port_up = up;
+	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+/* The MTU and the name are read when asked for; nothing has to be updated. */
+void vrnic_device_event(struct net_device *ndev, unsigned long event)
+{
+	struct vrnic_dev *dev = device_get(ndev);
+
+	if (!dev)
+		return;
+	switch (event) {
+	case NETDEV_UNREGISTER:
+		ib_unregister_device_queued(&dev->ibdev);
+		break;
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		port_update(dev);
+		break;
+	}
+	ib_device_put(&dev->ibdev);
+}
+
+/* An address of lo came: the core looks only when asked to. */
+void vrnic_device_addr_event(struct net_device *ndev)
+{
+	struct vrnic_dev *dev;
+
+	if (!(ndev->flags & IFF_LOOPBACK))
+		return;
+	dev = device_get(ndev);
+	/* the work puts the reference */
+	if (dev && !schedule_work(&dev->rescan))
+		ib_device_put(&dev->ibdev);
+}

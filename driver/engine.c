@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The engine: who runs a ring, when, and for how long.
+ *
+ * Whoever is there may drive. A doorbell runs the ring in the caller's own
+ * context, within a budget: no context switch lies between the descriptor and
+ * its execution. What is left then, what kernel consumers post (they may be in
+ * atomic context), and what waited for a timer goes to a thread.
+ *
+ * One runner at a time: VRNIC_RUN_BUSY is set by whoever may run the ring, and
+ * stays set while the ring is in a thread's queue. Others set VRNIC_RUN_AGAIN,
+ * which the runner looks at after it gave VRNIC_RUN_BUSY back; so work is never
+ * left behind, and never done twice.
+ */
+
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
+#include <linux/moduleparam.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "engine.h"
+
+static unsigned int engine_threads = 4;
+module_param(engine_threads, uint, 0444);
+MODULE_PARM_DESC(engine_threads, "most engine threads of a device; never more than CPUs (default 4)");
+
+static unsigned int caller_bytes = 1 << 20;
+module_param(caller_bytes, uint, 0644);
+MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
+
+#define CALLER_DESCS	64
+#define THREAD_BYTES	(1U << 20)
+#define THREAD_DESCS	256
+
+static void enqueue(struct vrnic_runnable *r)
+{
+	struct vrnic_runner *runner = r->runner;
+	unsigned long flags;
+
+	spin_lock_irqsave(&runner->lock, flags);
+	list_add_tail(&r->link, &runner->queue);
+	spin_unlock_irqrestore(&runner->lock, flags);
+	wake_up_process(runner->task);
+}
+
+static struct vrnic_runnable *dequeue(struct vrnic_runner *runner)
+{
+	struct vrnic_runnable *r;
+	unsigned long flags;
+
+	spin_lock_irqsave(&runner->lock, flags);
+	r = list_first_entry_or_null(&runner->queue, struct vrnic_runnable, link);
+	if (r)
+		list_del_init(&r->link);
+	spin_unlock_irqrestore(&runner->lock, flags);
+	return r;
+}
+
+/*
+ * Give the run bit back, then look for work that came in while it was held.
+ * Returns true if the caller has the run bit again.
+ *
+ * The clear is a release: what this runner did happens before what the next
+ * one does. The full barrier pairs with the one in test_and_set_bit() of
+ * claim(): either we see AGAIN, or the other side sees BUSY clear.
+ */
+static bool release_or_again(struct vrnic_runnable *r)
+{
+	bool again;
+
+	/*
+	 * Whoever parks @r may free it as soon as the bit is clear; but only
+	 * after a grace period, so it can be looked at until the unlock.
+	 */
+	rcu_read_lock();
+	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
+	smp_mb__after_atomic();
+	if (test_bit(VRNIC_RUN_PARKED, &r->state)) {
+		wake_up_all(&r->parked);
+		again = false;
+	} else {
+		again = test_bit(VRNIC_RUN_AGAIN, &r->state) &&
+			!test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
+	}
+	rcu_read_unlock();
+	return again;
+}
+
+/* Announce work; true if the caller is the one to run it. */
+static bool claim(struct vrnic_runnable *r)
+{
+	set_bit(VRNIC_RUN_AGAIN, &r->state);
+	smp_mb__after_atomic();
+	if (test_bit(VRNIC_RUN_PARKED, &r->state))
+		return false;
+	return !test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
+}
+
+/* One run, with the run bit held. */
+static enum vrnic_verdict run_once(struct vrnic_runnable *r,
+				   u64 bytes, u32 descs)
+{
+	struct vrnic_budget budget = { .bytes = bytes, .descs = descs };
+
+	if (test_bit(VRNIC_RUN_PARKED, &r->state))
+		return VRNIC_IDLE;
+	clear_bit(VRNIC_RUN_AGAIN, &r->state);
+	/* what was posted before AGAIN was set is visible to this run */
+	smp_mb__after_atomic();
+	return r->run(r, &budget);
+}
+
+/**
+ * vrnic_kick() - run @r here and now, within the caller's budget
+ * @r: what to run
+ *
+ * Context: process context, may sleep.
+ */
+void vrnic_kick(struct vrnic_runnable *r)
+{
+	if (!claim(r))
+		return;
+	do {
+		if (run_once(r, READ_ONCE(caller_bytes), CALLER_DESCS) ==
+		    VRNIC_MORE) {
+			enqueue(r);
+			return;
+		}
+	} while (release_or_again(r));
+}
+
+/**
+ * vrnic_queue() - have a thread run @r
+ * @r: what to run
+ *
+ * Context: any.
+ */
+void vrnic_queue(struct vrnic_runnable *r)
+{
+	if (claim(r))
+		enqueue(r);
+}
+
+/**
+ * vrnic_queue_after() - have a thread run @r later
+ * @r: what to run; called from within its run function
+ * @ns: nanoseconds from now
+ */
+void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
+{
+	hrtimer_start(&r->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	vrnic_queue(container_of(timer, struct vrnic_runnable, timer));
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * vrnic_park() - make sure that nobody runs @r until vrnic_unpark()
+ * @r: what to park
+ *
+ * Waits for the current run, which its budget bounds, not for the queue.
+ * Context: process context, may sleep; not from within @r's run function.
+ */
+void vrnic_park(struct vrnic_runnable *r)
+{
+	set_bit(VRNIC_RUN_PARKED, &r->state);
+	/* pairs with the barriers in claim() and release_or_again() */
+	smp_mb__after_atomic();
+	wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
+	hrtimer_cancel(&r->timer);
+}
+
+/**
+ * vrnic_unpark() - let @r run again
+ * @r: what vrnic_park() parked
+ */
+void vrnic_unpark(struct vrnic_runnable *r)
+{
+	clear_bit(VRNIC_RUN_PARKED, &r->state);
+	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
+}
+
+void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
+			 u32 hash,
+			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
+						   struct vrnic_budget *))
+{
+	r->run = run;
+	r->runner = &engine->runners[hash % engine->nr];
+	r->state = 0;
+	INIT_LIST_HEAD(&r->link);
+	init_waitqueue_head(&r->parked);
+	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+}
+
+/* Give a queued runnable its turn; what is not finished goes to the tail. */
+static void take_turn(struct vrnic_runnable *r)
+{
+	if (run_once(r, THREAD_BYTES, THREAD_DESCS) == VRNIC_MORE ||
+	    release_or_again(r))
+		enqueue(r);
+}
+
+static int runner_thread(void *arg)
+{
+	struct vrnic_runner *runner = arg;
+	struct vrnic_runnable *r;
+
+	while (!kthread_should_stop()) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		r = dequeue(runner);
+		if (!r) {
+			if (!kthread_should_stop())
+				schedule();
+			__set_current_state(TASK_RUNNING);
+			continue;
+		}
+		__set_current_state(TASK_RUNNING);
+		take_turn(r);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int runner_start(struct vrnic_runner *runner, const char *name,
+			unsigned int i)
+{
+	struct task_struct *task;
+
+	spin_lock_init(&runner->lock);
+	INIT_LIST_HEAD(&runner->queue);
+	task = kthread_create(runner_thread, runner, "%s/%u", name, i);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	runner->task = task;
+	wake_up_process(task);
+	return 0;
+}
+
+/**
+ * vrnic_engine_start() - start a device's threads
+ * @engine: filled in
+ * @name: the device's name, for the threads' names
+ *
+ * Return: 0 or a negative errno.
+ */
+int vrnic_engine_start(struct vrnic_engine *engine, const char *name)
+{
+	unsigned int i, nr = clamp(engine_threads, 1U, num_online_cpus());
+	int err;
+
+	engine->runners = kcalloc(nr, sizeof(*engine->runners), GFP_KERNEL);
+	if (!engine->runners)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		err = runner_start(&engine->runners[i], name, i);
+		if (err) {
+			engine->nr = i;
+			vrnic_engine_stop(engine);
+			return err;
+		}
+	}
+	engine->nr = nr;
+	return 0;
+}
+
+/* Every runnable is parked for good by now. */
+void vrnic_engine_stop(struct vrnic_engine *engine)
+{
+	unsigned int i;
+
+	for (i = 0; i < engine->nr; i++) {
+		WARN_ON(!list_empty(&engine->runners[i].queue));
+		kthread_stop(engine->runners[i].task);
+	}
+	kfree(engine->runners);
+	engine->nr = 0;
+}

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The loopback flow: the peer is on this host, so the operation is executed
+ * against its memory and its queues directly. No packet exists; each byte is
+ * copied once.
+ *
+ * What the wire would make of a problem is kept: a peer that is not ready costs
+ * transport retries, one without a receive costs RNR retries, a bad key is a
+ * remote access error on this side and an error state on the other.
+ */
+
+#include <linux/ktime.h>
+#include <linux/netdevice.h>
+
+#include "flow.h"
+#include "vrnic.h"
+
+/**
+ * struct loop - an operation under way
+ * @qp: requester
+ * @peer: responder; its resp_lock is held
+ * @op: what is under way
+ * @d: its descriptor
+ * @budget: bytes that this burst may move
+ */
+struct loop {
+	struct vrnic_qp *qp;
+	struct vrnic_qp *peer;
+	struct vrnic_op *op;
+	struct vrnic_desc *d;
+	struct vrnic_budget *budget;
+};
+
+/* RNR timer codes, in units of 10 us; IBTA table 45. */
+static const u32 rnr_10us[32] = {
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+	16384, 24576, 32768, 49152,
+};
+
+#define RNR_FOREVER	7
+
+static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
+{
+	qp->wait_until = ktime_get_ns() + ns;
+	return VRNIC_STEP_WAIT;
+}
+
+/* The peer has no receive posted. */
+static enum vrnic_step wait_rnr(struct loop *l)
+{
+	if (l->qp->type == IB_QPT_UC) {
+		vrnic_count(l->qp->dev, UC_DROPPED);
+		return VRNIC_STEP_DONE;
+	}
+	if (!l->op->rnr_left)
+		return vrnic_op_fail(l->op, IB_WC_RNR_RETRY_EXC_ERR,
+				     VRNIC_VERR_RNR);
+	if (l->op->rnr_left != RNR_FOREVER)
+		l->op->rnr_left--;
+	vrnic_count(l->qp->dev, RNR_WAITS);
+	return wait_for(l->qp,
+			rnr_10us[l->peer->attr.min_rnr_timer] * 10000ULL);
+}
+
+/*
+ * Nobody answers: an ACK timeout of 4.096 us * 2^timeout each time. Timeout 0
+ * means to wait for ever; then it is only looked again at times.
+ */
+static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	if (qp->type == IB_QPT_UC) {
+		vrnic_count(qp->dev, UC_DROPPED);
+		return VRNIC_STEP_DONE;
+	}
+	if (!qp->attr.timeout)
+		return wait_for(qp, 100 * NSEC_PER_MSEC);
+	if (!op->retry_left)
+		return vrnic_op_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+	op->retry_left--;
+	vrnic_count(qp->dev, RETRIES);
+	return wait_for(qp, 4096ULL << qp->attr.timeout);
+}
+
+/*
+ * The peer refuses: it goes to error with @event, and this side completes with
+ * @status. On UC nobody is told, the message is dropped.
+ */
+static enum vrnic_step refuse(struct loop *l, enum ib_event_type event,
+			      u8 status, int verr)
+{
+	vrnic_count(l->peer->dev, REMOTE_ERRORS);
+	if (l->qp->type == IB_QPT_UC) {
+		vrnic_count(l->qp->dev, UC_DROPPED);
+		return VRNIC_STEP_DONE;
+	}
+	vrnic_qp_error(l->peer, event);
+	return vrnic_op_fail(l->op, status, verr);
+}
+
+static enum vrnic_step refuse_access(struct loop *l, int verr)
+{
+	return refuse(l, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR, verr);
+}
+
+static enum vrnic_step refuse_request(struct loop *l, int verr)
+{
+	return refuse(l, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR, verr);
+}
+
+/* The receive that is under way fails, and the peer with it. */
+static enum vrnic_step refuse_recv(struct loop *l, u8 recv_status,
+				   u8 status, int verr)
+{
+	struct vrnic_cqe cqe = { .status = recv_status, .vendor_err = verr };
+
+	vrnic_recv_complete(l->peer, &cqe, true);
+	return refuse(l, -1, status, verr);
+}
+
+static bool peer_allows(const struct loop *l, int access)
+{
+	return (l->peer->attr.qp_access_flags & access) == access;
+}
+
+/* The local side of the operation: where data comes from, or goes to. */
+static int open_local(struct loop *l, struct vrnic_sgl *sgl)
+{
+	int access = l->op->info->data == VRNIC_DATA_IN ?
+			     IB_ACCESS_LOCAL_WRITE : 0;
+
+	if (l->d->flags & VRNIC_DESC_INLINE) {
+		vrnic_sgl_kva(sgl, l->op->slots + offsetof(struct vrnic_desc, data),
+			      l->op->total);
+		return 0;
+	}
+	return vrnic_sgl_local(l->qp, l->d->sge, l->d->num_sge, access, sgl);
+}
+
+static int open_remote(struct loop *l, struct vrnic_sgl *sgl, u64 len,
+		       int access)
+{
+	sgl->nr = 1;
+	sgl->cur = 0;
+	sgl->pos = 0;
+	return vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr, len,
+				access, &sgl->seg[0]);
+}
+
+/* Move this burst's share. Both lists are open, and are put here. */
+static enum vrnic_step burst(struct loop *l, struct vrnic_sgl *dst,
+			     struct vrnic_sgl *src)
+{
+	struct vrnic_op *op = l->op;
+	u64 n = min(op->total - op->done, l->budget->bytes);
+
+	if (n) {
+		vrnic_sgl_skip(dst, op->done);
+		vrnic_sgl_skip(src, op->done);
+		vrnic_sgl_copy(dst, src, n, op->done + n == op->total);
+	}
+	vrnic_sgl_put(dst);
+	vrnic_sgl_put(src);
+	op->done += n;
+	l->budget->bytes -= n;
+	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
+}
+
+/* Have a receive in peer->recv; VRNIC_STEP_DONE if so. */
+static enum vrnic_step need_recv(struct loop *l)
+{
+	/* half a message is in a receive that is gone: cannot be mended */
+	if (l->op->done && !l->peer->recv.active)
+		return vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
+				     VRNIC_VERR_PEER);
+	switch (vrnic_recv_take(l->peer)) {
+	case 0:
+		return VRNIC_STEP_DONE;
+	case -EAGAIN:
+		return VRNIC_STEP_WAIT;
+	default:
+		return vrnic_op_fail(l->op, IB_WC_REM_OP_ERR, VRNIC_VERR_RING);
+	}
+}
+
+static void deliver(struct loop *l, u8 opcode, u64 byte_len)
+{
+	struct vrnic_cqe cqe = { .opcode = opcode, .byte_len = byte_len };
+
+	switch (l->d->opcode) {
+	case VRNIC_OP_SEND_WITH_IMM:
+	case VRNIC_OP_RDMA_WRITE_WITH_IMM:
+		cqe.imm = l->d->imm;
+		cqe.wc_flags = IB_WC_WITH_IMM;
+		break;
+	case VRNIC_OP_SEND_WITH_INV:
+		cqe.imm = l->d->imm;
+		cqe.wc_flags = IB_WC_WITH_INVALIDATE;
+		break;
+	}
+	vrnic_recv_complete(l->peer, &cqe, l->d->flags & VRNIC_DESC_SOLICITED);
+}
+
+static enum vrnic_step invalidate(struct loop *l)
+{
+	int ret = vrnic_key_invalidate(l->peer, l->d->imm, true);
+
+	if (!ret)
+		return VRNIC_STEP_DONE;
+	if (ret == -EAGAIN)
+		return VRNIC_STEP_MORE;
+	return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
+}
+
+static enum vrnic_step loop_send(struct loop *l)
+{
+	struct vrnic_recv *recv = &l->peer->recv;
+	struct vrnic_sgl *src = &l->qp->sgl, *dst = &l->peer->recv_sgl;
+	enum vrnic_step step = need_recv(l);
+	int verr;
+
+	if (step == VRNIC_STEP_WAIT)
+		return wait_rnr(l);
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	if (l->op->total > vrnic_sge_total(recv->sge, recv->num_sge))
+		return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
+				   VRNIC_VERR_LENGTH);
+	verr = open_local(l, src);
+	if (verr)
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
+			       IB_ACCESS_LOCAL_WRITE, dst);
+	if (verr) {
+		vrnic_sgl_put(src);
+		return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
+				   verr);
+	}
+	step = burst(l, dst, src);
+	if (step == VRNIC_STEP_DONE && l->d->opcode == VRNIC_OP_SEND_WITH_INV)
+		step = invalidate(l);
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	vrnic_count_add(l->qp->dev, BYTES_SENT, l->op->total);
+	deliver(l, IB_WC_RECV, l->op->total);
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step loop_write(struct loop *l)
+{
+	bool imm = l->d->opcode == VRNIC_OP_RDMA_WRITE_WITH_IMM;
+	struct vrnic_sgl *src = &l->qp->sgl, *dst = &l->peer->recv_sgl;
+	enum vrnic_step step;
+	int verr;
+
+	if (!peer_allows(l, IB_ACCESS_REMOTE_WRITE))
+		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	if (imm) {
+		step = need_recv(l);
+		if (step == VRNIC_STEP_WAIT)
+			return wait_rnr(l);
+		if (step != VRNIC_STEP_DONE)
+			return step;
+	}
+	verr = open_local(l, src);
+	if (verr)
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	verr = open_remote(l, dst, l->op->total, IB_ACCESS_REMOTE_WRITE);
+	if (verr) {
+		vrnic_sgl_put(src);
+		return refuse_access(l, verr);
+	}
+	step = burst(l, dst, src);
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
+	if (imm)
+		deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step loop_read(struct loop *l)
+{
+	struct vrnic_sgl *dst = &l->qp->sgl, *src = &l->peer->recv_sgl;
+	enum vrnic_step step;
+	int verr;
+
+	if (!peer_allows(l, IB_ACCESS_REMOTE_READ))
+		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	verr = open_local(l, dst);
+	if (verr)
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	verr = open_remote(l, src, l->op->total, IB_ACCESS_REMOTE_READ);
+	if (verr) {
+		vrnic_sgl_put(dst);
+		return refuse_access(l, verr);
+	}
+	step = burst(l, dst, src);
+	if (step == VRNIC_STEP_DONE)
+		vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
+	return step;
+}
+
+/* A real atomic of the CPU on the page: coherent with the process's own. */
+static u64 atomic_apply(const struct vrnic_desc *d, u64 *target)
+{
+	switch (d->opcode) {
+	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
+		return cmpxchg(target, d->atomic.compare, d->atomic.swap_add);
+	default:
+		return atomic64_fetch_add(d->atomic.swap_add,
+					  (atomic64_t *)target);
+	}
+}
+
+static enum vrnic_step loop_atomic(struct loop *l)
+{
+	struct vrnic_sgl *dst = &l->qp->sgl, *remote = &l->peer->recv_sgl;
+	u64 old, run;
+	int verr;
+
+	if (!peer_allows(l, IB_ACCESS_REMOTE_ATOMIC))
+		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	if (l->d->remote_addr % sizeof(u64))
+		return refuse_request(l, VRNIC_VERR_ALIGN);
+	verr = open_local(l, dst);
+	if (verr)
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	verr = open_remote(l, remote, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
+	if (verr) {
+		vrnic_sgl_put(dst);
+		return refuse_access(l, verr);
+	}
+	old = atomic_apply(l->d, vrnic_seg_run(&remote->seg[0], 0,
+					       sizeof(u64), &run));
+	vrnic_sgl_put(remote);
+	vrnic_sgl_kva(remote, &old, sizeof(old));
+	vrnic_sgl_copy(dst, remote, sizeof(old), true);
+	vrnic_sgl_put(dst);
+	l->op->total = sizeof(old);
+	vrnic_count(l->qp->dev, ATOMICS);
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step loop_atomic_write(struct loop *l)
+{
+	struct vrnic_seg seg;
+	u64 run, value;
+	int verr;
+
+	if (!peer_allows(l, IB_ACCESS_REMOTE_WRITE))
+		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	if (l->d->remote_addr % sizeof(u64))
+		return refuse_request(l, VRNIC_VERR_ALIGN);
+	verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
+				sizeof(u64), IB_ACCESS_REMOTE_WRITE, &seg);
+	if (verr)
+		return refuse_access(l, verr);
+	memcpy(&value, l->d->data, sizeof(value));
+	WRITE_ONCE(*(u64 *)vrnic_seg_run(&seg, 0, sizeof(u64), &run), value);
+	vrnic_seg_put(&seg);
+	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
+	return VRNIC_STEP_DONE;
+}
+
+/*
+ * What was written is visible everywhere already: ordinary memory, coherent
+ * stores, in order. What is left is to check that the peer may ask.
+ */
+static enum vrnic_step loop_flush(struct loop *l)
+{
+	u32 what = l->d->flush;
+	struct vrnic_seg seg;
+	int verr;
+
+	if (what & ~(VRNIC_FLUSH_GLOBAL | VRNIC_FLUSH_MR) ||
+	    !(what & VRNIC_FLUSH_GLOBAL) || !VRNIC_ACCESS_FLUSH ||
+	    !peer_allows(l, VRNIC_ACCESS_FLUSH))
+		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	if (what & VRNIC_FLUSH_MR)
+		verr = vrnic_seg_whole(l->peer, l->d->rkey, VRNIC_ACCESS_FLUSH,
+				       &seg);
+	else
+		verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
+					l->d->flush_len, VRNIC_ACCESS_FLUSH,
+					&seg);
+	if (verr)
+		return refuse_access(l, verr);
+	vrnic_seg_put(&seg);
+	smp_mb();	/* all earlier stores, before the completion */
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
+	[VRNIC_OP_SEND] = loop_send,
+	[VRNIC_OP_SEND_WITH_IMM] = loop_send,
+	[VRNIC_OP_SEND_WITH_INV] = loop_send,
+	[VRNIC_OP_RDMA_WRITE] = loop_write,
+	[VRNIC_OP_RDMA_WRITE_WITH_IMM] = loop_write,
+	[VRNIC_OP_RDMA_READ] = loop_read,
+	[VRNIC_OP_ATOMIC_CMP_AND_SWP] = loop_atomic,
+	[VRNIC_OP_ATOMIC_FETCH_AND_ADD] = loop_atomic,
+	[VRNIC_OP_ATOMIC_WRITE] = loop_atomic_write,
+	[VRNIC_OP_FLUSH] = loop_flush,
+};
+
+/* Each must be the other's peer, as packets would say. resp_lock is held. */
+static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
+{
+	if (peer->type != qp->type || peer->attr.dest_qp_num != qp->qpn)
+		return false;
+	if (memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) ||
+	    memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid)))
+		return false;
+	return net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
+}
+
+static bool receives(const struct vrnic_qp *peer)
+{
+	switch (READ_ONCE(peer->state)) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The first message says that the connection is there: IBTA 11.6.3.1. */
+static void note_contact(struct vrnic_qp *peer)
+{
+	if (peer->comm_est || READ_ONCE(peer->state) != IB_QPS_RTR)
+		return;
+	peer->comm_est = true;
+	vrnic_qp_event(peer, IB_EVENT_COMM_EST);
+}
+
+static enum vrnic_step execute_on(struct vrnic_qp *qp, struct vrnic_qp *peer,
+				  struct vrnic_op *op,
+				  struct vrnic_budget *budget)
+{
+	struct loop l = {
+		.qp = qp,
+		.peer = peer,
+		.op = op,
+		.d = vrnic_op_desc(op),
+		.budget = budget,
+	};
+	enum vrnic_step step;
+
+	mutex_lock(&peer->resp_lock);
+	if (receives(peer) && connected(qp, peer)) {
+		note_contact(peer);
+		step = loop_ops[l.d->opcode](&l);
+	} else {
+		step = wait_peer(qp, op);
+	}
+	mutex_unlock(&peer->resp_lock);
+	return step;
+}
+
+/**
+ * vrnic_loop_execute() - execute an operation of an RC or UC queue pair
+ * @qp: requester
+ * @op: checked by vrnic_op_check()
+ * @budget: its bytes bound this burst
+ */
+enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
+				   struct vrnic_budget *budget)
+{
+	struct vrnic_qp *peer = vrnic_qp_get(qp->attr.dest_qp_num);
+	enum vrnic_step step;
+
+	if (!peer)
+		return wait_peer(qp, op);
+	step = execute_on(qp, peer, op, budget);
+	vrnic_qp_put(peer);
+	return step;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * vrnic: an RDMA NIC made of software.
+ *
+ * The way of a WRITE: the process fills a slot of its send ring and rings the
+ * doorbell (ucontext.c); the engine runs the ring (engine.c, sq.c), looks the
+ * opcode up (opcode.c) and executes it on the flow to the peer (flow_loop.c),
+ * which finds the memory by its keys and copies it (mem.c); the completion goes
+ * into a mapped ring (cq.c).
+ */
+
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/net_namespace.h>
+#include <rdma/rdma_netlink.h>
+
+#include "vrnic.h"
+
+static bool loopback = true;
+module_param(loopback, bool, 0444);
+MODULE_PARM_DESC(loopback, "make a device vrnic0 on lo at load (default Y)");
+
+/* Not having the device at once is an inconvenience, not a reason to fail. */
+static void add_loopback(void)
+{
+	int err = vrnic_device_add("vrnic%d", init_net.loopback_dev);
+
+	if (err)
+		pr_warn("vrnic: no device on lo: error %d\n", err);
+}
+
+static int __init vrnic_init(void)
+{
+	int err;
+
+	err = vrnic_netlink_init();
+	if (err)
+		return err;
+	if (loopback)
+		add_loopback();
+	return 0;
+}
+
+static void __exit vrnic_exit(void)
+{
+	vrnic_netlink_exit();
+	ib_unregister_driver(VRNIC_DRIVER_ID);
+	vrnic_qps_exit();
+	/* what was given to kfree_rcu() needs no code of ours, only time */
+	rcu_barrier();
+}
+
+module_init(vrnic_init);
+module_exit(vrnic_exit);
+
+MODULE_AUTHOR("The vrnic authors");
+MODULE_DESCRIPTION("RDMA NIC made of software");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_RDMA_LINK("vrnic");

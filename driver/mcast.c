@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* UD multicast: which queue pairs listen to which group. */
+
+#include <linux/slab.h>
+
+#include "vrnic.h"
+
+/**
+ * struct vrnic_mcast - one queue pair in one group; in vrnic_dev.mcast
+ * @link: protected by vrnic_dev.mcast_lock
+ * @gid: group
+ * @qp: member; detached before it is destroyed
+ */
+struct vrnic_mcast {
+	struct list_head link;
+	union ib_gid gid;
+	struct vrnic_qp *qp;
+};
+
+static struct vrnic_mcast *find(struct vrnic_dev *dev, struct vrnic_qp *qp,
+				const union ib_gid *gid)
+{
+	struct vrnic_mcast *m;
+
+	lockdep_assert_held(&dev->mcast_lock);
+	list_for_each_entry(m, &dev->mcast, link)
+		if (m->qp == qp && !memcmp(&m->gid, gid, sizeof(*gid)))
+			return m;
+	return NULL;
+}
+
+/* Attaching twice is fine, as the core's own count of attachments is. */
+int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct vrnic_dev *dev = to_vdev(ibqp->device);
+	struct vrnic_mcast *m;
+
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	m->gid = *gid;
+	m->qp = to_vqp(ibqp);
+	mutex_lock(&dev->mcast_lock);
+	if (find(dev, m->qp, gid))
+		kfree(m);
+	else
+		list_add_tail(&m->link, &dev->mcast);
+	mutex_unlock(&dev->mcast_lock);
+	return 0;
+}
+
+int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct vrnic_dev *dev = to_vdev(ibqp->device);
+	struct vrnic_mcast *m;
+
+	mutex_lock(&dev->mcast_lock);
+	m = find(dev, to_vqp(ibqp), gid);
+	if (m)
+		list_del(&m->link);
+	mutex_unlock(&dev->mcast_lock);
+	kfree(m);
+	return m ? 0 : -EINVAL;
+}
+
+/**
+ * vrnic_mcast_for_each() - deliver to every member of a group
+ * @dev: device whose members count
+ * @gid: group
+ * @fn: called for each, may sleep
+ * @arg: for @fn
+ */
+void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
+			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+{
+	struct vrnic_mcast *m;
+
+	mutex_lock(&dev->mcast_lock);
+	list_for_each_entry(m, &dev->mcast, link)
+		if (!memcmp(&m->gid, gid, sizeof(*gid)))
+			fn(m->qp, arg);
+	mutex_unlock(&dev->mcast_lock);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * From keys to memory, and the copy itself.
+ *
+ * Every address, length and key here was written by a user or by a peer. A
+ * check takes its values by argument, uses them only after it passed, and
+ * compares so that nothing can overflow. What is found stays usable until it is
+ * put: the region's reference holds its pages.
+ *
+ * Checks return 0, or the enum vrnic_vendor_err that says what is wrong.
+ */
+
+#include <linux/highmem.h>
+#include <linux/mm.h>
+
+#include "vrnic.h"
+
+static void *key_entry(struct vrnic_dev *dev, u32 key)
+{
+	return xa_load(&dev->keys, key >> 8);
+}
+
+static bool in_bounds(u64 base, u64 size, u64 addr, u64 len)
+{
+	u64 off = addr - base;
+
+	return addr >= base && off <= size && len <= size - off;
+}
+
+/**
+ * vrnic_mr_get() - take a reference on a region that a key was found for
+ * @mr: region, found under the RCU lock
+ *
+ * Return: false if the region is on its way out or not valid.
+ */
+bool vrnic_mr_get(struct vrnic_mr *mr)
+{
+	if (!refcount_inc_not_zero(&mr->refs))
+		return false;
+	/*
+	 * Pairs with the barriers in mr_invalidate() and vrnic_dereg_mr():
+	 * either they see this reference, or it is seen here that they came.
+	 */
+	smp_mb__after_atomic();
+	if (READ_ONCE(mr->valid))
+		return true;
+	vrnic_mr_put(mr);
+	return false;
+}
+
+static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
+		    u64 len)
+{
+	seg->mr = mr;
+	seg->len = len;
+	if (mr->pages) {
+		seg->kva = NULL;
+		seg->off = addr - mr->iova + mr->offset;
+	} else {
+		seg->kva = (void *)(uintptr_t)addr;
+		seg->off = 0;
+	}
+}
+
+/* What is left to check once the key was found and a reference is held. */
+static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
+		    int access)
+{
+	if (mr->ibmr.pd != pd)
+		return VRNIC_VERR_PD;
+	if ((mr->access & access) != access)
+		return VRNIC_VERR_ACCESS;
+	if (!in_bounds(mr->iova, mr->length, addr, len))
+		return VRNIC_VERR_BOUNDS;
+	return 0;
+}
+
+/* Keys of a valid region do not change, so with a reference they can be read. */
+static int mr_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
+		   u64 addr, u64 len, int access, struct vrnic_seg *seg)
+{
+	int verr = VRNIC_VERR_KEY;
+
+	if (key_fits)
+		verr = mr_check(mr, pd, addr, len, access);
+	if (verr) {
+		vrnic_mr_put(mr);
+		return verr;
+	}
+	seg_set(seg, mr, addr, len);
+	return 0;
+}
+
+/**
+ * vrnic_seg_local() - find the memory of a local segment
+ * @qp: whose protection domain counts
+ * @sge: segment, from a private copy
+ * @access: IB_ACCESS_LOCAL_WRITE or 0
+ * @seg: filled in; to be put
+ */
+int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
+		    int access, struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+
+	if (!sge->length) {
+		*seg = (struct vrnic_seg){};
+		return 0;
+	}
+	rcu_read_lock();
+	mr = key_entry(qp->dev, sge->lkey);
+	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
+		mr = NULL;
+	rcu_read_unlock();
+	if (!mr)
+		return VRNIC_VERR_KEY;
+	return mr_open(mr, mr->lkey == sge->lkey, qp->ibqp->pd, sge->addr,
+		       sge->length, access, seg);
+}
+
+/**
+ * vrnic_seg_remote() - find the memory that a peer names
+ * @qp: the target, whose memory it is
+ * @rkey: the peer's claim
+ * @addr: address
+ * @len: bytes; for none, no key is needed (IBTA C9-88)
+ * @access: IB_ACCESS_REMOTE_* or flush right that the operation takes
+ * @seg: filled in; to be put
+ */
+int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
+		     int access, struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+	void *entry;
+	int verr;
+
+	if (!len) {
+		*seg = (struct vrnic_seg){};
+		return 0;
+	}
+	rcu_read_lock();
+	entry = key_entry(qp->dev, rkey);
+	if (xa_pointer_tag(entry)) {
+		verr = vrnic_mw_open(qp, xa_untag_pointer(entry), rkey, addr,
+				     len, access, seg);
+		rcu_read_unlock();
+		return verr;
+	}
+	mr = entry;
+	if (!mr || !vrnic_mr_get(mr))
+		mr = NULL;
+	rcu_read_unlock();
+	if (!mr)
+		return VRNIC_VERR_KEY;
+	return mr_open(mr, mr->rkey == rkey, qp->ibqp->pd, addr, len, access,
+		       seg);
+}
+
+/**
+ * vrnic_seg_whole() - the whole region that a peer names by its key alone
+ * @qp: the target
+ * @rkey: the peer's claim; of a region, not of a window
+ * @access: rights that are needed
+ * @seg: filled in; to be put
+ */
+int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
+		    struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+
+	rcu_read_lock();
+	mr = key_entry(qp->dev, rkey);
+	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
+		mr = NULL;
+	rcu_read_unlock();
+	if (!mr)
+		return VRNIC_VERR_KEY;
+	return mr_open(mr, mr->rkey == rkey, qp->ibqp->pd, mr->iova, mr->length,
+		       access, seg);
+}
+
+void vrnic_seg_put(struct vrnic_seg *seg)
+{
+	if (seg->mr)
+		vrnic_mr_put(seg->mr);
+	seg->mr = NULL;
+}
+
+/**
+ * vrnic_seg_run() - the longest piece of a segment that lies in one run
+ * @seg: segment
+ * @pos: bytes into it; less than its length
+ * @want: no more than this is of use; at most what is left of the segment
+ * @len: bytes that follow the returned address, 1 to @want
+ *
+ * Return: kernel address of byte @pos.
+ */
+void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
+{
+	u64 off = seg->off + pos;
+	u64 page = off >> PAGE_SHIFT;
+	void **pages, *start;
+	u64 run;
+
+	if (seg->kva) {
+		*len = want;
+		return seg->kva + pos;
+	}
+	pages = seg->mr->pages;
+	start = pages[page] + offset_in_page(off);
+	run = PAGE_SIZE - offset_in_page(off);
+	while (run < want && pages[page + 1] == pages[page] + PAGE_SIZE) {
+		run += PAGE_SIZE;
+		page++;
+	}
+	*len = min(run, want);
+	return start;
+}
+
+/**
+ * vrnic_sgl_local() - find the memory of a list of local segments
+ * @qp: whose protection domain counts
+ * @sge: segments, from a private copy
+ * @nr: how many; at most VRNIC_MAX_SGE
+ * @access: IB_ACCESS_LOCAL_WRITE or 0
+ * @sgl: filled in; to be put. Nothing to be put on failure.
+ */
+int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
+		    int access, struct vrnic_sgl *sgl)
+{
+	int verr;
+
+	sgl->cur = 0;
+	sgl->pos = 0;
+	for (sgl->nr = 0; sgl->nr < nr; sgl->nr++) {
+		verr = vrnic_seg_local(qp, &sge[sgl->nr], access,
+				       &sgl->seg[sgl->nr]);
+		if (verr) {
+			vrnic_sgl_put(sgl);
+			return verr;
+		}
+	}
+	return 0;
+}
+
+/* A list of one piece of kernel memory; need not be put. */
+void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
+{
+	sgl->nr = 1;
+	sgl->cur = 0;
+	sgl->pos = 0;
+	sgl->seg[0] = (struct vrnic_seg){ .kva = kva, .len = len };
+}
+
+void vrnic_sgl_put(struct vrnic_sgl *sgl)
+{
+	unsigned int i;
+
+	for (i = 0; i < sgl->nr; i++)
+		vrnic_seg_put(&sgl->seg[i]);
+	sgl->nr = 0;
+}
+
+/* Move the position on by @n bytes, which the list has. */
+void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n)
+{
+	while (n && n >= sgl->seg[sgl->cur].len - sgl->pos) {
+		n -= sgl->seg[sgl->cur].len - sgl->pos;
+		sgl->cur++;
+		sgl->pos = 0;
+	}
+	sgl->pos += n;
+}
+
+/**
+ * vrnic_sgl_run() - the run of bytes at the position
+ * @sgl: list; the caller moves its position on, within the run
+ * @want: no more than this is of use; the list has that many left
+ * @len: bytes of the run, 1 to @want
+ *
+ * Return: their kernel address.
+ */
+void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
+{
+	const struct vrnic_seg *seg;
+
+	while (sgl->pos == sgl->seg[sgl->cur].len) {
+		sgl->cur++;
+		sgl->pos = 0;
+	}
+	seg = &sgl->seg[sgl->cur];
+	return vrnic_seg_run(seg, sgl->pos, min(want, seg->len - sgl->pos), len);
+}
+
+/*
+ * The end of a message becomes visible last, because programs poll on it: all
+ * but the last naturally aligned unit is copied first. An aligned message of 1,
+ * 2, 4 or 8 bytes is one such unit, so one store.
+ */
+static void copy_final(void *dst, const void *src, size_t n)
+{
+	unsigned long end = (unsigned long)dst + n;
+	size_t unit = min_t(size_t, 8, end & -end);
+
+	while (unit > n)
+		unit >>= 1;
+	n -= unit;
+	memcpy(dst, src, n);
+	dst += n;
+	src += n;
+	/* pairs with whatever the polling program uses to order its loads */
+	smp_wmb();
+	switch (unit) {
+	case 8:
+		WRITE_ONCE(*(u64 *)dst, get_unaligned((const u64 *)src));
+		break;
+	case 4:
+		WRITE_ONCE(*(u32 *)dst, get_unaligned((const u32 *)src));
+		break;
+	case 2:
+		WRITE_ONCE(*(u16 *)dst, get_unaligned((const u16 *)src));
+		break;
+	default:
+		WRITE_ONCE(*(u8 *)dst, *(const u8 *)src);
+	}
+}
+
+/**
+ * vrnic_sgl_copy() - the copy
+ * @dst: where to; its position moves on
+ * @src: where from; its position moves on
+ * @n: bytes; both lists have that many
+ * @final: the message ends with these bytes
+ *
+ * In ascending order, each byte once, from page to page.
+ */
+void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
+		    bool final)
+{
+	u64 dst_len, src_len, len;
+	void *to, *from;
+
+	while (n) {
+		to = vrnic_sgl_run(dst, n, &dst_len);
+		from = vrnic_sgl_run(src, n, &src_len);
+		len = min(dst_len, src_len);
+		if (final && len == n)
+			copy_final(to, from, len);
+		else
+			memcpy(to, from, len);
+		dst->pos += len;
+		src->pos += len;
+		n -= len;
+	}
+}
+
+/* Bytes of a list of segments; cannot overflow, as there are few of them. */
+u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr)
+{
+	u64 total = 0;
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		total += sge[i].length;
+	return total;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Keys to memory: regions, windows, segments, and the copy itself. */
+#ifndef VRNIC_MEM_H
+#define VRNIC_MEM_H
+
+#include <linux/completion.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/vrnic-abi.h>
+
+struct vrnic_dev;
+struct vrnic_qp;
+
+enum vrnic_mr_kind {
+	VRNIC_MR_DMA,	/* all of kernel memory; addresses are kernel addresses */
+	VRNIC_MR_USER,	/* pinned user memory */
+	VRNIC_MR_FAST,	/* page list, filled in by REG_MR */
+};
+
+/**
+ * struct vrnic_mr - a memory region
+ * @ibmr: the core's part
+ * @rcu: freed a grace period after its keys are gone
+ * @refs: its owner, and each burst that uses it
+ * @gone: the last reference was put
+ * @kind: where its pages come from
+ * @valid: VRNIC_MR_FAST: may be used; written by the send ring that owns it
+ * @access: IB_ACCESS_*
+ * @lkey: local key
+ * @rkey: remote key; another number than @lkey
+ * @iova: address of the first byte, as keys' users see it
+ * @length: bytes
+ * @offset: of the first byte in the first page
+ * @pages: kernel address of each page; NULL for VRNIC_MR_DMA
+ * @nr_pages: entries of @pages
+ * @max_pages: VRNIC_MR_FAST: room in @pages
+ * @umem: what is pinned
+ * @windows: memory windows bound to the region
+ */
+struct vrnic_mr {
+	struct ib_mr ibmr;
+	struct rcu_head rcu;
+	refcount_t refs;
+	struct completion gone;
+	enum vrnic_mr_kind kind;
+	bool valid;
+	int access;
+	u32 lkey;
+	u32 rkey;
+	u64 iova;
+	u64 length;
+	u32 offset;
+	void **pages;
+	u32 nr_pages;
+	u32 max_pages;
+	struct ib_umem *umem;
+	atomic_t windows;
+};
+
+static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct vrnic_mr, ibmr);
+}
+
+/**
+ * struct vrnic_window - a memory window; lives until an RCU grace period after
+ * the core's object
+ * @rcu: for kfree_rcu()
+ * @lock: protects what follows
+ * @rkey: key; its low 8 bits change with each bind
+ * @bound: it opens on something
+ * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
+ * @pd: protection domain
+ * @mr: region it is bound to; counted in @mr->windows
+ * @qpn: type 2: the queue pair it was bound on, and may be used through
+ * @access: IB_ACCESS_*
+ * @addr: first byte, in the region's addresses
+ * @base: address of the first byte, as the window's users see it
+ * @length: bytes
+ */
+struct vrnic_window {
+	struct rcu_head rcu;
+	spinlock_t lock;
+	u32 rkey;
+	bool bound;
+	enum ib_mw_type type;
+	struct ib_pd *pd;
+	struct vrnic_mr *mr;
+	u32 qpn;
+	int access;
+	u64 addr;
+	u64 base;
+	u64 length;
+};
+
+struct vrnic_mw {
+	struct ib_mw ibmw;
+	struct vrnic_window *win;
+};
+
+/**
+ * struct vrnic_seg - a piece of memory that may be used until it is put
+ * @mr: region, with a reference held; NULL if @kva is all there is
+ * @kva: kernel address, if the piece is contiguous in kernel memory
+ * @off: otherwise: offset from the start of the region's first page
+ * @len: bytes
+ */
+struct vrnic_seg {
+	struct vrnic_mr *mr;
+	void *kva;
+	u64 off;
+	u64 len;
+};
+
+/**
+ * struct vrnic_sgl - a list of segments, and a position in it
+ * @nr: segments
+ * @cur: segment of the position
+ * @pos: bytes into that segment
+ * @seg: the segments
+ */
+struct vrnic_sgl {
+	unsigned int nr;
+	unsigned int cur;
+	u64 pos;
+	struct vrnic_seg seg[VRNIC_MAX_SGE];
+};
+
+/* mem.c */
+int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
+		    int access, struct vrnic_seg *seg);
+int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
+		     int access, struct vrnic_seg *seg);
+int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
+		    struct vrnic_seg *seg);
+bool vrnic_mr_get(struct vrnic_mr *mr);
+void vrnic_seg_put(struct vrnic_seg *seg);
+void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
+
+int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
+		    int access, struct vrnic_sgl *sgl);
+void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
+void vrnic_sgl_put(struct vrnic_sgl *sgl);
+void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
+void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
+void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
+		    bool final);
+u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
+
+/* mr.c */
+struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 iova, int access, struct ib_udata *udata);
+struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 iova, int access,
+				  struct ib_pd *pd, struct ib_udata *udata);
+struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg);
+int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		    unsigned int *offset);
+int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+void vrnic_mr_put(struct vrnic_mr *mr);
+int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key);
+void vrnic_key_free(struct vrnic_dev *dev, u32 key);
+
+/* mw.c */
+int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int vrnic_dealloc_mw(struct ib_mw *ibmw);
+int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
+int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+			bool remote);
+int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+		  u64 addr, u64 len, int access, struct vrnic_seg *seg);
+int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
+int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d);
+
+/* A window's entry in vrnic_dev.keys is tagged, a region's is not. */
+#define VRNIC_KEY_WINDOW	1
+
+#endif /* VRNIC_MEM_H */

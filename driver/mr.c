@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Memory regions: pinned user memory, kernel memory, and fast registration. */
+
+#include <linux/random.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "vrnic.h"
+
+#define KEY_INDEX_MAX	((1U << 24) - 1)
+
+/**
+ * vrnic_key_alloc() - a new key for @entry
+ * @dev: device
+ * @entry: region, or window tagged with VRNIC_KEY_WINDOW
+ * @key: 24 bits of index, which start at a random place, and 8 random bits
+ *
+ * Return: 0 or a negative errno.
+ */
+int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key)
+{
+	u32 start = (get_random_u32() & KEY_INDEX_MAX) ?: 1;
+	u32 index;
+	int err;
+
+	err = xa_alloc(&dev->keys, &index, entry,
+		       XA_LIMIT(start, KEY_INDEX_MAX), GFP_KERNEL);
+	if (err == -EBUSY)
+		err = xa_alloc(&dev->keys, &index, entry,
+			       XA_LIMIT(1, KEY_INDEX_MAX), GFP_KERNEL);
+	if (err)
+		return err;
+	*key = index << 8 | get_random_u32() >> 24;
+	return 0;
+}
+
+void vrnic_key_free(struct vrnic_dev *dev, u32 key)
+{
+	xa_erase(&dev->keys, key >> 8);
+}
+
+void vrnic_mr_put(struct vrnic_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->refs))
+		complete(&mr->gone);
+}
+
+static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
+			       int access)
+{
+	struct vrnic_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (!mr)
+		return NULL;
+	mr->kind = kind;
+	mr->access = access;
+	mr->ibmr.pd = pd;
+	mr->ibmr.device = pd->device;
+	refcount_set(&mr->refs, 1);
+	init_completion(&mr->gone);
+	return mr;
+}
+
+/* Give the region its keys. Nobody uses it before @valid is set. */
+static int mr_keys(struct vrnic_mr *mr)
+{
+	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
+	int err;
+
+	err = vrnic_key_alloc(dev, mr, &mr->lkey);
+	if (err)
+		return err;
+	err = vrnic_key_alloc(dev, mr, &mr->rkey);
+	if (err) {
+		vrnic_key_free(dev, mr->lkey);
+		return err;
+	}
+	mr->ibmr.lkey = mr->lkey;
+	mr->ibmr.rkey = mr->rkey;
+	return 0;
+}
+
+/* Take the keys away and wait for the bursts that use the region. */
+static void mr_retire(struct vrnic_mr *mr)
+{
+	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
+
+	vrnic_key_free(dev, mr->lkey);
+	vrnic_key_free(dev, mr->rkey);
+	vrnic_mr_put(mr);
+	wait_for_completion(&mr->gone);
+}
+
+struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct vrnic_mr *mr = mr_new(ibpd, VRNIC_MR_DMA, access);
+	int err;
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->length = U64_MAX;
+	err = mr_keys(mr);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	WRITE_ONCE(mr->valid, true);
+	return &mr->ibmr;
+}
+
+/* The table that translates in O(1): one kernel address a page. */
+static int mr_fill_pages(struct vrnic_mr *mr)
+{
+	struct sg_page_iter iter;
+	u32 i = 0;
+
+	mr->nr_pages = ib_umem_num_pages(mr->umem);
+	mr->pages = kvmalloc_array(mr->nr_pages, sizeof(*mr->pages),
+				   GFP_KERNEL_ACCOUNT);
+	if (!mr->pages)
+		return -ENOMEM;
+	for_each_sgtable_page(&mr->umem->sgt_append.sgt, &iter, 0) {
+		if (WARN_ON_ONCE(i == mr->nr_pages))
+			break;
+		mr->pages[i++] = page_address(sg_page_iter_page(&iter));
+	}
+	return 0;
+}
+
+/* Pin [@start, @start + @length) and make it what the region translates to. */
+static int mr_pin(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
+{
+	struct ib_umem *umem;
+	int err;
+
+	umem = ib_umem_get(mr->ibmr.device, start, length, mr->access);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	mr->umem = umem;
+	err = mr_fill_pages(mr);
+	if (err) {
+		ib_umem_release(umem);
+		mr->umem = NULL;
+		return err;
+	}
+	mr->offset = ib_umem_offset(umem);
+	mr->length = length;
+	mr->iova = mr->access & IB_ZERO_BASED ? 0 : iova;
+	mr->ibmr.iova = mr->iova;
+	mr->ibmr.length = length;
+	return 0;
+}
+
+static void mr_unpin(struct vrnic_mr *mr)
+{
+	kvfree(mr->pages);
+	ib_umem_release(mr->umem);
+	mr->pages = NULL;
+	mr->umem = NULL;
+}
+
+#define USER_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
+		     IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
+		     IB_ACCESS_MW_BIND | IB_ZERO_BASED |		\
+		     IB_ACCESS_HUGETLB | VRNIC_ACCESS_FLUSH |		\
+		     IB_ACCESS_RELAXED_ORDERING)
+
+/* The optional rights may be ignored; every other one has to be known. */
+static bool access_is_known(int access)
+{
+	return !(access & ~(USER_ACCESS | IB_ACCESS_OPTIONAL));
+}
+
+struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 iova, int access, struct ib_udata *udata)
+{
+	struct vrnic_mr *mr;
+	int err;
+
+	if (!length || length > S64_MAX || vrnic_udata_empty(udata))
+		return ERR_PTR(-EINVAL);
+	if (!access_is_known(access))
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = mr_new(ibpd, VRNIC_MR_USER, access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = mr_pin(mr, start, length, iova);
+	if (err)
+		goto err_free;
+	err = mr_keys(mr);
+	if (err)
+		goto err_unpin;
+	WRITE_ONCE(mr->valid, true);
+	return &mr->ibmr;
+
+err_unpin:
+	mr_unpin(mr);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+/*
+ * A change makes a new region with new keys; the core swaps it in under the
+ * same handle and deregisters this one. So nobody ever sees half a change.
+ */
+struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 iova, int access,
+				  struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct vrnic_mr *old = to_vmr(ibmr);
+
+	if (flags & ~IB_MR_REREG_SUPPORTED)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (old->kind != VRNIC_MR_USER)
+		return ERR_PTR(-EINVAL);
+	if (atomic_read(&old->windows))
+		return ERR_PTR(-EBUSY);
+	if (!(flags & IB_MR_REREG_PD))
+		pd = ibmr->pd;
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old->access;
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		start = old->umem->address;
+		length = old->length;
+		iova = old->iova;
+	}
+	return vrnic_reg_user_mr(pd, start, length, iova, access, udata);
+}
+
+struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg)
+{
+	struct vrnic_mr *mr;
+	int err = -ENOMEM;
+
+	if (type != IB_MR_TYPE_MEM_REG || max_num_sg > VRNIC_PAGE_LIST)
+		return ERR_PTR(-EINVAL);
+	mr = mr_new(ibpd, VRNIC_MR_FAST, 0);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_num_sg;
+	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages), GFP_KERNEL);
+	if (!mr->pages)
+		goto err_free;
+	err = mr_keys(mr);
+	if (err)
+		goto err_pages;
+	return &mr->ibmr;
+
+err_pages:
+	kvfree(mr->pages);
+err_free:
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+static int set_page(struct ib_mr *ibmr, u64 dma_addr)
+{
+	struct vrnic_mr *mr = to_vmr(ibmr);
+	struct page *page = ib_virt_dma_to_page(dma_addr);
+
+	if (mr->nr_pages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->nr_pages++] = page_address(page);
+	return 0;
+}
+
+int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		    unsigned int *offset)
+{
+	struct vrnic_mr *mr = to_vmr(ibmr);
+
+	if (ibmr->page_size != PAGE_SIZE)
+		return -EINVAL;
+	mr->nr_pages = 0;
+	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
+}
+
+/* REG_MR: what map_mr_sg() collected becomes accessible under a new key. */
+int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
+{
+	struct vrnic_mr *mr = to_vmr((struct ib_mr *)(uintptr_t)d->reg.mr);
+	u32 tag = d->reg.key & 0xff;
+
+	if (mr->kind != VRNIC_MR_FAST || mr->valid)
+		return VRNIC_VERR_KEY;
+	if (mr->ibmr.pd != qp->ibqp->pd)
+		return VRNIC_VERR_PD;
+	WRITE_ONCE(mr->lkey, (mr->lkey & ~0xffU) | tag);
+	WRITE_ONCE(mr->rkey, (mr->rkey & ~0xffU) | tag);
+	mr->access = d->reg.access;
+	mr->iova = mr->ibmr.iova;
+	mr->length = mr->ibmr.length;
+	mr->offset = offset_in_page(mr->iova);
+	/* pairs with the RCU lookup: the fields above before @valid */
+	smp_store_release(&mr->valid, true);
+	return 0;
+}
+
+/*
+ * Invalidation is complete only when no burst uses the region any more.
+ * Returns -EAGAIN while one does.
+ */
+static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key)
+{
+	if (mr->kind != VRNIC_MR_FAST ||
+	    (key != READ_ONCE(mr->lkey) && key != READ_ONCE(mr->rkey)))
+		return VRNIC_VERR_KEY;
+	if (mr->ibmr.pd != qp->ibqp->pd)
+		return VRNIC_VERR_PD;
+	WRITE_ONCE(mr->valid, false);
+	/* pairs with vrnic_mr_get(): either it sees @valid gone, or we its reference */
+	smp_mb();
+	return refcount_read(&mr->refs) > 1 ? -EAGAIN : 0;
+}
+
+/**
+ * vrnic_key_invalidate() - LOCAL_INV, and the effect of SEND with invalidate
+ * @qp: whose protection domain counts
+ * @key: of a fast registration region or of a type 2 window
+ * @remote: the peer asks for it
+ *
+ * Return: 0, -EAGAIN (still in use), or enum vrnic_vendor_err.
+ */
+int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
+{
+	void *entry;
+	int ret;
+
+	rcu_read_lock();
+	entry = xa_load(&qp->dev->keys, key >> 8);
+	if (!entry)
+		ret = VRNIC_VERR_KEY;
+	else if (xa_pointer_tag(entry))
+		ret = vrnic_mw_invalidate(qp, xa_untag_pointer(entry), key,
+					  remote);
+	else
+		ret = mr_invalidate(qp, entry, key);
+	rcu_read_unlock();
+	return ret;
+}
+
+int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct vrnic_mr *mr = to_vmr(ibmr);
+	bool valid = mr->valid;
+
+	/*
+	 * IBTA C10-71: not while windows are bound to it. Pairs with the
+	 * barrier in bind_to_region(): either it sees @valid gone, or we see
+	 * its window.
+	 */
+	WRITE_ONCE(mr->valid, false);
+	smp_mb();
+	if (atomic_read(&mr->windows)) {
+		WRITE_ONCE(mr->valid, valid);
+		return -EBUSY;
+	}
+	mr_retire(mr);
+	if (mr->kind == VRNIC_MR_USER)
+		mr_unpin(mr);
+	else
+		kvfree(mr->pages);
+	kfree_rcu(mr, rcu);
+	return 0;
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory windows, type 1 and type 2B.
+ *
+ * A type 1 window belongs to its protection domain; a type 2B window also to
+ * the queue pair that bound it. Both are bound by a descriptor, in order with
+ * the other descriptors of that send ring.
+ */
+
+#include <linux/slab.h>
+
+#include "vrnic.h"
+
+static struct vrnic_mw *to_vmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct vrnic_mw, ibmw);
+}
+
+int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct vrnic_dev *dev = to_vdev(ibmw->device);
+	struct vrnic_window *win;
+	int err;
+
+	if (vrnic_udata_empty(udata))
+		return -EINVAL;
+	win = kzalloc(sizeof(*win), GFP_KERNEL);
+	if (!win)
+		return -ENOMEM;
+	spin_lock_init(&win->lock);
+	win->pd = ibmw->pd;
+	win->type = ibmw->type;
+	err = vrnic_key_alloc(dev, xa_tag_pointer(win, VRNIC_KEY_WINDOW),
+			      &win->rkey);
+	if (err) {
+		kfree(win);
+		return err;
+	}
+	ibmw->rkey = win->rkey;
+	to_vmw(ibmw)->win = win;
+	return 0;
+}
+
+static void region_put(struct vrnic_mr *mr)
+{
+	atomic_dec(&mr->windows);
+	vrnic_mr_put(mr);
+}
+
+/* Caller holds win->lock. */
+static void unbind(struct vrnic_window *win)
+{
+	lockdep_assert_held(&win->lock);
+	if (!win->bound)
+		return;
+	win->bound = false;
+	region_put(win->mr);
+	win->mr = NULL;
+}
+
+int vrnic_dealloc_mw(struct ib_mw *ibmw)
+{
+	struct vrnic_window *win = to_vmw(ibmw)->win;
+
+	vrnic_key_free(to_vdev(ibmw->device), win->rkey);
+	spin_lock(&win->lock);
+	unbind(win);
+	spin_unlock(&win->lock);
+	kfree_rcu(win, rcu);
+	return 0;
+}
+
+/* The windows' rights; IBTA 10.6.7.2.2: writing needs a writable region. */
+#define WINDOW_ACCESS (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
+		       IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED |	\
+		       VRNIC_ACCESS_FLUSH)
+
+static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
+		      const struct vrnic_desc *d, const struct vrnic_mr *mr)
+{
+	if (win->pd != qp->ibqp->pd || mr->ibmr.pd != win->pd)
+		return VRNIC_VERR_PD;
+	if (d->bind.old_rkey != win->rkey ||
+	    (d->bind.new_rkey ^ win->rkey) & ~0xffU)
+		return VRNIC_VERR_KEY;
+	if (win->type == IB_MW_TYPE_2 && win->bound)
+		return VRNIC_VERR_BIND;
+	if (win->type == IB_MW_TYPE_1 && d->bind.access & IB_ZERO_BASED)
+		return VRNIC_VERR_BIND;
+	if (d->bind.access & ~WINDOW_ACCESS || !(mr->access & IB_ACCESS_MW_BIND))
+		return VRNIC_VERR_ACCESS;
+	if (d->bind.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
+	    !(mr->access & IB_ACCESS_LOCAL_WRITE))
+		return VRNIC_VERR_ACCESS;
+	if (d->bind.addr < mr->iova ||
+	    d->bind.addr - mr->iova > mr->length ||
+	    d->bind.length > mr->length - (d->bind.addr - mr->iova))
+		return VRNIC_VERR_BOUNDS;
+	return 0;
+}
+
+/* Caller holds win->lock, a reference on @mr and a count in @mr->windows. */
+static void bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
+		 const struct vrnic_desc *d)
+{
+	lockdep_assert_held(&win->lock);
+	unbind(win);
+	win->bound = true;
+	win->mr = mr;
+	win->qpn = qpn;
+	win->access = d->bind.access;
+	win->addr = d->bind.addr;
+	win->base = d->bind.access & IB_ZERO_BASED ? 0 : d->bind.addr;
+	win->length = d->bind.length;
+	WRITE_ONCE(win->rkey, d->bind.new_rkey);
+}
+
+/* A type 1 window bound to nothing is unbound, and has a new key. */
+static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
+			const struct vrnic_desc *d)
+{
+	int verr = 0;
+
+	spin_lock(&win->lock);
+	if (win->pd != qp->ibqp->pd)
+		verr = VRNIC_VERR_PD;
+	else if (d->bind.old_rkey != win->rkey ||
+		 (d->bind.new_rkey ^ win->rkey) & ~0xffU)
+		verr = VRNIC_VERR_KEY;
+	if (!verr) {
+		unbind(win);
+		WRITE_ONCE(win->rkey, d->bind.new_rkey);
+	}
+	spin_unlock(&win->lock);
+	return verr;
+}
+
+/* Announce a window on @mr; false if the region is being deregistered. */
+static bool region_get(struct vrnic_mr *mr)
+{
+	if (!vrnic_mr_get(mr))
+		return false;
+	atomic_inc(&mr->windows);
+	/* pairs with the barrier in vrnic_dereg_mr() */
+	smp_mb__after_atomic();
+	if (READ_ONCE(mr->valid))
+		return true;
+	region_put(mr);
+	return false;
+}
+
+static int bind_to_region(struct vrnic_qp *qp, struct vrnic_window *win,
+			  const struct vrnic_desc *d)
+{
+	struct vrnic_mr *mr = xa_load(&qp->dev->keys, d->bind.lkey >> 8);
+	int verr = VRNIC_VERR_KEY;
+
+	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
+	    !vrnic_mr_get(mr))
+		return VRNIC_VERR_KEY;
+	if (mr->lkey == d->bind.lkey && region_get(mr)) {
+		spin_lock(&win->lock);
+		verr = bind_check(qp, win, d, mr);
+		if (!verr)
+			bind(win, mr, qp->qpn, d);
+		spin_unlock(&win->lock);
+		if (verr)
+			region_put(mr);
+	}
+	vrnic_mr_put(mr);
+	return verr;
+}
+
+/**
+ * vrnic_mw_bind() - execute BIND_MW
+ * @qp: the queue pair
+ * @d: private copy of the descriptor
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
+{
+	struct vrnic_window *win;
+	void *entry;
+	int verr;
+
+	rcu_read_lock();
+	entry = xa_load(&qp->dev->keys, d->bind.old_rkey >> 8);
+	win = xa_untag_pointer(entry);
+	if (!entry || !xa_pointer_tag(entry))
+		verr = VRNIC_VERR_KEY;
+	else if (!d->bind.length && win->type == IB_MW_TYPE_1)
+		verr = unbind_type1(qp, win, d);
+	else
+		verr = bind_to_region(qp, win, d);
+	rcu_read_unlock();
+	return verr;
+}
+
+/* Only type 2 windows are invalidated by key. Caller holds the RCU lock. */
+int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+			bool remote)
+{
+	int verr = 0;
+
+	spin_lock(&win->lock);
+	if (win->rkey != key || win->type != IB_MW_TYPE_2)
+		verr = VRNIC_VERR_KEY;
+	else if (win->pd != qp->ibqp->pd)
+		verr = VRNIC_VERR_PD;
+	else if (remote && (!win->bound || win->qpn != qp->qpn))
+		verr = VRNIC_VERR_ACCESS;
+	else
+		unbind(win);
+	spin_unlock(&win->lock);
+	return verr;
+}
+
+static int open_check(struct vrnic_qp *qp, const struct vrnic_window *win,
+		      u32 key, u64 addr, u64 len, int access)
+{
+	if (!win->bound || win->rkey != key)
+		return VRNIC_VERR_KEY;
+	if (win->pd != qp->ibqp->pd)
+		return VRNIC_VERR_PD;
+	if (win->type == IB_MW_TYPE_2 && win->qpn != qp->qpn)
+		return VRNIC_VERR_ACCESS;
+	if ((win->access & access) != access)
+		return VRNIC_VERR_ACCESS;
+	if (addr < win->base || addr - win->base > win->length ||
+	    len > win->length - (addr - win->base))
+		return VRNIC_VERR_BOUNDS;
+	return 0;
+}
+
+/**
+ * vrnic_mw_open() - the memory behind a window
+ * @qp: the target
+ * @win: window found for @key
+ * @key: the peer's claim
+ * @addr: address
+ * @len: bytes
+ * @access: rights that are needed
+ * @seg: filled in; to be put
+ *
+ * Return: 0 or enum vrnic_vendor_err. Caller holds the RCU lock.
+ */
+int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+		  u64 addr, u64 len, int access, struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+	int verr;
+
+	spin_lock(&win->lock);
+	verr = open_check(qp, win, key, addr, len, access);
+	if (!verr) {
+		mr = win->mr;
+		/* the window holds a reference, so there is one to add to */
+		refcount_inc(&mr->refs);
+		seg->mr = mr;
+		seg->kva = NULL;
+		seg->off = win->addr + (addr - win->base) - mr->iova + mr->offset;
+		seg->len = len;
+	}
+	spin_unlock(&win->lock);
+	return verr;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The opcode table, the checks that every descriptor goes through, and the
+ * operations that need no peer.
+ */
+
+#include "opcode.h"
+#include "vrnic.h"
+
+/* Note a failure; the caller returns what this returns. */
+enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err)
+{
+	op->status = status;
+	op->vendor_err = vendor_err;
+	return VRNIC_STEP_FAIL;
+}
+
+static enum vrnic_step exec_nop(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	int ret = vrnic_key_invalidate(qp, vrnic_op_desc(op)->imm, false);
+
+	if (ret == -EAGAIN)
+		return VRNIC_STEP_MORE;
+	return ret ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, ret) :
+		     VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step exec_bind_mw(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	int verr = vrnic_mw_bind(qp, vrnic_op_desc(op));
+
+	return verr ? vrnic_op_fail(op, IB_WC_MW_BIND_ERR, verr) :
+		      VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	int verr = vrnic_mr_fast_reg(qp, vrnic_op_desc(op));
+
+	return verr ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr) :
+		      VRNIC_STEP_DONE;
+}
+
+#define RC	(1U << IB_QPT_RC)
+#define UC	(1U << IB_QPT_UC)
+#define UD	(1U << IB_QPT_UD | 1U << IB_QPT_GSI)
+
+static const struct vrnic_opcode opcodes[VRNIC_OP_MAX] = {
+	[VRNIC_OP_NOP] = {
+		.name = "NOP", .qp_types = RC | UC | UD,
+		.wc = IB_WC_SEND, .execute = exec_nop,
+	},
+	[VRNIC_OP_SEND] = {
+		.name = "SEND", .qp_types = RC | UC | UD,
+		.wc = IB_WC_SEND, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_SEND_WITH_IMM] = {
+		.name = "SEND_WITH_IMM", .qp_types = RC | UC | UD,
+		.wc = IB_WC_SEND, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_SEND_WITH_INV] = {
+		.name = "SEND_WITH_INV", .qp_types = RC,
+		.wc = IB_WC_SEND, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_RDMA_WRITE] = {
+		.name = "RDMA_WRITE", .qp_types = RC | UC,
+		.wc = IB_WC_RDMA_WRITE, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_RDMA_WRITE_WITH_IMM] = {
+		.name = "RDMA_WRITE_WITH_IMM", .qp_types = RC | UC,
+		.wc = IB_WC_RDMA_WRITE, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_RDMA_READ] = {
+		.name = "RDMA_READ", .qp_types = RC,
+		.wc = IB_WC_RDMA_READ, .data = VRNIC_DATA_IN,
+	},
+	[VRNIC_OP_ATOMIC_CMP_AND_SWP] = {
+		.name = "ATOMIC_CMP_AND_SWP", .qp_types = RC,
+		.wc = IB_WC_COMP_SWAP, .data = VRNIC_DATA_IN,
+	},
+	[VRNIC_OP_ATOMIC_FETCH_AND_ADD] = {
+		.name = "ATOMIC_FETCH_AND_ADD", .qp_types = RC,
+		.wc = IB_WC_FETCH_ADD, .data = VRNIC_DATA_IN,
+	},
+	[VRNIC_OP_ATOMIC_WRITE] = {
+		.name = "ATOMIC_WRITE", .qp_types = RC,
+		.wc = VRNIC_WC_ATOMIC_WRITE, .data = VRNIC_DATA_OUT,
+	},
+	[VRNIC_OP_FLUSH] = {
+		.name = "FLUSH", .qp_types = RC, .wc = VRNIC_WC_FLUSH,
+	},
+	[VRNIC_OP_LOCAL_INV] = {
+		.name = "LOCAL_INV", .qp_types = RC | UC,
+		.wc = IB_WC_LOCAL_INV, .execute = exec_local_inv,
+	},
+	[VRNIC_OP_BIND_MW] = {
+		.name = "BIND_MW", .qp_types = RC | UC,
+		.wc = 5 /* IBV_WC_BIND_MW; the kernel has no name for it */,
+		.execute = exec_bind_mw,
+	},
+	[VRNIC_OP_REG_MR] = {
+		.name = "REG_MR", .qp_types = RC | UC, .wc = IB_WC_REG_MR,
+		.kernel_only = true, .execute = exec_reg_mr,
+	},
+};
+
+/* The row of @opcode, or NULL. */
+const struct vrnic_opcode *vrnic_opcode(u8 opcode)
+{
+	return opcode < VRNIC_OP_MAX ? &opcodes[opcode] : NULL;
+}
+
+/* Segments or inline data: what is said has to lie within the slots. */
+static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+
+	if (d->flags & VRNIC_DESC_INLINE) {
+		if (op->info->data != VRNIC_DATA_OUT)
+			return VRNIC_VERR_OPCODE;
+		if (d->inline_len > VRNIC_MAX_INLINE ||
+		    d->num_slots != vrnic_desc_slots(0, d->inline_len))
+			return VRNIC_VERR_SLOTS;
+		op->total = d->inline_len;
+		return 0;
+	}
+	if (d->num_sge > VRNIC_MAX_SGE ||
+	    d->num_slots != vrnic_desc_slots(d->num_sge, 0))
+		return VRNIC_VERR_SLOTS;
+	op->total = vrnic_sge_total(d->sge, d->num_sge);
+	return op->total > VRNIC_MAX_MSG ? VRNIC_VERR_LENGTH : 0;
+}
+
+/* Atomics return 8 bytes, into one segment; ATOMIC WRITE sends 8, inline. */
+static int check_atomic(const struct vrnic_desc *d)
+{
+	switch (d->opcode) {
+	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
+	case VRNIC_OP_ATOMIC_FETCH_AND_ADD:
+		if (d->num_sge != 1 || d->sge[0].length < sizeof(u64))
+			return VRNIC_VERR_LENGTH;
+		break;
+	case VRNIC_OP_ATOMIC_WRITE:
+		if (!(d->flags & VRNIC_DESC_INLINE) ||
+		    d->inline_len != sizeof(u64))
+			return VRNIC_VERR_LENGTH;
+		break;
+	}
+	return 0;
+}
+
+/**
+ * vrnic_op_check() - is this descriptor one that the queue pair may execute
+ * @qp: queue pair
+ * @op: with a private copy of the descriptor; @op->total is set
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+	int verr;
+
+	op->info = vrnic_opcode(d->opcode);
+	if (!op->info || !(op->info->qp_types & 1U << qp->type) ||
+	    (op->info->kernel_only && qp->uctx))
+		return VRNIC_VERR_OPCODE;
+	if (op->info->data == VRNIC_DATA_NONE)
+		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;
+	verr = check_data(qp, op);
+	return verr ?: check_atomic(d);
+}

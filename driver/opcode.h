@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* What each descriptor opcode means: checks, executor, completion. */
+#ifndef VRNIC_OPCODE_H
+#define VRNIC_OPCODE_H
+
+#include <linux/types.h>
+
+struct vrnic_budget;
+struct vrnic_op;
+struct vrnic_qp;
+
+/* How far an executor came. */
+enum vrnic_step {
+	VRNIC_STEP_DONE,	/* complete it */
+	VRNIC_STEP_MORE,	/* the budget is used up, go on later */
+	VRNIC_STEP_WAIT,	/* try again at vrnic_qp.wait_until */
+	VRNIC_STEP_FAIL,	/* complete it with vrnic_op.status */
+};
+
+/* Where a descriptor's local segments stand. */
+enum vrnic_data {
+	VRNIC_DATA_NONE,
+	VRNIC_DATA_OUT,		/* gathered: read access, inline possible */
+	VRNIC_DATA_IN,		/* scattered: needs IB_ACCESS_LOCAL_WRITE */
+};
+
+/**
+ * struct vrnic_opcode - a row of the opcode table
+ * @name: for people
+ * @qp_types: bits 1 << IB_QPT_*
+ * @wc: enum ib_wc_opcode of its completion
+ * @data: what its segments are for
+ * @kernel_only: not valid in a ring that a process maps
+ * @execute: run it; NULL: the flow to the peer does
+ */
+struct vrnic_opcode {
+	const char *name;
+	u32 qp_types;
+	u8 wc;
+	enum vrnic_data data;
+	bool kernel_only;
+	enum vrnic_step (*execute)(struct vrnic_qp *qp, struct vrnic_op *op);
+};
+
+const struct vrnic_opcode *vrnic_opcode(u8 opcode);
+int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op);
+enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err);
+
+#endif /* VRNIC_OPCODE_H */

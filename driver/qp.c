@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Queue pairs: create, query, destroy, and how others find and hold them. */
+
+#include <linux/log2.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "opcode.h"
+#include "vrnic.h"
+
+/*
+ * All queue pairs of this host by number, whatever their device: a number alone
+ * finds the peer of a loopback flow. Readers under RCU.
+ */
+static DEFINE_XARRAY_ALLOC(vrnic_qps);
+
+#define QPN_MIN		16
+#define QPN_MAX		((1U << 24) - 2)
+
+/**
+ * vrnic_qp_get() - find a queue pair by its number
+ * @qpn: number
+ *
+ * Return: with a reference held, or NULL.
+ */
+struct vrnic_qp *vrnic_qp_get(u32 qpn)
+{
+	struct vrnic_qp *qp;
+
+	rcu_read_lock();
+	qp = xa_load(&vrnic_qps, qpn);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	rcu_read_unlock();
+	return qp;
+}
+
+/* As vrnic_qp_get(), for the queue pair 1 of @dev. */
+struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev)
+{
+	struct vrnic_qp *qp;
+
+	rcu_read_lock();
+	qp = rcu_dereference(dev->gsi);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	rcu_read_unlock();
+	return qp;
+}
+
+void vrnic_qp_put(struct vrnic_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->gone);
+}
+
+/* At module exit: every queue pair is gone, the table itself is left. */
+void vrnic_qps_exit(void)
+{
+	WARN_ON(!xa_empty(&vrnic_qps));
+	xa_destroy(&vrnic_qps);
+}
+
+/* Numbers start at a random place: a peer cannot count on them. */
+static int qpn_alloc(struct vrnic_qp *qp)
+{
+	u32 start = QPN_MIN + get_random_u32() % (QPN_MAX - QPN_MIN);
+	int err;
+
+	err = xa_alloc(&vrnic_qps, &qp->qpn, qp, XA_LIMIT(start, QPN_MAX),
+		       GFP_KERNEL);
+	if (err == -EBUSY)
+		err = xa_alloc(&vrnic_qps, &qp->qpn, qp,
+			       XA_LIMIT(QPN_MIN, QPN_MAX), GFP_KERNEL);
+	return err;
+}
+
+static int check_init(const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+	case IB_QPT_GSI:
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (init->create_flags || init->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (cap->max_send_wr > VRNIC_MAX_WR || cap->max_send_sge > VRNIC_MAX_SGE ||
+	    cap->max_inline_data > VRNIC_MAX_INLINE)
+		return -EINVAL;
+	if (!init->srq && (cap->max_recv_wr > VRNIC_MAX_WR ||
+			   cap->max_recv_sge > VRNIC_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * Room for max_send_wr of the largest requests. What a request's slots hold
+ * beyond what was asked for is granted.
+ */
+static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
+{
+	u32 slots = max(vrnic_desc_slots(cap->max_send_sge, 0),
+			vrnic_desc_slots(0, cap->max_inline_data));
+	int err;
+
+	err = vrnic_ring_alloc(&qp->sq, cap->max_send_wr * slots,
+			       VRNIC_SLOT_SIZE);
+	if (err)
+		return err;
+	qp->sq.hdr->flags = VRNIC_RING_DOORBELL;
+	cap->max_send_wr = qp->sq.entries / slots;
+	cap->max_inline_data = min_t(u32, VRNIC_MAX_INLINE, VRNIC_DESC_DATA +
+				     (slots - 1) * VRNIC_SLOT_SIZE);
+	return 0;
+}
+
+static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
+{
+	int err;
+
+	if (qp->srq) {
+		cap->max_recv_wr = 0;
+		cap->max_recv_sge = 0;
+		return 0;
+	}
+	err = vrnic_rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
+	if (!err)
+		cap->max_recv_wr = qp->rq.max_wr;
+	return err;
+}
+
+static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
+{
+	struct vrnic_create_qp_resp resp = {};
+	int err;
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	err = vrnic_ring_export(&qp->sq, qp->uctx, &resp.sq);
+	if (!err && !qp->srq)
+		err = vrnic_ring_export(&qp->rq.ring, qp->uctx, &resp.rq);
+	return err ?: ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
+{
+	struct vrnic_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+
+	if (!qp)
+		return NULL;
+	refcount_set(&qp->refs, 1);
+	init_completion(&qp->gone);
+	qp->dev = to_vdev(ibqp->device);
+	qp->ibqp = ibqp;
+	qp->type = init->qp_type;
+	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
+	qp->state = IB_QPS_RESET;
+	mutex_init(&qp->ctrl);
+	mutex_init(&qp->resp_lock);
+	spin_lock_init(&qp->state_lock);
+	spin_lock_init(&qp->post_lock);
+	return qp;
+}
+
+static void qp_free(struct vrnic_qp *qp)
+{
+	vrnic_ring_free(&qp->sq);
+	vrnic_ring_free(&qp->rq.ring);
+	kfree_rcu(qp, rcu);
+}
+
+/* From here on others can find the queue pair. */
+static int qp_publish(struct vrnic_qp *qp)
+{
+	int err = qpn_alloc(qp);
+
+	if (err)
+		return err;
+	vrnic_runnable_init(&qp->run, &qp->dev->engine, qp->qpn, vrnic_sq_run);
+	qp->ibqp->qp_num = qp->qpn;
+	if (qp->type != IB_QPT_GSI)
+		return 0;
+	/* only the core's MAD layer makes one, and one at a time */
+	qp->ibqp->qp_num = 1;
+	rcu_assign_pointer(qp->dev->gsi, qp);
+	return 0;
+}
+
+int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct vrnic_qp *qp;
+	int err;
+
+	err = check_init(init);
+	if (err || vrnic_udata_empty(udata))
+		return err ?: -EINVAL;
+	qp = qp_new(ibqp, init);
+	if (!qp)
+		return -ENOMEM;
+	qp->uctx = udata ? vrnic_udata_ucontext(udata) : NULL;
+	err = sq_init(qp, &init->cap);
+	if (!err)
+		err = rq_init(qp, &init->cap);
+	if (!err && udata)
+		err = rings_export(qp, udata);
+	if (err)
+		goto err_free;
+	qp->cap = init->cap;
+	err = qp_publish(qp);
+	if (err)
+		goto err_free;
+	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
+	return 0;
+
+err_free:
+	qp_free(qp);
+	return err;
+}
+
+int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct vrnic_qp *qp = to_vqp(ibqp);
+
+	mutex_lock(&qp->ctrl);
+	*attr = qp->attr;
+	attr->qp_state = READ_ONCE(qp->state);
+	attr->cur_qp_state = attr->qp_state;
+	attr->cap = qp->cap;
+	attr->sq_draining = READ_ONCE(qp->sq_draining);
+	mutex_unlock(&qp->ctrl);
+
+	init->event_handler = ibqp->event_handler;
+	init->qp_context = ibqp->qp_context;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->cap = qp->cap;
+	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->qp_type = ibqp->qp_type;
+	return 0;
+}
+
+/*
+ * Nobody can find it any more; then its own ring stops; then whoever uses it
+ * as a target, which a burst bounds, lets go of it.
+ */
+int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct vrnic_qp *qp = to_vqp(ibqp);
+
+	if (qp->type == IB_QPT_GSI)
+		rcu_assign_pointer(qp->dev->gsi, NULL);
+	xa_erase(&vrnic_qps, qp->qpn);
+	vrnic_park(&qp->run);
+	vrnic_qp_put(qp);
+	wait_for_completion(&qp->gone);
+	qp_free(qp);
+	return 0;
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The states of a queue pair: IBTA 10.3.1. Consumers move it by modify_qp();
+ * errors move it from within runners. Both write the state under state_lock.
+ */
+
+#include "trace.h"
+#include "vrnic.h"
+
+/**
+ * vrnic_qp_event() - tell the consumer
+ * @qp: queue pair
+ * @event: IB_EVENT_*
+ *
+ * Context: no spinlock held.
+ */
+void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
+{
+	struct ib_event e = {
+		.device = qp->ibqp->device,
+		.event = event,
+		.element.qp = qp->ibqp,
+	};
+
+	if (qp->ibqp->event_handler)
+		qp->ibqp->event_handler(&e, qp->ibqp->qp_context);
+}
+
+/* From ERR on, what is posted is flushed: posting takes a doorbell. */
+static void rings_fail(struct vrnic_qp *qp)
+{
+	if (!qp->srq)
+		vrnic_ring_ask_doorbell(&qp->rq.ring);
+	vrnic_ring_ask_doorbell(&qp->sq);
+}
+
+static bool enter_error(struct vrnic_qp *qp)
+{
+	unsigned long flags;
+	bool entered = false;
+
+	spin_lock_irqsave(&qp->state_lock, flags);
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		WRITE_ONCE(qp->state, IB_QPS_ERR);
+		entered = true;
+		break;
+	default:
+		break;
+	}
+	spin_unlock_irqrestore(&qp->state_lock, flags);
+	return entered;
+}
+
+/**
+ * vrnic_qp_error() - an error moves the queue pair to ERR
+ * @qp: queue pair
+ * @event: what to tell its consumer, or -1: the completion tells it
+ *
+ * A thread will flush its rings. Context: process context, no spinlock held.
+ */
+void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
+{
+	if (!enter_error(qp))
+		return;
+	trace_vrnic_qp_error(qp, event);
+	rings_fail(qp);
+	vrnic_queue(&qp->run);
+	if ((int)event >= 0)
+		vrnic_qp_event(qp, event);
+}
+
+/* A send request failed: RC goes to ERR, UC and UD only stop sending. */
+void vrnic_sq_error(struct vrnic_qp *qp)
+{
+	unsigned long flags;
+
+	if (qp->type == IB_QPT_RC) {
+		vrnic_qp_error(qp, -1);
+		return;
+	}
+	spin_lock_irqsave(&qp->state_lock, flags);
+	if (qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQD)
+		WRITE_ONCE(qp->state, IB_QPS_SQE);
+	spin_unlock_irqrestore(&qp->state_lock, flags);
+	vrnic_ring_ask_doorbell(&qp->sq);
+}
+
+/* The send ring has nothing in hand while the queue pair is in SQD. */
+void vrnic_sq_drained(struct vrnic_qp *qp)
+{
+	unsigned long flags;
+	bool tell;
+
+	spin_lock_irqsave(&qp->state_lock, flags);
+	tell = qp->sq_draining;
+	qp->sq_draining = false;
+	spin_unlock_irqrestore(&qp->state_lock, flags);
+	if (tell && qp->attr.en_sqd_async_notify)
+		vrnic_qp_event(qp, IB_EVENT_SQ_DRAINED);
+}
+
+static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
+{
+	if (!(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) || !ah->grh.sgid_attr)
+		return -EINVAL;
+	if (!vrnic_gid_is_local(qp->dev, &ah->grh.dgid))
+		return -ENETUNREACH;
+	return 0;
+}
+
+static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
+			int mask)
+{
+	if (mask & IB_QP_PORT && attr->port_num != 1)
+		return -EINVAL;
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return -EINVAL;
+	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP | IB_QP_RATE_LIMIT))
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_PATH_MIG_STATE &&
+	    attr->path_mig_state != IB_MIG_MIGRATED)
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC &&
+	    attr->max_rd_atomic > VRNIC_MAX_RD_ATOM)
+		return -EINVAL;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
+	    attr->max_dest_rd_atomic > VRNIC_MAX_RD_ATOM)
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MTU &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096))
+		return -EINVAL;
+	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
+		return -EINVAL;
+	if (mask & (IB_QP_RETRY_CNT | IB_QP_RNR_RETRY) &&
+	    (attr->retry_cnt > 7 || attr->rnr_retry > 7))
+		return -EINVAL;
+	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
+		return -EINVAL;
+	if (mask & IB_QP_AV)
+		return check_path(qp, &attr->ah_attr);
+	return 0;
+}
+
+#define TAKE(bit, field) do {		\
+	if (mask & (bit))		\
+		to->field = attr->field;\
+} while (0)
+
+static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
+			int mask)
+{
+	struct ib_qp_attr *to = &qp->attr;
+
+	TAKE(IB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
+	TAKE(IB_QP_PKEY_INDEX, pkey_index);
+	TAKE(IB_QP_PORT, port_num);
+	TAKE(IB_QP_QKEY, qkey);
+	TAKE(IB_QP_PATH_MTU, path_mtu);
+	TAKE(IB_QP_TIMEOUT, timeout);
+	TAKE(IB_QP_RETRY_CNT, retry_cnt);
+	TAKE(IB_QP_RNR_RETRY, rnr_retry);
+	TAKE(IB_QP_RQ_PSN, rq_psn);
+	TAKE(IB_QP_SQ_PSN, sq_psn);
+	TAKE(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
+	TAKE(IB_QP_DEST_QPN, dest_qp_num);
+	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
+	if (mask & IB_QP_AV) {
+		to->ah_attr = attr->ah_attr;
+		to->ah_attr.grh.sgid_attr = NULL;
+		qp->sgid = attr->ah_attr.grh.sgid_attr->gid;
+	}
+}
+
+/* Everything that was posted is gone, and no completion tells of it. */
+static void to_reset(struct vrnic_qp *qp)
+{
+	vrnic_ring_reset(&qp->sq);
+	WRITE_ONCE(qp->sq.hdr->flags, VRNIC_RING_DOORBELL);
+	if (!qp->srq) {
+		vrnic_ring_reset(&qp->rq.ring);
+		WRITE_ONCE(qp->rq.ring.hdr->flags, 0);
+	}
+	qp->op.active = false;
+	qp->recv.active = false;
+	qp->wait_until = 0;
+	qp->comm_est = false;
+	qp->last_wqe = false;
+	qp->sq_draining = false;
+	memset(&qp->attr, 0, sizeof(qp->attr));
+}
+
+static void set_state(struct vrnic_qp *qp, enum ib_qp_state state)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->state_lock, flags);
+	if (state == IB_QPS_SQD && qp->state != IB_QPS_SQD)
+		qp->sq_draining = true;
+	WRITE_ONCE(qp->state, state);
+	spin_unlock_irqrestore(&qp->state_lock, flags);
+	if (state == IB_QPS_ERR)
+		rings_fail(qp);
+}
+
+static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
+			    int mask, enum ib_qp_state *next)
+{
+	enum ib_qp_state cur = READ_ONCE(qp->state);
+
+	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
+		return -EINVAL;
+	*next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask))
+		return -EINVAL;
+	return check_values(qp, attr, mask);
+}
+
+/*
+ * With the ring parked and resp_lock held nobody looks at the attributes, and
+ * nobody is in the middle of an operation.
+ */
+int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata)
+{
+	struct vrnic_qp *qp = to_vqp(ibqp);
+	enum ib_qp_state next;
+	int err;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	mutex_lock(&qp->ctrl);
+	vrnic_park(&qp->run);
+	mutex_lock(&qp->resp_lock);
+	err = check_transition(qp, attr, mask, &next);
+	if (!err) {
+		if (next == IB_QPS_RESET)
+			to_reset(qp);
+		take_values(qp, attr, mask);
+		if (mask & IB_QP_STATE)
+			set_state(qp, next);
+	}
+	mutex_unlock(&qp->resp_lock);
+	vrnic_unpark(&qp->run);
+	mutex_unlock(&qp->ctrl);
+	/* flush in ERR, report in SQD, go on in RTS */
+	vrnic_kick(&qp->run);
+	return err;
+}

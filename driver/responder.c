@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A queue pair as the target of others: its receives. Whoever runs the sender's
+ * ring is here, with the target's resp_lock held.
+ */
+
+#include "vrnic.h"
+
+static int take(struct vrnic_qp *qp)
+{
+	unsigned long flags;
+	int ret;
+
+	if (qp->srq)
+		return vrnic_srq_take(qp->srq, &qp->recv);
+	spin_lock_irqsave(&qp->rq.lock, flags);
+	ret = vrnic_rq_take(&qp->rq, &qp->recv);
+	spin_unlock_irqrestore(&qp->rq.lock, flags);
+	return ret;
+}
+
+static void fail_recv(struct vrnic_qp *qp, u8 status, u32 vendor_err)
+{
+	struct vrnic_cqe cqe = { .status = status, .vendor_err = vendor_err };
+
+	vrnic_recv_complete(qp, &cqe, true);
+}
+
+/**
+ * vrnic_recv_take() - have a receive for the next message in @qp->recv
+ * @qp: target
+ *
+ * Return: 0; -EAGAIN: none is posted; -EIO: what is posted makes no sense, and
+ * the target is in error now.
+ */
+int vrnic_recv_take(struct vrnic_qp *qp)
+{
+	int ret;
+
+	lockdep_assert_held(&qp->resp_lock);
+	if (qp->recv.active)
+		return 0;
+	ret = take(qp);
+	if (!ret || ret == -EAGAIN)
+		return ret;
+	if (ret == -EINVAL)
+		fail_recv(qp, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
+	else
+		vrnic_count(qp->dev, RING_ERRORS);
+	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
+	return -EIO;
+}
+
+/**
+ * vrnic_recv_complete() - report what became of @qp->recv
+ * @qp: target
+ * @cqe: result; cookie and queue pair number are filled in here
+ * @solicited: the sender asked for an event
+ */
+void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
+			 bool solicited)
+{
+	lockdep_assert_held(&qp->resp_lock);
+	qp->recv.active = false;
+	cqe->cookie = qp->recv.cookie;
+	cqe->qpn = qp->qpn;
+	if (vrnic_cq_post(vrnic_recv_cq(qp), cqe, solicited))
+		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
+}
+
+static void flush_one(struct vrnic_qp *qp)
+{
+	vrnic_count(qp->dev, FLUSHED);
+	fail_recv(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
+}
+
+/*
+ * The queue pair is in ERR: receives end in WR_FLUSH_ERR, the one that a
+ * message was being put into first. What is in an SRQ stays there for others.
+ *
+ * Return: true if there are more.
+ */
+bool vrnic_recv_flush(struct vrnic_qp *qp)
+{
+	u32 budget = qp->rq.ring.entries;
+	bool last = false;
+
+	mutex_lock(&qp->resp_lock);
+	if (qp->recv.active)
+		flush_one(qp);
+	if (!qp->srq) {
+		/* a consumer that posts all the while must not keep us here */
+		while (budget-- && take(qp) != -EAGAIN && qp->recv.active)
+			flush_one(qp);
+	} else if (!qp->last_wqe) {
+		qp->last_wqe = true;
+		last = true;
+	}
+	mutex_unlock(&qp->resp_lock);
+	if (last)
+		vrnic_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+	return !qp->srq && vrnic_ring_avail(&qp->rq.ring);
+}

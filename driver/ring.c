@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Memory of the rings, and how a process maps it. */
+
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "vrnic.h"
+
+static size_t ring_bytes(const struct vrnic_ring *ring)
+{
+	return PAGE_ALIGN(VRNIC_RING_DATA +
+			  ((size_t)ring->entries << ring->shift));
+}
+
+/**
+ * vrnic_ring_alloc() - memory for a ring
+ * @ring: filled in
+ * @entries: rounded up to a power of two
+ * @stride: bytes of an entry; a power of two
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
+{
+	ring->entries = roundup_pow_of_two(max(entries, 1U));
+	ring->shift = ilog2(stride);
+	ring->idx = 0;
+	ring->map = NULL;
+	ring->hdr = vmalloc_user(ring_bytes(ring));
+	if (!ring->hdr)
+		return -ENOMEM;
+	ring->slots = (void *)ring->hdr + VRNIC_RING_DATA;
+	return 0;
+}
+
+/**
+ * vrnic_ring_export() - let a process map the ring
+ * @ring: from vrnic_ring_alloc(); its memory belongs to the mapping from now on
+ * @uctx: the process's context
+ * @info: what the process needs to know
+ *
+ * Return: 0 or -ENOMEM; the ring is as before then.
+ */
+int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
+		      struct vrnic_ring_info *info)
+{
+	struct vrnic_mmap *map;
+	int err;
+
+	map = kzalloc(sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return -ENOMEM;
+	map->mem = ring->hdr;
+	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, ring_bytes(ring));
+	if (err) {
+		kfree(map);
+		return err;
+	}
+	ring->map = map;
+	info->offset = rdma_user_mmap_get_offset(&map->rdma);
+	info->bytes = ring_bytes(ring);
+	info->entries = ring->entries;
+	info->stride = 1U << ring->shift;
+	return 0;
+}
+
+/* A ring that was never allocated, or is freed already, is fine. */
+void vrnic_ring_free(struct vrnic_ring *ring)
+{
+	if (ring->map)
+		rdma_user_mmap_entry_remove(&ring->map->rdma);
+	else
+		vfree(ring->hdr);
+	ring->hdr = NULL;
+	ring->map = NULL;
+}
+
+/* Back to empty. Nobody may be using the ring. */
+void vrnic_ring_reset(struct vrnic_ring *ring)
+{
+	if (!ring->hdr)
+		return;
+	ring->idx = 0;
+	WRITE_ONCE(ring->hdr->prod, 0);
+	WRITE_ONCE(ring->hdr->cons, 0);
+}
+
+/* ib_device_ops.mmap_free: the last mapping or the ring itself is gone. */
+void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct vrnic_mmap *map = container_of(entry, struct vrnic_mmap, rdma);
+
+	vfree(map->mem);
+	kfree(map);
+}
+
+int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry;
+	struct vrnic_mmap *map;
+	int err;
+
+	entry = rdma_user_mmap_entry_get(uctx, vma);
+	if (!entry)
+		return -EINVAL;
+	map = container_of(entry, struct vrnic_mmap, rdma);
+	/* the area holds references on the pages: they outlive the entry */
+	err = remap_vmalloc_range(vma, map->mem, 0);
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}

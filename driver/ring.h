@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Rings shared with processes, and every memory barrier of the project.
+ *
+ * A ring is one mapping: a page of indices and flags (struct vrnic_ring_hdr),
+ * then a power of two of entries. The process may write anything into it at any
+ * time. So the kernel keeps its own index (@idx) as the truth, publishes it in
+ * the header but never reads it back, reads the other side's index once per
+ * look, and copies an entry before it looks at its contents.
+ *
+ * Barriers and their partners (userlib/provider/ring.h has the other half):
+ *
+ *  P1 vrnic_ring_avail()   acquire of hdr->prod
+ *       with the producer's release of prod after it filled the slots
+ *  P2 vrnic_ring_publish() release of hdr->cons
+ *       with the producer's acquire of cons before it reuses slots
+ *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
+ *       with the producer's prod, full fence, look at the flag
+ *  C1 vrnic_cqe_publish()  release of cqe->phase
+ *       with the consumer's acquire of phase
+ *  C2 vrnic_ring_room()    acquire of hdr->cons
+ *       with the consumer's release of cons after it read the entries
+ *  C3 vrnic_ring_armed(): entry, full barrier, look at arm
+ *       with the consumer's arm, full fence, look at the next entry
+ *
+ * This file needs nothing of ib_core.
+ */
+#ifndef VRNIC_RING_H
+#define VRNIC_RING_H
+
+#include <linux/kernel.h>
+#include <linux/atomic.h>
+#include <rdma/vrnic-abi.h>
+
+struct vrnic_mmap;
+
+/**
+ * struct vrnic_ring - one ring, as the kernel sees it
+ * @hdr: first page of the mapping
+ * @slots: the entries
+ * @entries: a power of two
+ * @shift: an entry is 1 << @shift bytes
+ * @idx: the kernel's own index: the next entry to take (send and receive
+ *	rings) or to fill (completion rings). Protected by whatever serialises
+ *	the ring's users: the run bit of a send ring, the lock of RQ, SRQ or CQ.
+ * @map: how the process maps it; NULL if the ring is a kernel consumer's
+ */
+struct vrnic_ring {
+	struct vrnic_ring_hdr *hdr;
+	void *slots;
+	u32 entries;
+	u8 shift;
+	u32 idx;
+	struct vrnic_mmap *map;
+};
+
+static inline void *vrnic_ring_slot(const struct vrnic_ring *ring, u32 i)
+{
+	return ring->slots + ((size_t)(i & (ring->entries - 1)) << ring->shift);
+}
+
+/**
+ * vrnic_ring_avail() - how many entries the producer has filled
+ * @ring: a send or receive ring
+ *
+ * Return: 0 to @ring->entries; more than that means that the producer's index
+ * is wild, and the ring's owner has to be told.
+ */
+static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
+{
+	/* P1 */
+	return smp_load_acquire(&ring->hdr->prod) - ring->idx;
+}
+
+/**
+ * vrnic_ring_consume() - move on by @n entries, and let the producer know
+ * @ring: a send or receive ring
+ * @n: entries
+ */
+static inline void vrnic_ring_consume(struct vrnic_ring *ring, u32 n)
+{
+	ring->idx += n;
+	/* P2: the entries were copied before */
+	smp_store_release(&ring->hdr->cons, ring->idx);
+}
+
+/**
+ * vrnic_ring_ask_doorbell() - want a doorbell after the next post
+ * @ring: a send or receive ring that its runner is about to leave
+ *
+ * Return: entries that came in before the producer could see the flag.
+ */
+static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
+{
+	WRITE_ONCE(ring->hdr->flags,
+		   READ_ONCE(ring->hdr->flags) | VRNIC_RING_DOORBELL);
+	/* P3 */
+	smp_mb();
+	return READ_ONCE(ring->hdr->prod) - ring->idx;
+}
+
+/* The runner stays with the ring for a while: posting needs no doorbell. */
+static inline void vrnic_ring_spare_doorbell(struct vrnic_ring *ring)
+{
+	WRITE_ONCE(ring->hdr->flags,
+		   READ_ONCE(ring->hdr->flags) & ~VRNIC_RING_DOORBELL);
+}
+
+/**
+ * vrnic_ring_room() - is there room for one more completion
+ * @ring: a completion ring
+ *
+ * A consumer index that cannot be (ahead of the producer, or too far behind)
+ * counts as a full ring.
+ */
+static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
+{
+	/* C2 */
+	return ring->idx - smp_load_acquire(&ring->hdr->cons) < ring->entries;
+}
+
+/* The phase of entry @i in a ring of @entries; never zero, as new memory is. */
+static inline u32 vrnic_cqe_phase(u32 i, u32 entries)
+{
+	return 1 + (i / entries & 1);
+}
+
+/* Make the entry that the caller filled valid, and move on. */
+static inline void vrnic_cqe_publish(struct vrnic_ring *ring,
+				     struct vrnic_cqe *cqe)
+{
+	/* C1 */
+	smp_store_release(&cqe->phase,
+			  vrnic_cqe_phase(ring->idx, ring->entries));
+	ring->idx++;
+	WRITE_ONCE(ring->hdr->prod, ring->idx);
+}
+
+/**
+ * vrnic_ring_armed() - does the consumer want an event for what was published
+ * @ring: a completion ring
+ * @solicited: the completion was solicited or failed
+ *
+ * Return: true once for each time it was armed.
+ */
+static inline bool vrnic_ring_armed(struct vrnic_ring *ring, bool solicited)
+{
+	u32 arm;
+
+	/* C3 */
+	smp_mb();
+	arm = READ_ONCE(ring->hdr->arm);
+	if (likely(arm == VRNIC_ARM_NONE))
+		return false;
+	if (arm == VRNIC_ARM_SOLICITED && !solicited)
+		return false;
+	return xchg(&ring->hdr->arm, VRNIC_ARM_NONE) != VRNIC_ARM_NONE;
+}
+
+/**
+ * vrnic_desc_slots() - slots that a descriptor with these contents takes
+ * @num_sge: segments, if there is no inline data
+ * @inline_len: bytes of inline data, if there are no segments
+ */
+static inline u32 vrnic_desc_slots(u32 num_sge, u32 inline_len)
+{
+	u32 slots = 1;
+
+	if (num_sge > VRNIC_DESC_SGES)
+		slots += DIV_ROUND_UP(num_sge - VRNIC_DESC_SGES, VRNIC_SLOT_SGES);
+	if (inline_len > VRNIC_DESC_DATA)
+		slots += DIV_ROUND_UP(inline_len - VRNIC_DESC_DATA, VRNIC_SLOT_SIZE);
+	return slots;
+}
+
+struct ib_ucontext;
+
+int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride);
+int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
+		      struct vrnic_ring_info *info);
+void vrnic_ring_free(struct vrnic_ring *ring);
+void vrnic_ring_reset(struct vrnic_ring *ring);
+
+#endif /* VRNIC_RING_H */

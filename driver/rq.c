@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Receive rings: one request goes in at one end and comes out at the other. */
+
+#include <linux/log2.h>
+
+#include "vrnic.h"
+
+/**
+ * vrnic_rq_init() - make an empty receive ring
+ * @rq: zeroed
+ * @max_wr: requests wanted; rounded up
+ * @max_sge: segments of a request
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge)
+{
+	u32 stride = roundup_pow_of_two(sizeof(struct vrnic_recv_desc) +
+					max(max_sge, 1U) *
+					sizeof(struct vrnic_sge));
+	int err;
+
+	spin_lock_init(&rq->lock);
+	err = vrnic_ring_alloc(&rq->ring, max_wr, stride);
+	if (err)
+		return err;
+	rq->max_sge = max_sge;
+	rq->max_wr = rq->ring.entries;
+	return 0;
+}
+
+/* Caller holds rq->lock. */
+static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
+{
+	struct vrnic_ring *ring = &rq->ring;
+	u32 prod = READ_ONCE(ring->hdr->prod);
+	struct vrnic_recv_desc *d = vrnic_ring_slot(ring, prod);
+	int i;
+
+	lockdep_assert_held(&rq->lock);
+	if (wr->num_sge < 0 || wr->num_sge > rq->max_sge)
+		return -EINVAL;
+	if (prod - ring->idx == ring->entries)
+		return -ENOMEM;
+	d->cookie = wr->wr_id;
+	d->num_sge = wr->num_sge;
+	for (i = 0; i < wr->num_sge; i++) {
+		d->sge[i].addr = wr->sg_list[i].addr;
+		d->sge[i].length = wr->sg_list[i].length;
+		d->sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	smp_store_release(&ring->hdr->prod, prod + 1);
+	return 0;
+}
+
+/**
+ * vrnic_rq_post() - kernel consumers: add receive requests
+ * @rq: ring that no process maps
+ * @wr: list of requests
+ * @bad: the first that could not be added
+ *
+ * Context: any.
+ */
+int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad)
+{
+	unsigned long flags;
+	int err = 0;
+
+	spin_lock_irqsave(&rq->lock, flags);
+	for (; wr && !err; wr = err ? wr : wr->next) {
+		err = rq_write(rq, wr);
+		if (err)
+			*bad = wr;
+	}
+	spin_unlock_irqrestore(&rq->lock, flags);
+	return err;
+}
+
+/**
+ * vrnic_rq_take() - take the oldest receive request
+ * @rq: ring; lock held
+ * @recv: private copy of it
+ *
+ * Return: 0; -EAGAIN: there is none; -EINVAL: there is one, but it makes no
+ * sense (@recv->cookie is set); -EOVERFLOW: the producer index makes no sense.
+ */
+int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
+{
+	const struct vrnic_recv_desc *d;
+	u32 avail, num_sge;
+
+	lockdep_assert_held(&rq->lock);
+	avail = vrnic_ring_avail(&rq->ring);
+	if (!avail)
+		return -EAGAIN;
+	if (avail > rq->ring.entries)
+		return -EOVERFLOW;
+	d = vrnic_ring_slot(&rq->ring, rq->ring.idx);
+	recv->cookie = READ_ONCE(d->cookie);
+	num_sge = READ_ONCE(d->num_sge);
+	recv->num_sge = min(num_sge, rq->max_sge);
+	memcpy(recv->sge, d->sge, recv->num_sge * sizeof(recv->sge[0]));
+	vrnic_ring_consume(&rq->ring, 1);
+	recv->active = true;
+	return num_sge > rq->max_sge ? -EINVAL : 0;
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Shared receive queues. */
+
+#include <linux/atomic.h>
+
+#include "vrnic.h"
+
+static atomic_t next_srqn = ATOMIC_INIT(1);
+
+static int srq_respond(struct vrnic_srq *srq, struct ib_udata *udata)
+{
+	struct vrnic_create_srq_resp resp = { .srqn = srq->srqn };
+	int err;
+
+	if (!udata)
+		return 0;
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	err = vrnic_ring_export(&srq->rq.ring, vrnic_udata_ucontext(udata),
+				&resp.rq);
+	if (err)
+		return err;
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata)
+{
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+	int err;
+
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	if (!init->attr.max_wr || init->attr.max_wr > VRNIC_MAX_WR ||
+	    init->attr.max_sge > VRNIC_MAX_SGE || vrnic_udata_empty(udata))
+		return -EINVAL;
+	err = vrnic_rq_init(&srq->rq, init->attr.max_wr, init->attr.max_sge);
+	if (err)
+		return err;
+	srq->srqn = atomic_inc_return(&next_srqn);
+	err = srq_respond(srq, udata);
+	if (err) {
+		vrnic_ring_free(&srq->rq.ring);
+		return err;
+	}
+	init->attr.max_wr = srq->rq.max_wr;
+	return 0;
+}
+
+/* The ring is mapped: its size stays (IB_DEVICE_SRQ_RESIZE is not advertised). */
+int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+
+	if (mask & ~IB_SRQ_LIMIT)
+		return -EOPNOTSUPP;
+	if (mask & IB_SRQ_LIMIT) {
+		if (attr->srq_limit > srq->rq.max_wr)
+			return -EINVAL;
+		spin_lock_irq(&srq->rq.lock);
+		srq->rq.limit = attr->srq_limit;
+		spin_unlock_irq(&srq->rq.lock);
+	}
+	return 0;
+}
+
+int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+
+	attr->max_wr = srq->rq.max_wr;
+	attr->max_sge = srq->rq.max_sge;
+	attr->srq_limit = READ_ONCE(srq->rq.limit);
+	return 0;
+}
+
+int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	vrnic_ring_free(&to_vsrq(ibsrq)->rq.ring);
+	return 0;
+}
+
+int vrnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad)
+{
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+
+	if (srq->rq.ring.map) {
+		*bad = wr;
+		return -EINVAL;
+	}
+	return vrnic_rq_post(&srq->rq, wr, bad);
+}
+
+static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.event = type,
+		.element.srq = &srq->ibsrq,
+	};
+
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
+
+/**
+ * vrnic_srq_take() - as vrnic_rq_take(), with the limit event
+ * @srq: shared receive queue
+ * @recv: private copy of the request
+ */
+int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
+{
+	bool limit = false;
+	int ret;
+
+	spin_lock_irq(&srq->rq.lock);
+	ret = vrnic_rq_take(&srq->rq, recv);
+	if (!ret && srq->rq.limit &&
+	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
+		srq->rq.limit = 0;	/* one event, until it is armed again */
+		limit = true;
+	}
+	spin_unlock_irq(&srq->rq.lock);
+	if (limit)
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	if (ret == -EOVERFLOW)
+		srq_event(srq, IB_EVENT_SRQ_ERR);
+	return ret;
+}

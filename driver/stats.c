@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Counters: one array a CPU, added up when somebody asks. */
+
+#include "vrnic.h"
+
+#define X(sym, stat_name) [VRNIC_STAT_##sym].name = stat_name,
+static const struct rdma_stat_desc vrnic_stat_descs[] = { VRNIC_STATS(X) };
+#undef X
+
+struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port)
+{
+	return rdma_alloc_hw_stats_struct(vrnic_stat_descs,
+					  ARRAY_SIZE(vrnic_stat_descs),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		       u32 port, int index)
+{
+	struct vrnic_dev *dev = to_vdev(ibdev);
+	unsigned int i;
+	int cpu;
+
+	if (!port || !stats)
+		return -EINVAL;
+	for (i = 0; i < VRNIC_STAT_NR; i++) {
+		stats->value[i] = 0;
+		for_each_possible_cpu(cpu)
+			stats->value[i] += per_cpu_ptr(dev->stats, cpu)->count[i];
+	}
+	return VRNIC_STAT_NR;
+}

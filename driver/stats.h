@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* What an operator would ask: `rdma statistic show link vrnic0/1`. */
+#ifndef VRNIC_STATS_H
+#define VRNIC_STATS_H
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+/* One line a counter: name here, name in `rdma statistic`. */
+#define VRNIC_STATS(X)					\
+	X(DOORBELLS,		"doorbells")		\
+	X(DESCRIPTORS,		"descriptors")		\
+	X(BYTES_WRITTEN,	"bytes_written")	\
+	X(BYTES_READ,		"bytes_read")		\
+	X(BYTES_SENT,		"bytes_sent")		\
+	X(ATOMICS,		"atomics")		\
+	X(COMPLETIONS,		"completions")		\
+	X(EVENTS,		"completion_events")	\
+	X(RNR_WAITS,		"rnr_waits")		\
+	X(RETRIES,		"retries")		\
+	X(UD_DROPPED,		"ud_dropped")		\
+	X(UC_DROPPED,		"uc_dropped")		\
+	X(LOCAL_ERRORS,		"local_errors")		\
+	X(REMOTE_ERRORS,	"remote_errors")	\
+	X(FLUSHED,		"flushed")		\
+	X(CQ_OVERFLOWS,		"cq_overflows")		\
+	X(RING_ERRORS,		"ring_errors")
+
+#define X(sym, name) VRNIC_STAT_##sym,
+enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };
+#undef X
+
+struct vrnic_stats {
+	u64 count[VRNIC_STAT_NR];
+};
+
+struct ib_device;
+struct rdma_hw_stats;
+
+struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port);
+int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		       u32 port, int index);
+
+#endif /* VRNIC_STATS_H */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Tracepoints: fetch, execution, completion and error of a descriptor. */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM vrnic
+
+#if !defined(VRNIC_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define VRNIC_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "opcode.h"
+#include "vrnic.h"
+
+#define show_vrnic_step(step)				\
+	__print_symbolic(step,				\
+			 { VRNIC_STEP_DONE, "done" },	\
+			 { VRNIC_STEP_MORE, "more" },	\
+			 { VRNIC_STEP_WAIT, "wait" },	\
+			 { VRNIC_STEP_FAIL, "fail" })
+
+TRACE_EVENT(vrnic_fetch,
+	TP_PROTO(const struct vrnic_qp *qp, const struct vrnic_desc *d),
+	TP_ARGS(qp, d),
+	TP_STRUCT__entry(
+		__field(u32, qpn)
+		__field(u8, opcode)
+		__field(u8, flags)
+		__field(u16, num_slots)
+		__field(u64, cookie)
+		__field(u64, remote_addr)
+	),
+	TP_fast_assign(
+		__entry->qpn = qp->qpn;
+		__entry->opcode = d->opcode;
+		__entry->flags = d->flags;
+		__entry->num_slots = d->num_slots;
+		__entry->cookie = d->cookie;
+		__entry->remote_addr = d->remote_addr;
+	),
+	TP_printk("qpn=%u opcode=%u flags=0x%x slots=%u cookie=0x%llx remote=0x%llx",
+		  __entry->qpn, __entry->opcode, __entry->flags,
+		  __entry->num_slots, __entry->cookie, __entry->remote_addr)
+);
+
+TRACE_EVENT(vrnic_execute,
+	TP_PROTO(const struct vrnic_qp *qp, const struct vrnic_op *op,
+		 enum vrnic_step step),
+	TP_ARGS(qp, op, step),
+	TP_STRUCT__entry(
+		__field(u32, qpn)
+		__string(name, op->info ? op->info->name : "?")
+		__field(u64, done)
+		__field(u64, total)
+		__field(u8, step)
+	),
+	TP_fast_assign(
+		__entry->qpn = qp->qpn;
+		vrnic_assign_str(name, op->info ? op->info->name : "?");
+		__entry->done = op->done;
+		__entry->total = op->total;
+		__entry->step = step;
+	),
+	TP_printk("qpn=%u %s done=%llu of %llu: %s", __entry->qpn,
+		  __get_str(name), __entry->done, __entry->total,
+		  show_vrnic_step(__entry->step))
+);
+
+TRACE_EVENT(vrnic_complete,
+	TP_PROTO(u32 cqn, const struct vrnic_cqe *cqe),
+	TP_ARGS(cqn, cqe),
+	TP_STRUCT__entry(
+		__field(u32, cqn)
+		__field(u32, qpn)
+		__field(u64, cookie)
+		__field(u8, status)
+		__field(u8, opcode)
+		__field(u32, vendor_err)
+		__field(u32, byte_len)
+	),
+	TP_fast_assign(
+		__entry->cqn = cqn;
+		__entry->qpn = cqe->qpn;
+		__entry->cookie = cqe->cookie;
+		__entry->status = cqe->status;
+		__entry->opcode = cqe->opcode;
+		__entry->vendor_err = cqe->vendor_err;
+		__entry->byte_len = cqe->byte_len;
+	),
+	TP_printk("cqn=%u qpn=%u cookie=0x%llx status=%u opcode=%u why=%u bytes=%u",
+		  __entry->cqn, __entry->qpn, __entry->cookie,
+		  __entry->status, __entry->opcode, __entry->vendor_err,
+		  __entry->byte_len)
+);
+
+TRACE_EVENT(vrnic_qp_error,
+	TP_PROTO(const struct vrnic_qp *qp, int event),
+	TP_ARGS(qp, event),
+	TP_STRUCT__entry(
+		__field(u32, qpn)
+		__field(int, event)
+	),
+	TP_fast_assign(
+		__entry->qpn = qp->qpn;
+		__entry->event = event;
+	),
+	TP_printk("qpn=%u event=%d", __entry->qpn, __entry->event)
+);
+
+#endif /* VRNIC_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A process's context, and its doorbell: a file of the uverbs core's FD kind,
+ * so that ringing it costs one ioctl and nothing of the uverbs dispatch.
+ */
+
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <rdma/uverbs_std_types.h>
+#include <rdma/uverbs_types.h>
+
+#include "vrnic.h"
+
+#define UVERBS_MODULE_NAME vrnic
+#include <rdma/uverbs_named_ioctl.h>
+
+struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata)
+{
+	struct vrnic_ucontext *uc =
+		rdma_udata_to_drv_context(udata, struct vrnic_ucontext, ibuc);
+
+	return &uc->ibuc;
+}
+
+/* Nothing is expected in a command's driver part: true if there is something. */
+int vrnic_udata_empty(struct ib_udata *udata)
+{
+	return udata && udata->inlen &&
+	       !ib_is_udata_cleared(udata, 0, udata->inlen);
+}
+
+int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
+{
+	struct vrnic_alloc_ucontext_resp resp = {
+		.abi_version = VRNIC_ABI_VERSION,
+		.max_inline = VRNIC_MAX_INLINE,
+		.max_sge = VRNIC_MAX_SGE,
+	};
+
+	if (vrnic_udata_empty(udata))
+		return -EINVAL;
+	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+}
+
+/* The core has destroyed what was made in the context. */
+void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
+{
+}
+
+/* The core unmaps the rings itself; their memory is ordinary memory. */
+void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
+{
+}
+
+/**
+ * struct vrnic_doorbell - an open doorbell file
+ * @uobj: the core's part
+ * @uctx: context whose queue pairs it may ring; NULL once that is gone.
+ *	It is only compared, never followed.
+ */
+struct vrnic_doorbell {
+	struct ib_uobject uobj;
+	struct ib_ucontext *uctx;
+};
+
+static long doorbell_ring(struct vrnic_doorbell *db, u32 qpn)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	struct vrnic_qp *qp;
+	long ret = -EINVAL;
+
+	if (!uctx)
+		return -EIO;
+	qp = vrnic_qp_get(qpn);
+	if (!qp)
+		return -EINVAL;
+	if (qp->uctx == uctx) {
+		vrnic_count(qp->dev, DOORBELLS);
+		vrnic_kick(&qp->run);
+		ret = 0;
+	}
+	vrnic_qp_put(qp);
+	return ret;
+}
+
+static long doorbell_ioctl(struct file *file, unsigned int cmd,
+			   unsigned long arg)
+{
+	struct vrnic_doorbell *db = file->private_data;
+
+	if (cmd != VRNIC_DOORBELL)
+		return -ENOTTY;
+	if (arg > U32_MAX)
+		return -EINVAL;
+	return doorbell_ring(db, arg);
+}
+
+static const struct file_operations doorbell_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = doorbell_ioctl,
+	.compat_ioctl = doorbell_ioctl,
+	.release = uverbs_uobject_fd_release,
+};
+
+static void doorbell_destroy(struct ib_uobject *uobj,
+			     enum rdma_remove_reason why)
+{
+	struct vrnic_doorbell *db =
+		container_of(uobj, struct vrnic_doorbell, uobj);
+
+	WRITE_ONCE(db->uctx, NULL);
+}
+
+static int UVERBS_HANDLER(VRNIC_METHOD_DOORBELL_ALLOC)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobj = uverbs_attr_get_uobject(
+		attrs, VRNIC_ATTR_DOORBELL_ALLOC_FD);
+	struct vrnic_doorbell *db =
+		container_of(uobj, struct vrnic_doorbell, uobj);
+
+	db->uctx = attrs->context;
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_DOORBELL_ALLOC,
+	UVERBS_ATTR_FD(VRNIC_ATTR_DOORBELL_ALLOC_FD,
+		       VRNIC_OBJECT_DOORBELL,
+		       UVERBS_ACCESS_NEW,
+		       UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_OBJECT(
+	VRNIC_OBJECT_DOORBELL,
+	UVERBS_TYPE_ALLOC_FD(sizeof(struct vrnic_doorbell),
+			     doorbell_destroy, &doorbell_fops,
+			     "[vrnic-doorbell]", O_RDWR),
+	&UVERBS_METHOD(VRNIC_METHOD_DOORBELL_ALLOC));
+
+const struct uapi_definition vrnic_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
+	{},
+};

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The objects of the device, and what each file offers to those above it.
+ *
+ * Locks, in the order in which they nest:
+ *
+ *	vrnic_qp.ctrl		mutex; modify, destroy
+ *	  vrnic_qp.resp_lock	mutex; the queue pair as the target of a peer
+ *	    vrnic_qp.state_lock	spinlock, irq
+ *	    vrnic_rq.lock	spinlock, irq
+ *	    vrnic_cq.lock	spinlock, irq
+ *	      vrnic_runner.lock	spinlock, irq
+ *
+ * A runner holds the run bit of one send ring and at most one resp_lock, its
+ * target's; it never waits for a run bit. So no chain of runners can close.
+ */
+#ifndef VRNIC_H
+#define VRNIC_H
+
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+#include <rdma/vrnic-abi.h>
+
+#include "compat.h"
+#include "engine.h"
+#include "mem.h"
+#include "ring.h"
+#include "stats.h"
+
+#define VRNIC_MAX_WR		16384
+#define VRNIC_MAX_CQE		(1 << 20)
+#define VRNIC_MAX_RD_ATOM	128
+#define VRNIC_MAX_MSG		(1U << 31)	/* IBTA 9.7.7: 2^31 bytes */
+#define VRNIC_GID_TABLE		256
+#define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
+#define VRNIC_GRH_BYTES		40
+
+/**
+ * struct vrnic_dev - a device
+ * @ibdev: the core's part
+ * @ndev: what it sits on; a reference is held
+ * @ndev_tracker: for that reference
+ * @keys: local and remote keys: index = key >> 8, entry = region or tagged
+ *	window; readers under RCU
+ * @avs: address vectors by number; readers under RCU
+ * @gsi: queue pair 1, or NULL; readers under RCU
+ * @engine: the threads
+ * @stats: counters
+ * @gid_lock: protects @gids
+ * @gids: what the core put into the GID table
+ * @gids_used: entries from here on were never valid; protected by @gid_lock
+ * @port_up: as last announced; protected by RTNL
+ * @rescan: has the core look at the addresses of lo again
+ * @mcast_lock: protects @mcast
+ * @mcast: struct vrnic_mcast, a list
+ * @link: in the list of devices; protected by vrnic_devs_lock
+ */
+struct vrnic_dev {
+	struct ib_device ibdev;
+	struct net_device *ndev;
+	netdevice_tracker ndev_tracker;
+	struct xarray keys;
+	struct xarray avs;
+	struct vrnic_qp __rcu *gsi;
+	struct vrnic_engine engine;
+	struct vrnic_stats __percpu *stats;
+	rwlock_t gid_lock;
+	struct {
+		union ib_gid gid;
+		bool valid;
+	} gids[VRNIC_GID_TABLE];
+	unsigned int gids_used;
+	bool port_up;
+	struct work_struct rescan;
+	struct mutex mcast_lock;
+	struct list_head mcast;
+	struct list_head link;
+};
+
+static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct vrnic_dev, ibdev);
+}
+
+#define vrnic_count(dev, stat) \
+	this_cpu_inc((dev)->stats->count[VRNIC_STAT_##stat])
+#define vrnic_count_add(dev, stat, n) \
+	this_cpu_add((dev)->stats->count[VRNIC_STAT_##stat], n)
+
+struct vrnic_pd {
+	struct ib_pd ibpd;
+};
+
+struct vrnic_ucontext {
+	struct ib_ucontext ibuc;
+};
+
+/* Memory that a process maps: a ring. */
+struct vrnic_mmap {
+	struct rdma_user_mmap_entry rdma;
+	void *mem;
+};
+
+/**
+ * struct vrnic_av - where a UD message goes; lives until an RCU grace period
+ * after its address handle
+ * @rcu: for kfree_rcu()
+ * @pd: a queue pair of another protection domain must not use it
+ * @attr: as given, without the reference on its GID
+ * @sgid: the sender's own GID
+ * @id: what user space calls it
+ */
+struct vrnic_av {
+	struct rcu_head rcu;
+	struct ib_pd *pd;
+	struct rdma_ah_attr attr;
+	union ib_gid sgid;
+	u32 id;
+};
+
+struct vrnic_ah {
+	struct ib_ah ibah;
+	struct vrnic_av *av;
+};
+
+/**
+ * struct vrnic_cq - a completion queue
+ * @ibcq: the core's part
+ * @lock: protects what follows, but for @ring's consumer side
+ * @ring: completions
+ * @failed: it overflowed once; nothing is written any more
+ * @timestamps: the process asked for them
+ * @poll_idx: kernel consumers: next entry to poll
+ */
+struct vrnic_cq {
+	struct ib_cq ibcq;
+	spinlock_t lock;
+	struct vrnic_ring ring;
+	bool failed;
+	bool timestamps;
+	u32 poll_idx;
+};
+
+static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct vrnic_cq, ibcq);
+}
+
+/**
+ * struct vrnic_rq - a receive ring: of a queue pair, or shared
+ * @lock: protects what follows
+ * @ring: entries of struct vrnic_recv_desc
+ * @max_sge: segments that an entry may have
+ * @max_wr: entries granted; a power of two
+ * @limit: SRQ: raise an event when fewer than this are left; 0: no event
+ */
+struct vrnic_rq {
+	spinlock_t lock;
+	struct vrnic_ring ring;
+	u32 max_sge;
+	u32 max_wr;
+	u32 limit;
+};
+
+struct vrnic_srq {
+	struct ib_srq ibsrq;
+	struct vrnic_rq rq;
+	u32 srqn;
+};
+
+static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct vrnic_srq, ibsrq);
+}
+
+/**
+ * struct vrnic_recv - a receive request that was taken off its ring
+ * @active: there is one
+ * @cookie: wr_id
+ * @num_sge: segments
+ * @sge: where the message goes
+ */
+struct vrnic_recv {
+	bool active;
+	u64 cookie;
+	u32 num_sge;
+	struct vrnic_sge sge[VRNIC_MAX_SGE];
+};
+
+/**
+ * struct vrnic_op - the descriptor that a send ring is working on
+ * @active: there is one
+ * @info: its opcode's row, NULL if the opcode is not known
+ * @total: bytes of its message
+ * @done: bytes moved by earlier bursts
+ * @status: enum ib_wc_status, if it failed
+ * @vendor_err: enum vrnic_vendor_err, if it failed
+ * @rnr_left: RNR retries left; 7 means for ever
+ * @retry_left: transport retries left
+ * @slots: private copy of the descriptor with all that follows it
+ *
+ * Protected by the run bit of the queue pair.
+ */
+struct vrnic_op {
+	bool active;
+	const struct vrnic_opcode *info;
+	u64 total;
+	u64 done;
+	u8 status;
+	u8 vendor_err;
+	u8 rnr_left;
+	u8 retry_left;
+	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
+};
+
+static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)
+{
+	return (struct vrnic_desc *)op->slots;
+}
+
+/**
+ * struct vrnic_qp - a queue pair
+ * @rcu: it is freed an RCU grace period after it was destroyed
+ * @refs: held by its owner, and by peers for the length of a burst
+ * @gone: the last reference was put
+ * @dev: device; valid while a reference is held
+ * @ibqp: the core's part; valid while a reference is held
+ * @qpn: number; unique on this host, also for a GSI queue pair, whose number
+ *	on the wire is 1
+ * @type: IB_QPT_*
+ * @uctx: context of the process that maps its rings; NULL for a kernel
+ *	consumer's. Only compared, never followed.
+ * @sig_all: every send request makes a completion
+ * @cap: what was granted
+ * @ctrl: serialises modify and destroy
+ * @attr: attributes as last modified; protected by @ctrl. What runners read
+ *	of it is stable from RTR on, or a single word.
+ * @sgid: its own GID, once it has an address vector
+ * @state_lock: protects writes of @state
+ * @state: enum ib_qp_state
+ * @sq_draining: SQD, and the event was not raised yet; protected by @state_lock
+ * @comm_est: COMM_EST was raised; protected by @resp_lock
+ * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
+ * @run: the engine's handle; its run bit protects @sq, @op and @sgl
+ * @sq: send ring
+ * @op: what the send ring is working on
+ * @sgl: scratch: the local memory of @op during a burst
+ * @wait_until: do not run @op before; 0: run it
+ * @post_lock: kernel consumers: serialises post_send()
+ * @rq: receive ring, if there is no @srq
+ * @srq: shared receive ring or NULL
+ * @resp_lock: serialises peers that use this queue pair as a target, and @recv
+ * @recv: receive that a message is being put into; protected by @resp_lock
+ * @recv_sgl: scratch: the memory that a burst reaches here; likewise
+ */
+struct vrnic_qp {
+	struct rcu_head rcu;
+	refcount_t refs;
+	struct completion gone;
+	struct vrnic_dev *dev;
+	struct ib_qp *ibqp;
+	u32 qpn;
+	enum ib_qp_type type;
+	struct ib_ucontext *uctx;
+	bool sig_all;
+	struct ib_qp_cap cap;
+	struct mutex ctrl;
+	struct ib_qp_attr attr;
+	union ib_gid sgid;
+	spinlock_t state_lock;
+	enum ib_qp_state state;
+	bool sq_draining;
+	bool comm_est;
+	bool last_wqe;
+	struct vrnic_runnable run;
+	struct vrnic_ring sq;
+	struct vrnic_op op;
+	struct vrnic_sgl sgl;
+	u64 wait_until;
+	spinlock_t post_lock;
+	struct vrnic_rq rq;
+	struct vrnic_srq *srq;
+	struct mutex resp_lock;
+	struct vrnic_recv recv;
+	struct vrnic_sgl recv_sgl;
+};
+
+/* The core allocates and frees this; a struct vrnic_qp has to live longer. */
+struct vrnic_ibqp {
+	struct ib_qp ibqp;
+	struct vrnic_qp *qp;
+};
+
+static inline struct vrnic_qp *to_vqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct vrnic_ibqp, ibqp)->qp;
+}
+
+static inline struct vrnic_cq *vrnic_send_cq(struct vrnic_qp *qp)
+{
+	return to_vcq(qp->ibqp->send_cq);
+}
+
+static inline struct vrnic_cq *vrnic_recv_cq(struct vrnic_qp *qp)
+{
+	return to_vcq(qp->ibqp->recv_cq);
+}
+
+/* ring.c */
+int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
+void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
+
+/* device.c */
+int vrnic_device_add(const char *name, struct net_device *ndev);
+void vrnic_device_event(struct net_device *ndev, unsigned long event);
+void vrnic_device_addr_event(struct net_device *ndev);
+bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid);
+bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
+		   struct vrnic_dev *to);
+struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
+				  const union ib_gid *gid);
+enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
+
+/* netlink.c */
+int vrnic_netlink_init(void);
+void vrnic_netlink_exit(void);
+
+/* ucontext.c, pd.c */
+extern const struct uapi_definition vrnic_uapi_defs[];
+int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata);
+void vrnic_dealloc_ucontext(struct ib_ucontext *uctx);
+void vrnic_disassociate_ucontext(struct ib_ucontext *uctx);
+int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata);
+int vrnic_udata_empty(struct ib_udata *udata);
+
+/* ah.c */
+int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata);
+int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* cq.c */
+int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    vrnic_create_cq_arg *arg);
+int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
+		  bool solicited);
+
+/* rq.c */
+int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge);
+int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad);
+int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv);
+
+/* srq.c */
+int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata);
+int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int vrnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad);
+int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv);
+
+/* qp.c */
+int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata);
+int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+struct vrnic_qp *vrnic_qp_get(u32 qpn);
+struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev);
+void vrnic_qp_put(struct vrnic_qp *qp);
+void vrnic_qps_exit(void);
+
+/* post.c: kernel consumers */
+int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad);
+int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad);
+
+/* qp_state.c */
+int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata);
+void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event);
+void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event);
+void vrnic_sq_error(struct vrnic_qp *qp);
+void vrnic_sq_drained(struct vrnic_qp *qp);
+
+/* sq.c: runs a send ring */
+enum vrnic_verdict vrnic_sq_run(struct vrnic_runnable *r,
+				struct vrnic_budget *budget);
+
+/* responder.c: a queue pair as the target */
+int vrnic_recv_take(struct vrnic_qp *qp);
+void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
+			 bool solicited);
+bool vrnic_recv_flush(struct vrnic_qp *qp);
+
+/* mcast.c */
+struct vrnic_mcast;
+int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
+			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+
+#endif /* VRNIC_H */

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# Server/client pairs on one host, for the program tests, the bench and the
+# demo. Sourced by bash in the guest; needs root, iproute2 and /tmp.
+#
+# A pair is told apart by where its server can be seen to listen:
+#   tcp:PORT  a TCP socket       (ibv_*_pingpong, perftest)
+#   cm:PORT   an rdma_cm listener (rping, ucmatose, perftest -R, ...)
+
+PROGRAMS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+PAIR_TMP=${PAIR_TMP:-$(mktemp -d /tmp/pair.XXXXXX)}
+
+# die MESSAGE: one line that says what is missing and what to do.
+die() { echo "${0##*/}: $*" >&2; exit 1; }
+
+# tcp_listens PORT: straight from /proc, because ss needs sock_diag.
+tcp_listens() {
+	local hex
+	hex=$(printf ':%04X ' "$1")
+	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q "$hex.* 0A "
+}
+
+cm_listens() {
+	rdma resource show cm_id | grep -Eq "state LISTEN .*src-addr [^ ]*:$1( |\$)"
+}
+
+# listens SPEC PID: wait until the server is there; fails when it died before.
+listens() {
+	local end=$((SECONDS + 30))
+	until "${1%%:*}_listens" "${1#*:}"; do
+		kill -0 "$2" 2>/dev/null || return 1
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+# pair LIMIT WHERE SERVER CLIENT: run both command lines, each for LIMIT seconds
+# at most. The outputs are left in $PAIR_TMP/server and $PAIR_TMP/client. The
+# status is 0 only if both ended with 0; PAIR_WHY says what went wrong.
+pair() {
+	local limit=$1 where=$2 server=$3 client=$4 pid status=0
+	PAIR_WHY=
+	: >"$PAIR_TMP/client"
+	# shellcheck disable=SC2086 -- command lines are split on purpose
+	timeout -k 2 "$limit" $server >"$PAIR_TMP/server" 2>&1 </dev/null &
+	pid=$!
+	if listens "$where" $pid; then
+		timeout -k 2 "$limit" $client >"$PAIR_TMP/client" 2>&1 </dev/null || status=$?
+		[ $status = 0 ] || PAIR_WHY="client $(why $status "$limit")"
+	else
+		PAIR_WHY="server does not listen on $where"
+	fi
+	# A server without its client would only wait for its time limit.
+	[ -z "$PAIR_WHY" ] || kill $pid 2>/dev/null || :
+	status=0
+	wait $pid || status=$?
+	[ -n "$PAIR_WHY" ] || [ $status = 0 ] || PAIR_WHY="server $(why $status "$limit")"
+	[ -z "$PAIR_WHY" ]
+}
+
+why() {
+	case $1 in
+	124|137) echo "did not end in $2 s" ;;
+	13[0-9]|14[0-9]) echo "died of signal $(($1 - 128))" ;;
+	*) echo "exited with status $1" ;;
+	esac
+}
+
+# rocev2_gid DEVICE: index of the GID to use. One with an IPv4 address is
+# what an administrator would take; otherwise the first that is there.
+rocev2_gid() {
+	local dir=/sys/class/infiniband/$1/ports/1 file i type first=
+	for file in "$dir"/gid_attrs/types/*; do
+		# an unused entry of the table cannot be read
+		type=$(cat "$file" 2>/dev/null) || continue
+		[ "$type" = "RoCE v2" ] || continue
+		i=${file##*/}
+		case $(cat "$dir/gids/$i") in
+		0000:0000:0000:0000:0000:ffff:*) echo "$i"; return ;;
+		esac
+		first=${first:-$i}
+	done
+	[ -n "$first" ] || die "device $1 has no RoCEv2 GID: is its netdev up?"
+	echo "$first"
+}
+
+need_device() {
+	[ -e "/sys/class/infiniband/$1" ] ||
+		die "no RDMA device $1: load the module, or set VRNIC_DEV and VRNIC_CM_DEV"
+}
+
+# steady_clock: perftest calibrates the cycle counter before each report, and
+# prints none when it was preempted at the wrong moments, which a polling peer
+# on the same CPU makes likely. See clock.c for the cure.
+steady_clock() {
+	cc -O2 -shared -fPIC -o "$PAIR_TMP/clock.so" "$PROGRAMS_DIR/clock.c" ||
+		die "cannot compile clock.c: is gcc in the guest root?"
+	perftest_env="env LD_PRELOAD=$PAIR_TMP/clock.so"
+}
+
+# perftest LIMIT PROGRAM DEVICE ADDRESS OPTIONS: a perftest pair. With -R, the
+# device is found by its address.
+perftest() {
+	local limit=$1 device=$3 address=$4 options=$5 where=tcp:18515 line
+	case " $options " in
+	*" -R "*) where=cm:18515 ;;
+	esac
+	line="${perftest_env:-} $2 -d $device $options"
+	pair "$limit" "$where" "$line" "$line $address"
+}
+
+# diagnose FILE...: outputs as KTAP diagnostics.
+diagnose() {
+	local file
+	for file in "$@"; do
+		[ -s "$file" ] || continue
+		echo "# ${file##*/}:"
+		tail -n 30 "$file" | sed 's/^/#   /'
+	done
+}

@@ -1,0 +1,751 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verbs_util.h"
+
+#define PORT		1
+#define GUARD_VALUE	0xa5
+
+/* A time limit and the pause between two looks, which grows from nothing. */
+struct waiter {
+	time_t end;
+	unsigned int looks;
+};
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec;
+}
+
+static struct waiter waiter_start(void)
+{
+	return (struct waiter){ .end = now() + WAIT_SECONDS };
+}
+
+/* False once the time is over. One CPU is all there may be: let others run. */
+static bool waiter_pause(struct waiter *w)
+{
+	w->looks++;
+	if (w->looks > 20)
+		usleep(w->looks < 200 ? 50 : 2000);
+	return now() <= w->end;
+}
+
+const char *dev_name(void)
+{
+	const char *name = getenv("VRNIC_DEV");
+
+	return name && *name ? name : "vrnic0";
+}
+
+struct ibv_context *dev_open_context(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), dev_name()))
+			ctx = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	return ctx;
+}
+
+static bool gid_usable(const struct ibv_gid_entry *e)
+{
+	return e->port_num == PORT && e->gid_type == IBV_GID_TYPE_ROCE_V2;
+}
+
+static bool gid_link_local(const struct ibv_gid_entry *e)
+{
+	return e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80;
+}
+
+static bool gid_preferred(const struct ibv_gid_entry *e)
+{
+	const char *wanted = getenv("VRNIC_GID");
+
+	if (wanted)
+		return e->gid_index == strtoul(wanted, NULL, 0);
+	return gid_usable(e) && !gid_link_local(e);
+}
+
+static int dev_find_gid(struct dev *dev)
+{
+	struct ibv_gid_entry entries[64];
+	ssize_t n = ibv_query_gid_table(dev->ctx, entries, 64, 0);
+	ssize_t i, found = -1;
+
+	for (i = 0; i < n; i++) {
+		if (gid_preferred(&entries[i])) {
+			found = i;
+			break;
+		}
+		if (found < 0 && gid_usable(&entries[i]))
+			found = i;
+	}
+	if (found < 0)
+		return -ENODEV;
+	dev->gid = entries[found].gid;
+	dev->gid_index = entries[found].gid_index;
+	return 0;
+}
+
+static int dev_query(struct dev *dev)
+{
+	dev->attr = &dev->ex.orig_attr;
+	if (ibv_query_device_ex(dev->ctx, NULL, &dev->ex) ||
+	    ibv_query_port(dev->ctx, PORT, &dev->port))
+		return -EIO;
+	return dev_find_gid(dev);
+}
+
+int dev_open(struct dev *dev)
+{
+	int ret;
+
+	memset(dev, 0, sizeof(*dev));
+	dev->ctx = dev_open_context();
+	if (!dev->ctx)
+		return -ENODEV;
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	ret = dev->pd ? dev_query(dev) : -errno;
+	if (ret)
+		dev_close(dev);
+	return ret;
+}
+
+void dev_close(struct dev *dev)
+{
+	if (dev->pd)
+		ibv_dealloc_pd(dev->pd);
+	if (dev->ctx)
+		ibv_close_device(dev->ctx);
+	memset(dev, 0, sizeof(*dev));
+}
+
+bool dev_has(const struct dev *dev, uint64_t cap_flags_ex)
+{
+	uint64_t flags = dev->ex.device_cap_flags_ex | dev->attr->device_cap_flags;
+
+	return (flags & cap_flags_ex) == cap_flags_ex;
+}
+
+static uint8_t pattern(uint32_t seed, size_t i)
+{
+	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + (i >> 3);
+
+	x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
+	return x >> (8 * (i & 7));
+}
+
+static void set_guards(struct buf *buf)
+{
+	memset(buf->addr - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES);
+	memset(buf->addr + buf->len, GUARD_VALUE, GUARD_BYTES);
+}
+
+static int buf_place(struct buf *buf, struct ibv_pd *pd, size_t offset,
+		     int access)
+{
+	buf->addr = buf->map + offset;
+	set_guards(buf);
+	if (!pd)
+		return 0;
+	buf->mr = ibv_reg_mr(pd, buf->addr, buf->len, access);
+	return buf->mr ? 0 : -errno;
+}
+
+int buf_open(struct buf *buf, struct ibv_pd *pd, size_t len, size_t misalign,
+	     int access)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	int ret;
+
+	memset(buf, 0, sizeof(*buf));
+	buf->len = len;
+	buf->map_len = page + misalign + len + GUARD_BYTES;
+	buf->map = mmap(NULL, buf->map_len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buf->map == MAP_FAILED) {
+		buf->map = NULL;
+		return -errno;
+	}
+	ret = buf_place(buf, pd, page + misalign, access);
+	if (ret)
+		buf_close(buf);
+	return ret;
+}
+
+int buf_wrap(struct buf *buf, struct ibv_pd *pd, void *map, size_t map_len,
+	     size_t len, int access)
+{
+	memset(buf, 0, sizeof(*buf));
+	if (map_len < len + 2 * GUARD_BYTES)
+		return -EINVAL;
+	buf->map = map;
+	buf->map_len = map_len;
+	buf->len = len;
+	return buf_place(buf, pd, GUARD_BYTES, access);
+}
+
+void buf_close(struct buf *buf)
+{
+	if (buf->mr)
+		ibv_dereg_mr(buf->mr);
+	if (buf->map)
+		munmap(buf->map, buf->map_len);
+	memset(buf, 0, sizeof(*buf));
+}
+
+void buf_fill(struct buf *buf, uint32_t seed)
+{
+	size_t i;
+
+	for (i = 0; i < buf->len; i++)
+		buf->addr[i] = pattern(seed, i);
+}
+
+ssize_t buf_differs(const struct buf *buf, size_t off, size_t len,
+		    uint32_t seed, size_t src)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (buf->addr[off + i] != pattern(seed, src + i))
+			return off + i;
+	return -1;
+}
+
+ssize_t buf_is_not(const struct buf *buf, size_t off, size_t len, uint8_t value)
+{
+	size_t i;
+
+	for (i = off; i < off + len; i++)
+		if (buf->addr[i] != value)
+			return i;
+	return -1;
+}
+
+static bool all_guard(const uint8_t *p)
+{
+	size_t i;
+
+	for (i = 0; i < GUARD_BYTES; i++)
+		if (p[i] != GUARD_VALUE)
+			return false;
+	return true;
+}
+
+bool buf_guards_intact(const struct buf *buf)
+{
+	return all_guard(buf->addr - GUARD_BYTES) &&
+	       all_guard(buf->addr + buf->len);
+}
+
+#define DEFAULT(field, value)	do { if (!o.field) o.field = (value); } while (0)
+#define NONE(field, none)	do { if (o.field == (none)) o.field = 0; } while (0)
+
+struct pair_opts pair_defaults(const struct pair_opts *opts)
+{
+	struct pair_opts o = opts ? *opts : (struct pair_opts){};
+
+	DEFAULT(type, IBV_QPT_RC);
+	DEFAULT(max_wr, 64);
+	DEFAULT(max_sge, 4);
+	DEFAULT(cqe, 256);
+	DEFAULT(timeout, 14);
+	DEFAULT(retry, 7);
+	DEFAULT(rnr_retry, 7);
+	DEFAULT(rnr_timer, 1);
+	DEFAULT(rd_atomic, 4);
+	DEFAULT(access, o.type == IBV_QPT_UC ? IBV_ACCESS_REMOTE_WRITE :
+					       ACCESS_REMOTE);
+	NONE(retry, NO_RETRY);
+	NONE(rnr_retry, NO_RETRY);
+	NONE(access, NO_ACCESS);
+	return o;
+}
+
+static int side_open_srq(struct side *side, const struct pair_opts *o)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = o->max_wr, .max_sge = o->max_sge },
+	};
+
+	side->srq = ibv_create_srq(side->pd, &attr);
+	return side->srq ? 0 : -errno;
+}
+
+static int side_open_qp(struct side *side, const struct pair_opts *o)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = side->scq,
+		.recv_cq = side->rcq,
+		.srq = side->srq,
+		.cap = {
+			.max_send_wr = o->max_wr,
+			.max_recv_wr = side->srq ? 0 : o->max_wr,
+			.max_send_sge = o->max_sge,
+			.max_recv_sge = side->srq ? 0 : o->max_sge,
+			.max_inline_data = o->max_inline,
+		},
+		.qp_type = o->type,
+		.sq_sig_all = o->sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = side->pd,
+	};
+
+	if (o->send_ops) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = o->send_ops;
+	}
+	side->qp = ibv_create_qp_ex(side->dev->ctx, &attr);
+	if (!side->qp)
+		return -errno;
+	side->qpx = o->send_ops ? ibv_qp_to_qp_ex(side->qp) : NULL;
+	return 0;
+}
+
+static int side_open_cqs(struct side *side, const struct pair_opts *o)
+{
+	struct ibv_context *ctx = side->dev->ctx;
+
+	if (o->channel) {
+		side->channel = ibv_create_comp_channel(ctx);
+		if (!side->channel)
+			return -errno;
+	}
+	side->scq = ibv_create_cq(ctx, o->cqe, side, side->channel, 0);
+	side->rcq = ibv_create_cq(ctx, o->cqe, side, side->channel, 0);
+	return side->scq && side->rcq ? 0 : -errno;
+}
+
+int side_open(struct side *side, struct dev *dev, const struct pair_opts *o,
+	      bool srq)
+{
+	int ret;
+
+	side->dev = dev;
+	if (!side->pd)
+		side->pd = dev->pd;
+	ret = side_open_cqs(side, o);
+	if (!ret && srq)
+		ret = side_open_srq(side, o);
+	if (!ret)
+		ret = side_open_qp(side, o);
+	if (ret)
+		side_close(side);
+	return ret;
+}
+
+int side_close(struct side *side)
+{
+	int ret = 0;
+
+	if (side->ah)
+		ret |= ibv_destroy_ah(side->ah);
+	if (side->qp)
+		ret |= ibv_destroy_qp(side->qp);
+	if (side->srq)
+		ret |= ibv_destroy_srq(side->srq);
+	if (side->scq)
+		ret |= ibv_destroy_cq(side->scq);
+	if (side->rcq)
+		ret |= ibv_destroy_cq(side->rcq);
+	if (side->channel)
+		ret |= ibv_destroy_comp_channel(side->channel);
+	memset(side, 0, sizeof(*side));
+	return ret;
+}
+
+int side_to_init(struct side *side, const struct pair_opts *o)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = PORT,
+		.qkey = UD_QKEY,
+		.qp_access_flags = o->access,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+
+	mask |= o->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	return -ibv_modify_qp(side->qp, &attr, mask);
+}
+
+static struct ibv_ah_attr ah_attr_to(const struct dev *dev,
+				     const union ibv_gid *gid)
+{
+	return (struct ibv_ah_attr){
+		.port_num = PORT,
+		.is_global = 1,
+		.grh = {
+			.dgid = *gid,
+			.sgid_index = dev->gid_index,
+			.hop_limit = 64,
+		},
+	};
+}
+
+int side_to_rtr(struct side *side, const struct pair_opts *o,
+		uint32_t peer_qpn, const union ibv_gid *peer_gid)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = side->dev->port.active_mtu,
+		.dest_qp_num = peer_qpn,
+		.rq_psn = 0xfffff0,	/* wraps soon */
+		.max_dest_rd_atomic = o->rd_atomic,
+		.min_rnr_timer = o->rnr_timer,
+		.ah_attr = ah_attr_to(side->dev, peer_gid),
+	};
+	int mask = IBV_QP_STATE;
+
+	if (o->type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			IBV_QP_RQ_PSN;
+	if (o->type == IBV_QPT_RC)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return -ibv_modify_qp(side->qp, &attr, mask);
+}
+
+int side_to_rts(struct side *side, const struct pair_opts *o)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = 0xfffff0,
+		.timeout = o->timeout,
+		.retry_cnt = o->retry,
+		.rnr_retry = o->rnr_retry,
+		.max_rd_atomic = o->rd_atomic,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (o->type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	return -ibv_modify_qp(side->qp, &attr, mask);
+}
+
+static int side_open_ah(struct side *side, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr attr = ah_attr_to(side->dev, gid);
+
+	side->ah = ibv_create_ah(side->pd, &attr);
+	return side->ah ? 0 : -errno;
+}
+
+int side_connect(struct side *side, const struct pair_opts *o,
+		 uint32_t peer_qpn, const union ibv_gid *peer_gid)
+{
+	int ret = side_to_init(side, o);
+
+	side->peer_qpn = peer_qpn;
+	if (!ret)
+		ret = side_to_rtr(side, o, peer_qpn, peer_gid);
+	if (!ret)
+		ret = side_to_rts(side, o);
+	if (!ret && o->type == IBV_QPT_UD)
+		ret = side_open_ah(side, peer_gid);
+	return ret;
+}
+
+int pair_open(struct pair *pair, struct dev *dev, const struct pair_opts *opts)
+{
+	int ret;
+
+	memset(pair, 0, sizeof(*pair));
+	pair->opts = pair_defaults(opts);
+	pair->b.pd = pair->opts.pd_b;
+	ret = side_open(&pair->a, dev, &pair->opts, false);
+	if (!ret)
+		ret = side_open(&pair->b, dev, &pair->opts, pair->opts.srq);
+	if (ret)
+		pair_close(pair);
+	return ret;
+}
+
+int pair_connect(struct pair *pair)
+{
+	const union ibv_gid *gid = &pair->a.dev->gid;
+	int ret = side_connect(&pair->a, &pair->opts, pair->b.qp->qp_num, gid);
+
+	if (!ret)
+		ret = side_connect(&pair->b, &pair->opts, pair->a.qp->qp_num,
+				   gid);
+	return ret;
+}
+
+int pair_close(struct pair *pair)
+{
+	int a = side_close(&pair->a);
+	int b = side_close(&pair->b);
+
+	return a ? a : b;
+}
+
+int qp_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return -ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+int qp_state(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int ret = ibv_query_qp(qp, &attr, IBV_QP_STATE, &init);
+
+	return ret ? -ret : (int)attr.qp_state;
+}
+
+int qp_wait(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct waiter w = waiter_start();
+
+	do {
+		if (qp_state(qp) == (int)state)
+			return 0;
+	} while (waiter_pause(&w));
+	return -ETIMEDOUT;
+}
+
+struct ibv_sge sge_of(const struct buf *buf, size_t off, size_t len)
+{
+	return (struct ibv_sge){
+		.addr = (uintptr_t)buf->addr + off,
+		.length = len,
+		.lkey = buf->mr ? buf->mr->lkey : 0,
+	};
+}
+
+static bool is_atomic(const struct request *req)
+{
+	return req->op == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       req->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static void set_atomic(struct ibv_send_wr *wr, const struct request *req,
+		       uint64_t addr, uint32_t rkey)
+{
+	bool swap = req->op == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	wr->wr.atomic.remote_addr = addr;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = swap ? req->compare : req->value;
+	wr->wr.atomic.swap = swap ? req->value : 0;
+}
+
+static void set_target(struct ibv_send_wr *wr, const struct side *side,
+		       const struct request *req)
+{
+	uint64_t addr = req->raddr;
+	uint32_t rkey = req->rkey;
+
+	if (!addr && req->remote)
+		addr = (uintptr_t)req->remote->addr + req->roff;
+	if (!rkey && req->remote)
+		rkey = req->remote->mr->rkey;
+	if (side->qp->qp_type == IBV_QPT_UD) {
+		wr->wr.ud.ah = req->ah ? req->ah : side->ah;
+		wr->wr.ud.remote_qpn = req->qpn ? req->qpn : side->peer_qpn;
+		wr->wr.ud.remote_qkey = req->qkey ? req->qkey : UD_QKEY;
+	} else if (is_atomic(req)) {
+		set_atomic(wr, req, addr, rkey);
+	} else {
+		wr->wr.rdma.remote_addr = addr;
+		wr->wr.rdma.rkey = rkey;
+	}
+}
+
+static void set_argument(struct ibv_send_wr *wr, const struct request *req)
+{
+	switch (req->op) {
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wr->invalidate_rkey = req->inv_rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		wr->bind_mw.mw = req->mw;
+		wr->bind_mw.rkey = req->mw_rkey;
+		wr->bind_mw.bind_info = req->bind;
+		break;
+	default:
+		wr->imm_data = htobe32(req->imm);
+	}
+}
+
+static void set_segments(struct ibv_send_wr *wr, const struct request *req,
+			 struct ibv_sge *sge)
+{
+	if (req->sgl) {
+		wr->sg_list = req->sgl;
+		wr->num_sge = req->num_sge;
+	} else if (req->local) {
+		*sge = sge_of(req->local, req->loff,
+			      is_atomic(req) && !req->len ? 8 : req->len);
+		if (req->lkey)
+			sge->lkey = req->lkey;
+		wr->sg_list = sge;
+		wr->num_sge = 1;
+	}
+}
+
+int post_request(struct side *side, const struct request *req)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = req->wr_id,
+		.opcode = req->op,
+		.send_flags = req->flags,
+	};
+	struct ibv_sge sge;
+
+	if (!req->unsignaled)
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	set_segments(&wr, req, &sge);
+	set_argument(&wr, req);
+	if (req->op != IBV_WR_LOCAL_INV && req->op != IBV_WR_BIND_MW)
+		set_target(&wr, side, req);
+	return ibv_post_send(side->qp, &wr, &bad);
+}
+
+int run_request(struct side *side, const struct request *req)
+{
+	int ret = post_request(side, req);
+
+	return ret ? -abs(ret) : wait_send(side);
+}
+
+int post_recv_sgl(struct side *side, struct ibv_sge *sgl, int num_sge,
+		  uint64_t wr_id)
+{
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = wr_id,
+		.sg_list = sgl,
+		.num_sge = num_sge,
+	};
+
+	if (side->srq)
+		return ibv_post_srq_recv(side->srq, &wr, &bad);
+	return ibv_post_recv(side->qp, &wr, &bad);
+}
+
+int post_recv(struct side *side, struct buf *buf, size_t off, size_t len,
+	      uint64_t wr_id)
+{
+	struct ibv_sge sge;
+
+	if (!buf)
+		return post_recv_sgl(side, NULL, 0, wr_id);
+	sge = sge_of(buf, off, len);
+	return post_recv_sgl(side, &sge, 1, wr_id);
+}
+
+int poll_one(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	struct waiter w = waiter_start();
+	int n;
+
+	do {
+		n = ibv_poll_cq(cq, 1, wc);
+		if (n)
+			return n == 1 ? 0 : -EIO;
+	} while (waiter_pause(&w));
+	return -ETIMEDOUT;
+}
+
+int wait_send(struct side *side)
+{
+	int ret = poll_one(side->scq, &side->wc);
+
+	return ret ? ret : (int)side->wc.status;
+}
+
+int wait_recv(struct side *side)
+{
+	int ret = poll_one(side->rcq, &side->rwc);
+
+	return ret ? ret : (int)side->rwc.status;
+}
+
+int poll_stray(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	usleep(20000);
+	return ibv_poll_cq(cq, 1, &wc);
+}
+
+bool readable(int fd, int ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, ms) == 1 && (pfd.revents & POLLIN);
+}
+
+int wait_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	if (!readable(ctx->async_fd, WAIT_SECONDS * 1000))
+		return -ETIMEDOUT;
+	if (ibv_get_async_event(ctx, event))
+		return -EIO;
+	ibv_ack_async_event(event);
+	return event->event_type;
+}
+
+int wait_channel(struct ibv_comp_channel *channel, struct ibv_cq **cq)
+{
+	void *context;
+
+	if (!readable(channel->fd, WAIT_SECONDS * 1000))
+		return -ETIMEDOUT;
+	if (ibv_get_cq_event(channel, cq, &context))
+		return -EIO;
+	ibv_ack_cq_events(*cq, 1);
+	return 0;
+}
+
+int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)
+{
+	int ret = dev_open(&bed->dev);
+
+	bed->a = &bed->pair.a;
+	bed->b = &bed->pair.b;
+	if (!ret)
+		ret = pair_open(&bed->pair, &bed->dev, opts);
+	if (!ret)
+		ret = pair_connect(&bed->pair);
+	if (!ret)
+		ret = buf_open(&bed->src, bed->dev.pd, len, 0, ACCESS_REMOTE);
+	if (!ret)
+		ret = buf_open(&bed->dst, bed->b->pd, len, 0, ACCESS_REMOTE);
+	return ret;
+}
+
+int bed_close(struct bed *bed)
+{
+	bool intact = buf_guards_intact(&bed->src) &&
+		      buf_guards_intact(&bed->dst);
+	int ret = pair_close(&bed->pair);
+
+	buf_close(&bed->src);
+	buf_close(&bed->dst);
+	dev_close(&bed->dev);
+	return ret ? ret : intact ? 0 : -EFAULT;
+}

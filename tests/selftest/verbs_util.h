@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What every test of the suite needs: the device under test, buffers with guard
+ * zones, a connected pair of queue pairs, and requests written in one line.
+ * Nothing here asserts: functions return 0 or a negative errno (or a work
+ * completion status where they say so), and the test says what it expected.
+ */
+#ifndef VERBS_UTIL_H
+#define VERBS_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <infiniband/verbs.h>
+
+/* Beds with sanitizers are slow: a limit that ends a hang, never a measurement. */
+#define WAIT_SECONDS	30
+
+#define DEVICE_FLUSH_GLOBAL	(1ULL << 38)	/* device_cap_flags_ex */
+#define DEVICE_FLUSH_PERSISTENT	(1ULL << 39)
+#define DEVICE_ATOMIC_WRITE	(1ULL << 40)
+
+#define ACCESS_REMOTE	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define GRH_BYTES	40
+#define UD_QKEY		0x11223344
+
+/**
+ * struct dev - the device under test: $VRNIC_DEV, or vrnic0
+ * @gid_index: $VRNIC_GID, or the first RoCEv2 GID that is not link-local
+ */
+struct dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr *attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	int gid_index;
+};
+
+const char *dev_name(void);
+int dev_open(struct dev *dev);
+void dev_close(struct dev *dev);
+bool dev_has(const struct dev *dev, uint64_t cap_flags_ex);
+/* The device once more, as a second process would have it. */
+struct ibv_context *dev_open_context(void);
+
+/**
+ * struct buf - registered memory between two guard zones
+ * @map: the whole mapping; @addr lies in it with a guard on either side
+ * @mr: NULL for memory that is not registered
+ */
+struct buf {
+	uint8_t *map;
+	size_t map_len;
+	uint8_t *addr;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+#define GUARD_BYTES	256
+
+int buf_open(struct buf *buf, struct ibv_pd *pd, size_t len, size_t misalign,
+	     int access);
+/* The same in memory of the caller's choice: shared, huge, a file. */
+int buf_wrap(struct buf *buf, struct ibv_pd *pd, void *map, size_t map_len,
+	     size_t len, int access);
+void buf_close(struct buf *buf);
+/* A pattern in which no two neighbouring 8-byte words are alike. */
+void buf_fill(struct buf *buf, uint32_t seed);
+/*
+ * Offset of the first byte in [off, off + len) that differs from what
+ * buf_fill(seed) puts at [src, src + len); -1 if there is none.
+ */
+ssize_t buf_differs(const struct buf *buf, size_t off, size_t len,
+		    uint32_t seed, size_t src);
+/* Offset of the first byte in [off, off + len) that is not @value, or -1. */
+ssize_t buf_is_not(const struct buf *buf, size_t off, size_t len, uint8_t value);
+bool buf_guards_intact(const struct buf *buf);
+
+/**
+ * struct side - one end of a pair, and the last completions taken from it
+ */
+struct side {
+	struct dev *dev;
+	struct ibv_pd *pd;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_comp_channel *channel;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx;
+	struct ibv_ah *ah;
+	uint32_t peer_qpn;
+	struct ibv_wc wc;	/* last completion of a send request */
+	struct ibv_wc rwc;	/* last completion of a receive */
+};
+
+/**
+ * struct pair_opts - what a pair is made of; 0 means the default in brackets
+ * @type: [IBV_QPT_RC]
+ * @max_wr: requests in either queue [64]
+ * @max_sge: [4]
+ * @max_inline: [0]
+ * @cqe: completion queue entries [256]
+ * @timeout: exponent of the transport timer [14: 67 ms]
+ * @retry: [7]; NO_RETRY for none
+ * @rnr_retry: [7: for ever]; NO_RETRY for none
+ * @rnr_timer: code of min_rnr_timer [1: 10 us]
+ * @rd_atomic: outstanding reads and atomics [4]
+ * @access: of the queue pairs [ACCESS_REMOTE]; NO_ACCESS for none
+ * @send_ops: IBV_QP_EX_WITH_*: make the queue pairs with the extended post
+ * @srq: side b receives through a shared receive queue
+ * @channel: completion queues have a completion channel
+ * @sig_all: every request is signaled
+ * @pd_b: protection domain of side b [the device's]
+ */
+struct pair_opts {
+	enum ibv_qp_type type;
+	uint32_t max_wr, max_sge, max_inline, cqe;
+	uint8_t timeout, retry, rnr_retry, rnr_timer, rd_atomic;
+	int access;
+	uint64_t send_ops;
+	bool srq, channel, sig_all;
+	struct ibv_pd *pd_b;
+};
+
+#define NO_RETRY	0xff
+#define NO_ACCESS	(1 << 30)
+
+struct pair {
+	struct pair_opts opts;
+	struct side a, b;
+};
+
+struct pair_opts pair_defaults(const struct pair_opts *opts);
+int side_open(struct side *side, struct dev *dev, const struct pair_opts *opts,
+	      bool srq);
+int side_close(struct side *side);
+int side_to_init(struct side *side, const struct pair_opts *opts);
+int side_to_rtr(struct side *side, const struct pair_opts *opts,
+		uint32_t peer_qpn, const union ibv_gid *peer_gid);
+int side_to_rts(struct side *side, const struct pair_opts *opts);
+int side_connect(struct side *side, const struct pair_opts *opts,
+		 uint32_t peer_qpn, const union ibv_gid *peer_gid);
+int pair_open(struct pair *pair, struct dev *dev, const struct pair_opts *opts);
+int pair_connect(struct pair *pair);
+int pair_close(struct pair *pair);
+
+int qp_to(struct ibv_qp *qp, enum ibv_qp_state state);
+int qp_state(struct ibv_qp *qp);
+/* Wait until the queue pair is in @state: 0, or -ETIMEDOUT. */
+int qp_wait(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/**
+ * struct request - a send request in the words of a test
+ * @local, @loff, @len: local segment; no segment if @local is NULL
+ * @remote, @roff: remote memory
+ * @raddr, @rkey, @lkey: instead of what @remote and @local say, unless 0
+ * @sgl, @num_sge: segments instead of @local
+ * @imm: host order
+ * @flags: IBV_SEND_* beside IBV_SEND_SIGNALED
+ * @unsignaled: no IBV_SEND_SIGNALED
+ * @compare, @value: atomics: value to compare with; to store or to add
+ */
+struct request {
+	enum ibv_wr_opcode op;
+	struct buf *local;
+	size_t loff, len;
+	struct buf *remote;
+	size_t roff;
+	uint64_t raddr;
+	uint32_t rkey, lkey;
+	struct ibv_sge *sgl;
+	int num_sge;
+	uint32_t imm, inv_rkey;
+	unsigned int flags;
+	bool unsignaled;
+	uint64_t wr_id, compare, value;
+	struct ibv_mw *mw;
+	uint32_t mw_rkey;
+	struct ibv_mw_bind_info bind;
+	struct ibv_ah *ah;
+	uint32_t qpn, qkey;
+};
+
+/* POST(side, .op = ..., ...): 0, or what ibv_post_send returned */
+#define POST(side, ...) post_request((side), &(struct request){ __VA_ARGS__ })
+/* RUN(side, ...): POST, wait for its completion, give its status */
+#define RUN(side, ...) run_request((side), &(struct request){ __VA_ARGS__ })
+
+int post_request(struct side *side, const struct request *req);
+int run_request(struct side *side, const struct request *req);
+
+int post_recv(struct side *side, struct buf *buf, size_t off, size_t len,
+	      uint64_t wr_id);
+int post_recv_sgl(struct side *side, struct ibv_sge *sgl, int num_sge,
+		  uint64_t wr_id);
+
+struct ibv_sge sge_of(const struct buf *buf, size_t off, size_t len);
+
+/* One completion within WAIT_SECONDS: 0, -ETIMEDOUT or -EIO. */
+int poll_one(struct ibv_cq *cq, struct ibv_wc *wc);
+/* The same into side->wc or side->rwc; the completion's status, or as above. */
+int wait_send(struct side *side);
+int wait_recv(struct side *side);
+/* Completions that are in the queue after a while of quiet: 0 is expected. */
+int poll_stray(struct ibv_cq *cq);
+
+/* The next asynchronous event, acknowledged: its type, or -ETIMEDOUT. */
+int wait_event(struct ibv_context *ctx, struct ibv_async_event *event);
+/* Wait for and take one event of a completion channel: 0 or -ETIMEDOUT. */
+int wait_channel(struct ibv_comp_channel *channel, struct ibv_cq **cq);
+/* True if @fd becomes readable within @ms milliseconds. */
+bool readable(int fd, int ms);
+
+/**
+ * struct bed - a device, a connected pair on it and two buffers: most tests
+ */
+struct bed {
+	struct dev dev;
+	struct pair pair;
+	struct side *a, *b;
+	struct buf src, dst;
+};
+
+int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts);
+/* 0 if everything could be destroyed and the guards are intact. */
+int bed_close(struct bed *bed);
+
+#endif /* VERBS_UTIL_H */

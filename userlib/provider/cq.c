@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Completion queues. Polling and arming need no system call. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "cq.h"
+#include "vrnic.h"
+
+#define CQ_COMP_MASK	(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
+#define CQ_FLAGS	IBV_CREATE_CQ_ATTR_SINGLE_THREADED
+#define CQ_TIMESTAMPS	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+static bool cq_one_thread(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		return true;
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	       vrnic_pd_one_thread(attr->parent_domain);
+}
+
+static int cq_setup(struct vrnic_cq *cq, struct ibv_context *context,
+		    const struct ibv_cq_init_attr_ex *attr)
+{
+	struct vrnic_cmd_create_cq_resp resp = {};
+	struct vrnic_cmd_create_cq cmd = {};
+	int ret;
+
+	if (attr->wc_flags & CQ_TIMESTAMPS)
+		cmd.flags = VRNIC_CQ_TIMESTAMP;
+	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp),
+				   0);
+	if (ret)
+		return ret;
+	ret = vrnic_ring_map(&cq->ring, context, &resp.ring);
+	if (ret) {
+		ibv_cmd_destroy_cq(&cq->vcq.cq);
+		return ret;
+	}
+	vrnic_lock_init(&cq->lock, cq_one_thread(attr));
+	vrnic_lock_init(&cq->arm_lock, cq_one_thread(attr));
+	return 0;
+}
+
+static struct vrnic_cq *create_cq(struct ibv_context *context,
+				  const struct ibv_cq_init_attr_ex *attr)
+{
+	struct vrnic_cq *cq;
+	int ret;
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	ret = cq_setup(cq, context, attr);
+	if (ret) {
+		free(cq);
+		errno = ret;
+		return NULL;
+	}
+	return cq;
+}
+
+struct ibv_cq *vrnic_create_cq(struct ibv_context *context, int cqe,
+			       struct ibv_comp_channel *channel,
+			       int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe,
+		.channel = channel,
+		.comp_vector = comp_vector,
+	};
+	struct vrnic_cq *cq = create_cq(context, &attr);
+
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *attr)
+{
+	struct vrnic_cq *cq;
+
+	if (!check_comp_mask(attr->comp_mask, CQ_COMP_MASK) ||
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	     attr->flags & ~CQ_FLAGS) ||
+	    attr->wc_flags & ~(uint64_t)VRNIC_CQ_EX_FIELDS) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = create_cq(context, attr);
+	if (!cq)
+		return NULL;
+	vrnic_cq_ex_init(cq, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+}
+
+/* If the new ring cannot be mapped, polling says so: nothing comes any more. */
+static int swap_ring(struct vrnic_cq *cq, int cqe)
+{
+	struct vrnic_cmd_resize_cq_resp resp = {};
+	struct vrnic_cmd_resize_cq cmd = {};
+	struct vrnic_ring ring;
+	int ret;
+
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	ret = vrnic_ring_map(&ring, cq->vcq.cq.context, &resp.ring);
+	if (ret) {
+		vrnic_ring_fail(&cq->ring);
+		return ret;
+	}
+	vrnic_ring_unmap(&cq->ring, cq->vcq.cq.context);
+	cq->ring = ring;
+	return 0;
+}
+
+/*
+ * The locks are held across the command: from when the kernel moves what was not
+ * taken yet until the new ring is mapped, nobody may use the old one.
+ */
+int vrnic_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	int ret;
+
+	vrnic_lock(&cq->lock);
+	vrnic_lock(&cq->arm_lock);
+	ret = swap_ring(cq, cqe);
+	vrnic_unlock(&cq->arm_lock);
+	vrnic_unlock(&cq->lock);
+	return ret;
+}
+
+int vrnic_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	int ret;
+
+	ret = ibv_cmd_destroy_cq(ibcq);
+	if (ret)
+		return ret;
+	vrnic_lock_destroy(&cq->arm_lock);
+	vrnic_lock_destroy(&cq->lock);
+	vrnic_ring_unmap(&cq->ring, ibcq->context);
+	free(cq);
+	return 0;
+}
+
+int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+
+	vrnic_lock(&cq->arm_lock);
+	vrnic_ring_arm(&cq->ring, solicited_only);
+	vrnic_unlock(&cq->arm_lock);
+	return 0;
+}
+
+static void fill_wc(struct ibv_wc *wc, const struct vrnic_cqe *cqe)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = cqe->cookie,
+		.status = cqe->status,
+		.opcode = cqe->opcode,
+		.vendor_err = cqe->vendor_err,
+		.byte_len = cqe->byte_len,
+		.invalidated_rkey = cqe->imm,
+		.qp_num = cqe->qpn,
+		.src_qp = cqe->src_qp,
+		.wc_flags = cqe->wc_flags,
+		.pkey_index = cqe->pkey_index,
+		.slid = cqe->slid,
+		.sl = cqe->sl,
+	};
+}
+
+/* Return: completions, or -EIO once a queue that overflowed has no more. */
+int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	const struct vrnic_cqe *cqe;
+	int n = 0;
+
+	vrnic_lock(&cq->lock);
+	while (n < num && (cqe = vrnic_cq_take(cq)))
+		fill_wc(&wc[n++], cqe);
+	vrnic_ring_release(&cq->ring);
+	if (!n && num > 0 && vrnic_ring_failed(&cq->ring))
+		n = -EIO;
+	vrnic_unlock(&cq->lock);
+	return n;
+}
+
+/**
+ * vrnic_cq_forget_qp() - drop the completions of a queue pair that is no more
+ * @ibcq: the completion queue; may be NULL
+ * @qpn: the queue pair, which the kernel has reset or destroyed
+ *
+ * The entries stay in their places, marked.
+ */
+void vrnic_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qpn)
+{
+	struct vrnic_cqe *cqe;
+	struct vrnic_cq *cq;
+	uint32_t i;
+
+	if (!ibcq)
+		return;
+	cq = to_vcq(ibcq);
+	vrnic_lock(&cq->lock);
+	for (i = cq->ring.next; i - cq->ring.next < cq->ring.entries; i++) {
+		cqe = vrnic_ring_peek_cqe(&cq->ring, i);
+		if (!cqe)
+			break;
+		if (cqe->qpn == qpn)
+			cqe->qpn = VRNIC_QPN_GONE;
+	}
+	vrnic_unlock(&cq->lock);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The doorbell file: the one system call of the data path. */
+
+#include <errno.h>
+#include <sys/ioctl.h>
+
+#include "vrnic.h"
+
+/* Return: 0 or an errno; the file belongs to the caller. */
+int vrnic_doorbell_open(struct vrnic_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER(cmd, VRNIC_OBJECT_DOORBELL,
+			       VRNIC_METHOD_DOORBELL_ALLOC, 1);
+	struct ib_uverbs_attr *fd;
+	int ret;
+
+	fd = fill_attr_out_fd(cmd, VRNIC_ATTR_DOORBELL_ALLOC_FD, 0);
+	ret = execute_ioctl(&ctx->vctx.context, cmd);
+	if (ret)
+		return ret;
+	ctx->doorbell_fd = read_attr_fd(VRNIC_ATTR_DOORBELL_ALLOC_FD, fd);
+	return 0;
+}
+
+/**
+ * vrnic_doorbell_ring() - let the engine look at a queue pair's rings
+ * @qp: the queue pair
+ *
+ * What was posted is in the ring already, and stays there.
+ *
+ * Return: 0 or an errno.
+ */
+int vrnic_doorbell_ring(struct ibv_qp *qp)
+{
+	int fd = to_vctx(qp->context)->doorbell_fd;
+
+	while (ioctl(fd, VRNIC_DOORBELL, (unsigned long)qp->qp_num))
+		if (errno != EINTR)
+			return errno;
+	return 0;
+}

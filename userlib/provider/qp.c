@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Queue pairs: life and state. Posting is in post.c, wr.c and rq.c. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "vrnic.h"
+
+#define QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* A queue pair without receive ring has all zeroes there. */
+static int map_rings(struct vrnic_qp *qp,
+		     const struct vrnic_create_qp_resp *resp,
+		     const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_context *context = qp->vqp.qp.context;
+	bool one_thread = vrnic_pd_one_thread(attr->pd);
+	int ret;
+
+	if (resp->sq.stride != VRNIC_SLOT_SIZE)
+		return EPROTO;
+	ret = vrnic_ring_map(&qp->sq, context, &resp->sq);
+	if (ret)
+		return ret;
+	if (resp->rq.entries)
+		ret = vrnic_rq_init(&qp->rq, context, &resp->rq,
+				    attr->cap.max_recv_sge, one_thread);
+	if (ret) {
+		vrnic_ring_unmap(&qp->sq, context);
+		return ret;
+	}
+	vrnic_lock_init(&qp->sq_lock, one_thread);
+	return 0;
+}
+
+static void unmap_rings(struct vrnic_qp *qp)
+{
+	struct ibv_context *context = qp->vqp.qp.context;
+
+	vrnic_lock_destroy(&qp->sq_lock);
+	vrnic_rq_fini(&qp->rq, context);
+	vrnic_ring_unmap(&qp->sq, context);
+}
+
+static int qp_setup(struct vrnic_qp *qp, struct ibv_context *context,
+		    struct ibv_qp_init_attr_ex *attr)
+{
+	struct vrnic_cmd_create_qp_resp resp = {};
+	struct vrnic_cmd_create_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, attr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	ret = map_rings(qp, &resp.drv_payload, attr);
+	if (ret) {
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
+		return ret;
+	}
+	qp->always = attr->sq_sig_all ? VRNIC_DESC_SIGNALED : 0;
+	qp->max_sge = attr->cap.max_send_sge;
+	qp->max_inline = attr->cap.max_inline_data;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		vrnic_wr_init(qp);
+	return 0;
+}
+
+struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	struct vrnic_qp *qp;
+	int ret;
+
+	if (!check_comp_mask(attr->comp_mask, QP_COMP_MASK) ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	     attr->send_ops_flags & ~vrnic_wr_supported(attr->qp_type))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	ret = qp_setup(qp, context, attr);
+	if (ret) {
+		free(qp);
+		errno = ret;
+		return NULL;
+	}
+	return &qp->vqp.qp;
+}
+
+struct ibv_qp *vrnic_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = vrnic_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+int vrnic_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init)
+{
+	struct ibv_query_qp cmd = {};
+
+	return ibv_cmd_query_qp(qp, attr, mask, init, &cmd, sizeof(cmd));
+}
+
+/* No completion may name a queue pair that has started anew, or is gone. */
+static void forget_completions(struct ibv_qp *qp)
+{
+	vrnic_cq_forget_qp(qp->send_cq, qp->qp_num);
+	if (qp->recv_cq != qp->send_cq)
+		vrnic_cq_forget_qp(qp->recv_cq, qp->qp_num);
+}
+
+/* The kernel has put its indices of both rings back to zero. */
+static void start_anew(struct vrnic_qp *qp)
+{
+	vrnic_lock(&qp->sq_lock);
+	vrnic_ring_reset(&qp->sq);
+	vrnic_unlock(&qp->sq_lock);
+	if (qp->rq.ring.hdr) {
+		vrnic_lock(&qp->rq.lock);
+		vrnic_ring_reset(&qp->rq.ring);
+		vrnic_unlock(&qp->rq.lock);
+	}
+	forget_completions(&qp->vqp.qp);
+}
+
+int vrnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+	if (!ret && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		start_anew(to_vqp(qp));
+	return ret;
+}
+
+int vrnic_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct vrnic_qp *qp = to_vqp(ibqp);
+	int ret;
+
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (ret)
+		return ret;
+	forget_completions(ibqp);
+	unmap_rings(qp);
+	free(qp);
+	return 0;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Mapping of the rings. */
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "vrnic.h"
+
+static bool is_power_of_two(uint32_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+/* A module that answers with something else must not make us write outside. */
+static bool info_is_sane(const struct vrnic_ring_info *info)
+{
+	return is_power_of_two(info->entries) && info->stride &&
+	       info->bytes >= VRNIC_RING_DATA +
+			      (uint64_t)info->entries * info->stride;
+}
+
+/**
+ * vrnic_ring_map() - map a ring that the kernel made
+ * @ring: filled in; untouched on failure
+ * @context: whose ring it is
+ * @info: the kernel's answer
+ *
+ * With ibv_fork_init(), a child gets no copy of the mapping: two processes that
+ * post to one ring would ruin each other.
+ *
+ * Return: 0 or an errno.
+ */
+int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
+		   const struct vrnic_ring_info *info)
+{
+	void *base;
+	int ret;
+
+	if (!info_is_sane(info))
+		return EPROTO;
+	base = mmap(NULL, info->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    context->cmd_fd, info->offset);
+	if (base == MAP_FAILED)
+		return errno;
+	ret = ibv_dontfork_range(base, info->bytes);
+	if (ret) {
+		munmap(base, info->bytes);
+		return ret;
+	}
+	*ring = (struct vrnic_ring){
+		.hdr = base,
+		.slots = (uint8_t *)base + VRNIC_RING_DATA,
+		.bytes = info->bytes,
+		.entries = info->entries,
+		.stride = info->stride,
+	};
+	return 0;
+}
+
+/* A ring that was never mapped is fine. */
+void vrnic_ring_unmap(struct vrnic_ring *ring, struct ibv_context *context)
+{
+	if (!ring->hdr)
+		return;
+	if (ibv_dofork_range(ring->hdr, ring->bytes))
+		verbs_warn(verbs_get_ctx(context),
+			   "cannot undo the fork protection of a ring\n");
+	munmap(ring->hdr, ring->bytes);
+	ring->hdr = NULL;
+}

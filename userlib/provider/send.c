@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Building descriptors: operations and the parts of a request. See send.h. */
+
+#include <errno.h>
+
+#include "send.h"
+
+#define RC	(1U << IBV_QPT_RC)
+#define UC	(1U << IBV_QPT_UC)
+#define UD	(1U << IBV_QPT_UD)
+#define DATA_AT	offsetof(struct vrnic_desc, data)
+
+const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS] = {
+	[IBV_WR_RDMA_WRITE] = {
+		VRNIC_OP_RDMA_WRITE, VRNIC_PAYLOAD_GATHER, RC | UC },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
+		VRNIC_OP_RDMA_WRITE_WITH_IMM, VRNIC_PAYLOAD_GATHER, RC | UC },
+	[IBV_WR_SEND] = {
+		VRNIC_OP_SEND, VRNIC_PAYLOAD_GATHER, RC | UC | UD },
+	[IBV_WR_SEND_WITH_IMM] = {
+		VRNIC_OP_SEND_WITH_IMM, VRNIC_PAYLOAD_GATHER, RC | UC | UD },
+	[IBV_WR_RDMA_READ] = {
+		VRNIC_OP_RDMA_READ, VRNIC_PAYLOAD_SCATTER, RC },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
+		VRNIC_OP_ATOMIC_CMP_AND_SWP, VRNIC_PAYLOAD_ONE, RC },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
+		VRNIC_OP_ATOMIC_FETCH_AND_ADD, VRNIC_PAYLOAD_ONE, RC },
+	[IBV_WR_LOCAL_INV] = {
+		VRNIC_OP_LOCAL_INV, VRNIC_PAYLOAD_NONE, RC | UC },
+	[IBV_WR_BIND_MW] = {
+		VRNIC_OP_BIND_MW, VRNIC_PAYLOAD_NONE, RC | UC },
+	/* UC has no such packet: IBTA 9.2, table of opcodes */
+	[IBV_WR_SEND_WITH_INV] = {
+		VRNIC_OP_SEND_WITH_INV, VRNIC_PAYLOAD_GATHER, RC },
+	[IBV_WR_FLUSH] = {
+		VRNIC_OP_FLUSH, VRNIC_PAYLOAD_NONE, RC },
+	[IBV_WR_ATOMIC_WRITE] = {
+		VRNIC_OP_ATOMIC_WRITE, VRNIC_PAYLOAD_VALUE, RC },
+};
+
+static bool sge_count_fits(const struct vrnic_qp *qp, size_t num)
+{
+	switch (qp->build.op->payload) {
+	case VRNIC_PAYLOAD_GATHER:
+	case VRNIC_PAYLOAD_SCATTER:
+		return num <= qp->max_sge;
+	case VRNIC_PAYLOAD_ONE:
+		return num == 1;
+	default:
+		return false;
+	}
+}
+
+/**
+ * vrnic_desc_set_sges() - local segments
+ * @qp: the queue pair
+ * @num: how many
+ * @list: they are laid out as in the ring
+ *
+ * Return: 0 or an errno.
+ */
+int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
+			const struct ibv_sge *list)
+{
+	size_t bytes = num * sizeof(*list);
+	int ret;
+
+	if (!sge_count_fits(qp, num))
+		return EINVAL;
+	ret = vrnic_desc_resize(qp, vrnic_desc_slots(bytes));
+	if (ret)
+		return ret;
+	qp->build.desc->num_sge = num;
+	if (num == 1)	/* by far the most frequent */
+		memcpy(&qp->build.desc->sge[0], list, sizeof(*list));
+	else
+		vrnic_ring_copy_in(&qp->sq, qp->build.slot, DATA_AT, list, bytes);
+	return 0;
+}
+
+/* Return: the sum, or SIZE_MAX if it is more than @limit. */
+static size_t total_length(size_t num, const struct ibv_data_buf *list,
+			   size_t limit)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < num; i++) {
+		if (list[i].length > limit - total)
+			return SIZE_MAX;
+		total += list[i].length;
+	}
+	return total;
+}
+
+/**
+ * vrnic_desc_set_inline() - data in the descriptor
+ * @qp: the queue pair
+ * @num: how many pieces
+ * @list: the pieces
+ *
+ * Return: 0 or an errno.
+ */
+int vrnic_desc_set_inline(struct vrnic_qp *qp, size_t num,
+			  const struct ibv_data_buf *list)
+{
+	size_t at = DATA_AT, total;
+	int ret;
+
+	if (qp->build.op->payload != VRNIC_PAYLOAD_GATHER)
+		return EINVAL;
+	total = total_length(num, list, qp->max_inline);
+	if (total == SIZE_MAX)
+		return EINVAL;
+	ret = vrnic_desc_resize(qp, vrnic_desc_slots(total));
+	if (ret)
+		return ret;
+	qp->build.desc->flags |= VRNIC_DESC_INLINE;
+	qp->build.desc->inline_len = total;
+	for (size_t i = 0; i < num; at += list[i++].length)
+		vrnic_ring_copy_in(&qp->sq, qp->build.slot, at, list[i].addr,
+				   list[i].length);
+	return 0;
+}
+
+/* ATOMIC WRITE: the eight bytes to be written. */
+int vrnic_desc_set_value(struct vrnic_qp *qp, const void *value)
+{
+	struct vrnic_desc *desc = qp->build.desc;
+
+	desc->flags |= VRNIC_DESC_INLINE;
+	desc->inline_len = sizeof(uint64_t);
+	memcpy(desc->data, value, sizeof(uint64_t));
+	return 0;
+}
+
+int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+		      uint32_t qkey)
+{
+	struct vrnic_desc *desc = qp->build.desc;
+
+	if (!ah || qp->vqp.qp.qp_type != IBV_QPT_UD)
+		return EINVAL;
+	desc->ah = to_vah(ah)->id;
+	desc->dest_qpn = qpn;
+	desc->qkey = qkey;
+	return 0;
+}
+
+void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey)
+{
+	qp->build.desc->remote_addr = addr;
+	qp->build.desc->rkey = rkey;
+}
+
+void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
+			   uint64_t swap_add, uint64_t compare)
+{
+	vrnic_desc_set_remote(qp, addr, rkey);
+	qp->build.desc->atomic.swap_add = swap_add;
+	qp->build.desc->atomic.compare = compare;
+}
+
+/* A window of no bytes is one that is bound to nothing, and needs no region. */
+int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
+			uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct vrnic_desc *desc = qp->build.desc;
+
+	if (!mw || (!info->mr && info->length))
+		return EINVAL;
+	desc->bind.addr = info->addr;
+	desc->bind.length = info->length;
+	desc->bind.lkey = info->mr ? info->mr->lkey : 0;
+	desc->bind.old_rkey = mw->rkey;
+	desc->bind.new_rkey = rkey;
+	desc->bind.access = info->mw_access_flags;
+	return 0;
+}
+
+/* Requests are only taken from RTS on; IBTA 10.3.1. Return: 0 or EINVAL. */
+int vrnic_sq_ready(struct vrnic_qp *qp)
+{
+	switch (qp->vqp.qp.state) {
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+	case IBV_QPS_SQE:
+	case IBV_QPS_ERR:
+		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+/* After the ring was published and unlocked: call the engine if it sleeps. */
+int vrnic_sq_kick(struct vrnic_qp *qp)
+{
+	if (!vrnic_ring_wants_doorbell(&qp->sq))
+		return 0;
+	return vrnic_doorbell_ring(&qp->vqp.qp);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Building descriptors in the slots of a send ring: what ibv_post_send() and the
+ * ibv_wr functions have in common. A descriptor starts with one slot and is
+ * extended when its data is known. Nothing is seen by the kernel before the
+ * ring is published, so giving up is putting the ring's index back.
+ *
+ * The caller holds vrnic_qp.sq_lock.
+ */
+#ifndef VRNIC_PROVIDER_SEND_H
+#define VRNIC_PROVIDER_SEND_H
+
+#include "vrnic.h"
+
+/* enum vrnic_payload - what data a request of an operation carries */
+enum vrnic_payload {
+	VRNIC_PAYLOAD_NONE,
+	VRNIC_PAYLOAD_GATHER,	/* segments or inline data */
+	VRNIC_PAYLOAD_SCATTER,	/* segments */
+	VRNIC_PAYLOAD_ONE,	/* one segment */
+	VRNIC_PAYLOAD_VALUE,	/* eight bytes, inline */
+};
+
+/**
+ * struct vrnic_send_op - an operation
+ * @opcode: enum vrnic_opcode; 0: no such operation
+ * @payload: enum vrnic_payload
+ * @types: bits by enum ibv_qp_type: queue pairs that have it
+ */
+struct vrnic_send_op {
+	uint8_t opcode;
+	uint8_t payload;
+	uint16_t types;
+};
+
+#define VRNIC_SEND_OPS		(IBV_WR_ATOMIC_WRITE + 1)
+extern const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS];
+
+#define VRNIC_SEND_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | \
+				 IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/* Return: the operation's row, or NULL if queue pairs of the type lack it. */
+static inline const struct vrnic_send_op *
+vrnic_send_op(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
+{
+	const struct vrnic_send_op *op;
+
+	/* the types that have requests at all are numbered from 2 to 4 */
+	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_UD)
+		return NULL;
+	op = &vrnic_send_ops[opcode];
+	return op->types >> type & 1 ? op : NULL;
+}
+
+/**
+ * vrnic_desc_start() - start a descriptor in the next slot
+ * @qp: the queue pair
+ * @op: the operation
+ * @cookie: wr_id
+ * @flags: IBV_SEND_*
+ *
+ * Return: 0 or ENOMEM.
+ */
+static inline int vrnic_desc_start(struct vrnic_qp *qp,
+				   const struct vrnic_send_op *op,
+				   uint64_t cookie, unsigned int flags)
+{
+	uint32_t slot = qp->sq.next;
+	struct vrnic_desc *desc;
+
+	if (!vrnic_ring_room(&qp->sq, slot + 1))
+		return ENOMEM;
+	desc = vrnic_ring_slot(&qp->sq, slot);
+	desc->opcode = op->opcode;
+	desc->flags = (flags & ~IBV_SEND_INLINE) | qp->always;
+	desc->num_slots = 1;
+	desc->imm = 0;
+	desc->cookie = cookie;
+	desc->remote_addr = 0;
+	desc->rkey = 0;
+	desc->num_sge = 0;
+	qp->build = (struct vrnic_build){ .op = op, .desc = desc, .slot = slot };
+	qp->sq.next = slot + 1;
+	return 0;
+}
+
+/* Make the descriptor as long as its contents need, from its first slot on. */
+static inline int vrnic_desc_resize(struct vrnic_qp *qp, uint32_t slots)
+{
+	uint32_t end = qp->build.slot + slots;
+
+	if (!vrnic_ring_room(&qp->sq, end))
+		return ENOMEM;
+	qp->build.desc->num_slots = slots;
+	qp->sq.next = end;
+	return 0;
+}
+
+/* Slots of a descriptor with @bytes of segments or data after its header. */
+static inline uint32_t vrnic_desc_slots(size_t bytes)
+{
+	if (bytes <= VRNIC_DESC_DATA)
+		return 1;
+	return 1 + (bytes - VRNIC_DESC_DATA + VRNIC_SLOT_SIZE - 1) /
+		   VRNIC_SLOT_SIZE;
+}
+
+int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
+			const struct ibv_sge *list);
+int vrnic_desc_set_inline(struct vrnic_qp *qp, size_t num,
+			  const struct ibv_data_buf *list);
+int vrnic_desc_set_value(struct vrnic_qp *qp, const void *value);
+int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+		      uint32_t qkey);
+void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey);
+void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
+			   uint64_t swap_add, uint64_t compare);
+int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
+			uint32_t rkey, const struct ibv_mw_bind_info *info);
+int vrnic_sq_ready(struct vrnic_qp *qp);
+int vrnic_sq_kick(struct vrnic_qp *qp);
+
+#endif /* VRNIC_PROVIDER_SEND_H */

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The device: how it is recognised, opened and queried. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "abi.h"
+#include "vrnic.h"
+
+static int vrnic_query_device_ex(struct ibv_context *context,
+				 const struct ibv_query_device_ex_input *input,
+				 struct ibv_device_attr_ex *attr,
+				 size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t fw;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+	fw = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%u.%u.%u", (unsigned int)(fw >> 32) & 0xffff,
+		 (unsigned int)(fw >> 16) & 0xffff, (unsigned int)fw & 0xffff);
+	return 0;
+}
+
+static int vrnic_query_port(struct ibv_context *context, uint8_t port,
+			    struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd = {};
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+/* The clock that stamps completions. */
+static int vrnic_query_rt_values(struct ibv_context *context,
+				 struct ibv_values_ex *values)
+{
+	uint32_t wanted = values->comp_mask;
+
+	values->comp_mask = 0;
+	if (wanted & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (!wanted)
+		return 0;
+	if (clock_gettime(CLOCK_MONOTONIC_RAW, &values->raw_clock))
+		return errno;
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
+}
+
+static int vrnic_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			      uint16_t lid)
+{
+	return ibv_cmd_attach_mcast(qp, gid, lid);
+}
+
+static int vrnic_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
+			      uint16_t lid)
+{
+	return ibv_cmd_detach_mcast(qp, gid, lid);
+}
+
+static void vrnic_free_context(struct ibv_context *context)
+{
+	struct vrnic_context *ctx = to_vctx(context);
+
+	close(ctx->doorbell_fd);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+/*
+ * No query_qp_data_in_order: libibverbs then says that order within a message
+ * is not promised, and an ordinary memory copy promises none.
+ */
+static const struct verbs_context_ops vrnic_ops = {
+	.alloc_mw = vrnic_alloc_mw,
+	.alloc_parent_domain = vrnic_alloc_parent_domain,
+	.alloc_pd = vrnic_alloc_pd,
+	.alloc_td = vrnic_alloc_td,
+	.attach_mcast = vrnic_attach_mcast,
+	.bind_mw = vrnic_bind_mw,
+	.create_ah = vrnic_create_ah,
+	.create_cq = vrnic_create_cq,
+	.create_cq_ex = vrnic_create_cq_ex,
+	.create_qp = vrnic_create_qp,
+	.create_qp_ex = vrnic_create_qp_ex,
+	.create_srq = vrnic_create_srq,
+	.dealloc_mw = vrnic_dealloc_mw,
+	.dealloc_pd = vrnic_dealloc_pd,
+	.dealloc_td = vrnic_dealloc_td,
+	.dereg_mr = vrnic_dereg_mr,
+	.destroy_ah = vrnic_destroy_ah,
+	.destroy_cq = vrnic_destroy_cq,
+	.destroy_qp = vrnic_destroy_qp,
+	.destroy_srq = vrnic_destroy_srq,
+	.detach_mcast = vrnic_detach_mcast,
+	.free_context = vrnic_free_context,
+	.get_srq_num = vrnic_get_srq_num,
+	.modify_qp = vrnic_modify_qp,
+	.modify_srq = vrnic_modify_srq,
+	.poll_cq = vrnic_poll_cq,
+	.post_recv = vrnic_post_recv,
+	.post_send = vrnic_post_send,
+	.post_srq_recv = vrnic_post_srq_recv,
+	.query_device_ex = vrnic_query_device_ex,
+	.query_port = vrnic_query_port,
+	.query_qp = vrnic_query_qp,
+	.query_rt_values = vrnic_query_rt_values,
+	.query_srq = vrnic_query_srq,
+	.reg_mr = vrnic_reg_mr,
+	.req_notify_cq = vrnic_req_notify_cq,
+	.rereg_mr = vrnic_rereg_mr,
+	.resize_cq = vrnic_resize_cq,
+};
+
+/* Return: 0 or an errno. */
+static int open_in_kernel(struct vrnic_context *ctx)
+{
+	struct vrnic_cmd_get_context cmd = {};
+	struct vrnic_cmd_get_context_resp resp = {};
+	int ret;
+
+	ret = ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
+				  &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	if (resp.abi_version != VRNIC_ABI_VERSION) {
+		verbs_err(&ctx->vctx,
+			  "the module speaks ABI %u, this provider %u: build both from one source\n",
+			  resp.abi_version, VRNIC_ABI_VERSION);
+		return EPROTO;
+	}
+	return vrnic_doorbell_open(ctx);
+}
+
+static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
+						 int cmd_fd, void *private_data)
+{
+	struct vrnic_context *ctx;
+	int ret;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx,
+					   VRNIC_DRIVER_ID);
+	if (!ctx)
+		return NULL;
+	ret = open_in_kernel(ctx);
+	if (ret) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = ret;
+		return NULL;
+	}
+	verbs_set_ops(&ctx->vctx, &vrnic_ops);
+	return &ctx->vctx;
+}
+
+static struct verbs_device *vrnic_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	struct vrnic_device *dev = calloc(1, sizeof(*dev));
+
+	return dev ? &dev->vdev : NULL;
+}
+
+static void vrnic_uninit_device(struct verbs_device *vdev)
+{
+	free(container_of(vdev, struct vrnic_device, vdev));
+}
+
+/* The number also finds a renamed device, the name one whose number is hidden. */
+static const struct verbs_match_ent vrnic_matches[] = {
+	VERBS_DRIVER_ID(VRNIC_DRIVER_ID),
+	VERBS_NAME_MATCH("vrnic", NULL),
+	{},
+};
+
+static const struct verbs_device_ops vrnic_device_ops = {
+	.name = "vrnic",
+	.match_min_abi_version = VRNIC_ABI_VERSION,
+	.match_max_abi_version = VRNIC_ABI_VERSION,
+	.match_table = vrnic_matches,
+	.alloc_context = vrnic_alloc_context,
+	.alloc_device = vrnic_alloc_device,
+	.uninit_device = vrnic_uninit_device,
+};
+PROVIDER_DRIVER(vrnic, vrnic_device_ops);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The provider's objects, and what each file offers to the others.
+ *
+ * Locks: one for each side of a queue pair, one for each SRQ, two for each CQ.
+ * Only the two of a CQ nest, vrnic_cq.lock outside of vrnic_cq.arm_lock.
+ */
+#ifndef VRNIC_PROVIDER_H
+#define VRNIC_PROVIDER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <rdma/vrnic-abi.h>
+
+#include "ring.h"
+
+struct vrnic_device {
+	struct verbs_device vdev;
+};
+
+/**
+ * struct vrnic_context - an opened device
+ * @vctx: libibverbs' part
+ * @doorbell_fd: the doorbell file
+ */
+struct vrnic_context {
+	struct verbs_context vctx;
+	int doorbell_fd;
+};
+
+/**
+ * struct vrnic_lock - a spinlock, unless the program vouches for one thread
+ * @spin: the lock
+ * @unused: the object's thread domain makes it superfluous
+ */
+struct vrnic_lock {
+	pthread_spinlock_t spin;
+	bool unused;
+};
+
+/**
+ * struct vrnic_td - a thread domain
+ * @td: libibverbs' part
+ * @users: parent domains that have it
+ */
+struct vrnic_td {
+	struct ibv_td td;
+	atomic_uint users;
+};
+
+/**
+ * struct vrnic_pd - a protection domain or a parent domain
+ * @pd: libibverbs' part; a parent domain's handle is its protection domain's
+ * @users: parent domains that have it
+ * @contained: parent domain: its protection domain; else NULL
+ * @td: parent domain: its thread domain or NULL
+ */
+struct vrnic_pd {
+	struct ibv_pd pd;
+	atomic_uint users;
+	struct vrnic_pd *contained;
+	struct vrnic_td *td;
+};
+
+struct vrnic_ah {
+	struct ibv_ah ah;
+	uint32_t id;
+};
+
+/**
+ * struct vrnic_cq - a completion queue
+ * @vcq: libibverbs' part
+ * @lock: protects @ring and @cur; held from start_poll to end_poll
+ * @arm_lock: @ring is only replaced by who holds this, too: arming must not wait
+ *	for @lock, since a program may arm before it calls end_poll
+ * @ring: completions
+ * @cur: extended poll: the completion that the read functions look at
+ */
+struct vrnic_cq {
+	struct verbs_cq vcq;
+	struct vrnic_lock lock;
+	struct vrnic_lock arm_lock;
+	struct vrnic_ring ring;
+	const struct vrnic_cqe *cur;
+};
+
+/**
+ * struct vrnic_rq - a receive ring: of a queue pair, or shared
+ * @lock: protects @ring
+ * @ring: entries of struct vrnic_recv_desc
+ * @max_sge: segments that an entry may have
+ */
+struct vrnic_rq {
+	struct vrnic_lock lock;
+	struct vrnic_ring ring;
+	uint32_t max_sge;
+};
+
+struct vrnic_srq {
+	struct verbs_srq vsrq;
+	struct vrnic_rq rq;
+	uint32_t srqn;
+};
+
+/**
+ * struct vrnic_build - a descriptor that is being built in its slots
+ * @op: its row in the table of operations
+ * @desc: its first slot; NULL: none is being built
+ * @slot: index of that slot
+ */
+struct vrnic_build {
+	const struct vrnic_send_op *op;
+	struct vrnic_desc *desc;
+	uint32_t slot;
+};
+
+/**
+ * struct vrnic_qp - a queue pair
+ * @vqp: libibverbs' part
+ * @sq_lock: protects @sq, @build, @first and @error; held from wr_start to
+ *	wr_complete or wr_abort
+ * @sq: send ring
+ * @build: what is being posted
+ * @first: wr functions: where wr_start found the ring
+ * @error: wr functions: the first error since wr_start
+ * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
+ * @max_sge: segments that a send request may have
+ * @max_inline: inline bytes that a send request may have
+ * @rq: receive ring; without entries if there is an SRQ
+ */
+struct vrnic_qp {
+	struct verbs_qp vqp;
+	struct vrnic_lock sq_lock;
+	struct vrnic_ring sq;
+	struct vrnic_build build;
+	uint32_t first;
+	int error;
+	uint8_t always;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	struct vrnic_rq rq;
+};
+
+static inline struct vrnic_context *to_vctx(struct ibv_context *context)
+{
+	return container_of(context, struct vrnic_context, vctx.context);
+}
+
+static inline struct vrnic_pd *to_vpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct vrnic_pd, pd);
+}
+
+static inline struct vrnic_td *to_vtd(struct ibv_td *td)
+{
+	return container_of(td, struct vrnic_td, td);
+}
+
+static inline struct vrnic_ah *to_vah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct vrnic_ah, ah);
+}
+
+static inline struct vrnic_cq *to_vcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct vrnic_cq, vcq.cq);
+}
+
+static inline struct vrnic_srq *to_vsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct vrnic_srq, vsrq.srq);
+}
+
+static inline struct vrnic_qp *to_vqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct vrnic_qp, vqp.qp);
+}
+
+static inline void vrnic_lock_init(struct vrnic_lock *lock, bool unused)
+{
+	pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+	lock->unused = unused;
+}
+
+static inline void vrnic_lock_destroy(struct vrnic_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void vrnic_lock(struct vrnic_lock *lock)
+{
+	if (!lock->unused)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void vrnic_unlock(struct vrnic_lock *lock)
+{
+	if (!lock->unused)
+		pthread_spin_unlock(&lock->spin);
+}
+
+/* pd.c */
+struct ibv_pd *vrnic_alloc_pd(struct ibv_context *context);
+int vrnic_dealloc_pd(struct ibv_pd *pd);
+struct ibv_td *vrnic_alloc_td(struct ibv_context *context,
+			      struct ibv_td_init_attr *attr);
+int vrnic_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+vrnic_alloc_parent_domain(struct ibv_context *context,
+			  struct ibv_parent_domain_init_attr *attr);
+bool vrnic_pd_one_thread(struct ibv_pd *pd);
+
+/* mr.c */
+struct ibv_mr *vrnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+			    uint64_t hca_va, int access);
+int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+		   void *addr, size_t length, int access);
+int vrnic_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vrnic_dealloc_mw(struct ibv_mw *mw);
+int vrnic_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		  struct ibv_mw_bind *bind);
+
+/* ah.c */
+struct ibv_ah *vrnic_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int vrnic_destroy_ah(struct ibv_ah *ah);
+
+/* cq.c */
+struct ibv_cq *vrnic_create_cq(struct ibv_context *context, int cqe,
+			       struct ibv_comp_channel *channel,
+			       int comp_vector);
+struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *attr);
+int vrnic_resize_cq(struct ibv_cq *cq, int cqe);
+int vrnic_destroy_cq(struct ibv_cq *cq);
+int vrnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int vrnic_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+void vrnic_cq_forget_qp(struct ibv_cq *cq, uint32_t qpn);
+
+/* cq_ex.c */
+void vrnic_cq_ex_init(struct vrnic_cq *cq, uint64_t wc_flags);
+
+/* srq.c */
+struct ibv_srq *vrnic_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr);
+int vrnic_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
+int vrnic_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
+int vrnic_destroy_srq(struct ibv_srq *srq);
+int vrnic_get_srq_num(struct ibv_srq *srq, uint32_t *srqn);
+int vrnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad);
+
+/* qp.c */
+struct ibv_qp *vrnic_create_qp(struct ibv_pd *pd,
+			       struct ibv_qp_init_attr *attr);
+struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr);
+int vrnic_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init);
+int vrnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int vrnic_destroy_qp(struct ibv_qp *qp);
+
+/* rq.c */
+int vrnic_rq_init(struct vrnic_rq *rq, struct ibv_context *context,
+		  const struct vrnic_ring_info *info, uint32_t max_sge,
+		  bool one_thread);
+void vrnic_rq_fini(struct vrnic_rq *rq, struct ibv_context *context);
+int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
+		  struct ibv_recv_wr **bad);
+int vrnic_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad);
+
+/* post.c */
+int vrnic_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad);
+
+/* wr.c */
+uint64_t vrnic_wr_supported(enum ibv_qp_type type);
+void vrnic_wr_init(struct vrnic_qp *qp);
+
+/* doorbell.c */
+int vrnic_doorbell_open(struct vrnic_context *ctx);
+int vrnic_doorbell_ring(struct ibv_qp *qp);
+
+#endif /* VRNIC_PROVIDER_H */
