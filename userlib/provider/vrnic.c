@@ -191,4 +191,5 @@ static const struct verbs_device_ops vrnic_device_ops = {
 	.alloc_device = vrnic_alloc_device,
 	.uninit_device = vrnic_uninit_device,
 };
+
 PROVIDER_DRIVER(vrnic, vrnic_device_ops);
