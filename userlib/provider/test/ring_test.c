@@ -18,6 +18,7 @@
 #define MAX_PRINTED	5	/* failures of one test */
 
 static unsigned int doorbells, failures;
+static struct vrnic_context context = { .one_cpu = true };
 
 #define CHECK(cond)							       \
 	do {								       \
@@ -472,6 +473,7 @@ static void test_recv(void)
 static void cq_make(struct vrnic_cq *cq, uint32_t entries)
 {
 	memset(cq, 0, sizeof(*cq));
+	cq->vcq.cq.context = &context.vctx.context;
 	ring_make(&cq->ring, entries, sizeof(struct vrnic_cqe), 0);
 	memset(cq->ring.slots, 0, entries * sizeof(struct vrnic_cqe));
 	vrnic_lock_init(&cq->lock, false);
