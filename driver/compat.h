@@ -9,6 +9,13 @@
 #include <linux/hrtimer.h>
 #include <rdma/ib_verbs.h>
 
+/* The header moved in 6.12. */
+#if __has_include(<linux/unaligned.h>)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
+
 /* create_cq() takes the attribute bundle instead of its udata since 6.11. */
 #ifdef VRNIC_HAVE_CREATE_CQ_BUNDLE
 #include <rdma/uverbs_ioctl.h>

@@ -343,7 +343,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	return 0;
 }
 
-static int device_register(struct vrnic_dev *dev, const char *name)
+static int register_ibdev(struct vrnic_dev *dev, const char *name)
 {
 	struct ib_device *ibdev = &dev->ibdev;
 	int err;
@@ -352,6 +352,7 @@ static int device_register(struct vrnic_dev *dev, const char *name)
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = num_possible_cpus();
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->ndev->dev_addr);
+	ibdev->driver_def = vrnic_uapi_defs;
 	strscpy(ibdev->node_desc, "vrnic", sizeof(ibdev->node_desc));
 	err = ib_device_set_netdev(ibdev, dev->ndev, 1);
 	if (err)
@@ -362,7 +363,7 @@ static int device_register(struct vrnic_dev *dev, const char *name)
 	return ib_register_device(ibdev, name, NULL);
 }
 
-static struct vrnic_dev *device_get(struct net_device *ndev)
+static struct vrnic_dev *vdev_get(struct net_device *ndev)
 {
 	struct ib_device *ibdev = ib_device_get_by_netdev(ndev,
 					(enum rdma_driver_id)VRNIC_DRIVER_ID);
@@ -379,7 +380,7 @@ static struct vrnic_dev *device_get(struct net_device *ndev)
  */
 int vrnic_device_add(const char *name, struct net_device *ndev)
 {
-	struct vrnic_dev *dev = device_get(ndev);
+	struct vrnic_dev *dev = vdev_get(ndev);
 	int err;
 
 	if (dev) {
@@ -398,7 +399,7 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 	}
 	/* from here on ib_dealloc_device() undoes device_init() */
 	ib_set_device_ops(&dev->ibdev, &vrnic_dev_ops);
-	err = device_register(dev, name);
+	err = register_ibdev(dev, name);
 	if (err)
 		ib_dealloc_device(&dev->ibdev);
 	return err;
@@ -428,7 +429,7 @@ static void port_update(struct vrnic_dev *dev)
 /* The MTU and the name are read when asked for; nothing has to be updated. */
 void vrnic_device_event(struct net_device *ndev, unsigned long event)
 {
-	struct vrnic_dev *dev = device_get(ndev);
+	struct vrnic_dev *dev = vdev_get(ndev);
 
 	if (!dev)
 		return;
@@ -452,7 +453,7 @@ void vrnic_device_addr_event(struct net_device *ndev)
 
 	if (!(ndev->flags & IFF_LOOPBACK))
 		return;
-	dev = device_get(ndev);
+	dev = vdev_get(ndev);
 	/* the work puts the reference */
 	if (dev && !schedule_work(&dev->rescan))
 		ib_device_put(&dev->ibdev);

@@ -20,6 +20,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "compat.h"
 #include "engine.h"
 
 static unsigned int engine_threads = 4;

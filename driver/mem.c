@@ -10,7 +10,6 @@
  * Checks return 0, or the enum vrnic_vendor_err that says what is wrong.
  */
 
-#include <linux/highmem.h>
 #include <linux/mm.h>
 
 #include "vrnic.h"

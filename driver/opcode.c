@@ -50,7 +50,7 @@ static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 #define UC	(1U << IB_QPT_UC)
 #define UD	(1U << IB_QPT_UD | 1U << IB_QPT_GSI)
 
-static const struct vrnic_opcode opcodes[VRNIC_OP_MAX] = {
+static const struct vrnic_opdef opcodes[VRNIC_OP_MAX] = {
 	[VRNIC_OP_NOP] = {
 		.name = "NOP", .qp_types = RC | UC | UD,
 		.wc = IB_WC_SEND, .execute = exec_nop,
@@ -110,7 +110,7 @@ static const struct vrnic_opcode opcodes[VRNIC_OP_MAX] = {
 };
 
 /* The row of @opcode, or NULL. */
-const struct vrnic_opcode *vrnic_opcode(u8 opcode)
+const struct vrnic_opdef *vrnic_opdef(u8 opcode)
 {
 	return opcode < VRNIC_OP_MAX ? &opcodes[opcode] : NULL;
 }
@@ -166,7 +166,7 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 	const struct vrnic_desc *d = vrnic_op_desc(op);
 	int verr;
 
-	op->info = vrnic_opcode(d->opcode);
+	op->info = vrnic_opdef(d->opcode);
 	if (!op->info || !(op->info->qp_types & 1U << qp->type) ||
 	    (op->info->kernel_only && qp->uctx))
 		return VRNIC_VERR_OPCODE;

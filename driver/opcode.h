@@ -25,7 +25,7 @@ enum vrnic_data {
 };
 
 /**
- * struct vrnic_opcode - a row of the opcode table
+ * struct vrnic_opdef - a row of the opcode table
  * @name: for people
  * @qp_types: bits 1 << IB_QPT_*
  * @wc: enum ib_wc_opcode of its completion
@@ -33,7 +33,7 @@ enum vrnic_data {
  * @kernel_only: not valid in a ring that a process maps
  * @execute: run it; NULL: the flow to the peer does
  */
-struct vrnic_opcode {
+struct vrnic_opdef {
 	const char *name;
 	u32 qp_types;
 	u8 wc;
@@ -42,7 +42,7 @@ struct vrnic_opcode {
 	enum vrnic_step (*execute)(struct vrnic_qp *qp, struct vrnic_op *op);
 };
 
-const struct vrnic_opcode *vrnic_opcode(u8 opcode);
+const struct vrnic_opdef *vrnic_opdef(u8 opcode);
 int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op);
 enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err);
 

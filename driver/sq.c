@@ -72,13 +72,10 @@ static bool fetch(struct vrnic_qp *qp)
 	return true;
 }
 
-/* Free the slots; the order matters: the completion is visible before. */
-static void retire(struct vrnic_qp *qp)
-{
-	qp->op.active = false;
-	vrnic_ring_consume(&qp->sq, vrnic_op_desc(&qp->op)->num_slots);
-}
-
+/*
+ * Report what became of the descriptor. Its slots are free before: whoever sees
+ * the completion may post again at once.
+ */
 static void complete_op(struct vrnic_qp *qp)
 {
 	struct vrnic_op *op = &qp->op;
@@ -95,6 +92,8 @@ static void complete_op(struct vrnic_qp *qp)
 		if (op->info->data == VRNIC_DATA_IN)
 			cqe.byte_len = op->total;
 	}
+	op->active = false;
+	vrnic_ring_consume(&qp->sq, d->num_slots);
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;
@@ -106,7 +105,6 @@ static void fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
 	complete_op(qp);
-	retire(qp);
 	vrnic_sq_error(qp);
 }
 
@@ -161,7 +159,6 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	switch (step) {
 	case VRNIC_STEP_DONE:
 		complete_op(qp);
-		retire(qp);
 		budget->descs--;
 		return true;
 	case VRNIC_STEP_FAIL:
@@ -182,7 +179,6 @@ static void flush_op(struct vrnic_qp *qp)
 	vrnic_count(qp->dev, FLUSHED);
 	vrnic_op_fail(&qp->op, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 	complete_op(qp);
-	retire(qp);
 }
 
 /* Send requests end in WR_FLUSH_ERR, in order. */

@@ -210,7 +210,7 @@ struct vrnic_recv {
  */
 struct vrnic_op {
 	bool active;
-	const struct vrnic_opcode *info;
+	const struct vrnic_opdef *info;
 	u64 total;
 	u64 done;
 	u8 status;
