@@ -3,6 +3,12 @@
 #ifndef SELFTEST_HARNESS_H
 #define SELFTEST_HARNESS_H
 
+#include <endian.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "kselftest_harness.h"
 #include "verbs_util.h"
 

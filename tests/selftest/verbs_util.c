@@ -23,6 +23,13 @@ struct waiter {
 	unsigned int looks;
 };
 
+int wait_seconds(void)
+{
+	const char *s = getenv("VRNIC_WAIT");
+
+	return s ? atoi(s) : 30;
+}
+
 static time_t now(void)
 {
 	struct timespec ts;

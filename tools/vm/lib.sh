@@ -88,3 +88,6 @@ kernel_version() {
 
 # checkout_key: names what the cache holds for this checkout alone.
 checkout_key() { echo "$TOP" | sha256sum | cut -c1-12; }
+
+# need_host: what making roots and kernels takes, on a machine that has nothing.
+need_host() { need_tool unshare:util-linux xz:xz-utils mmdebstrap:mmdebstrap; }

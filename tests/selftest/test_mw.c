@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Memory windows of types 1 and 2B. */
+#include "harness.h"
+
+#define LEN	8192
+#define WINDOW_ACCESS	(ACCESS_REMOTE & ~IBV_ACCESS_LOCAL_WRITE)
+
+FIXTURE(mw)
+{
+	struct bed bed;
+	struct buf buf;		/* the region that windows look into */
+	struct ibv_mw *mw;
+};
+
+FIXTURE_VARIANT(mw)
+{
+	enum ibv_mw_type type;
+};
+
+FIXTURE_VARIANT_ADD(mw, type_1) { .type = IBV_MW_TYPE_1 };
+FIXTURE_VARIANT_ADD(mw, type_2) { .type = IBV_MW_TYPE_2 };
+
+FIXTURE_SETUP(mw)
+{
+	struct ibv_device_attr *attr;
+
+	ASSERT_OK(bed_open(&self->bed, LEN, NULL));
+	attr = self->bed.dev.attr;
+	if (!(attr->device_cap_flags & (variant->type == IBV_MW_TYPE_1 ?
+					IBV_DEVICE_MEM_WINDOW :
+					IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+		SKIP(return, "the device does not advertise such windows");
+	ASSERT_OK(buf_open(&self->buf, self->bed.dev.pd, LEN, 0,
+			   ACCESS_REMOTE | IBV_ACCESS_MW_BIND));
+	self->mw = ibv_alloc_mw(self->bed.dev.pd, variant->type);
+	ASSERT_NE(NULL, self->mw);
+}
+
+FIXTURE_TEARDOWN(mw)
+{
+	if (self->mw)
+		EXPECT_OK(ibv_dealloc_mw(self->mw));
+	buf_close(&self->buf);
+	EXPECT_OK(bed_close(&self->bed));
+}
+
+/* Side b, the owner, binds; the status of the bind's completion. */
+static int bind_info(FIXTURE_DATA(mw) *self, struct ibv_mw_bind_info info)
+{
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = info,
+	};
+	uint32_t rkey = ibv_inc_rkey(self->mw->rkey);
+	int ret;
+
+	if (self->mw->type == IBV_MW_TYPE_1) {
+		ret = ibv_bind_mw(self->bed.b->qp, self->mw, &bind);
+		return ret ? -abs(ret) : wait_send(self->bed.b);
+	}
+	ret = RUN(self->bed.b, .op = IBV_WR_BIND_MW, .mw = self->mw,
+		  .mw_rkey = rkey, .bind = info);
+	if (ret == IBV_WC_SUCCESS)
+		self->mw->rkey = rkey;
+	return ret;
+}
+
+static int bind(FIXTURE_DATA(mw) *self, size_t off, size_t len, int access)
+{
+	return bind_info(self, (struct ibv_mw_bind_info){
+		.mr = self->buf.mr,
+		.addr = (uintptr_t)self->buf.addr + off,
+		.length = len,
+		.mw_access_flags = access,
+	});
+}
+
+static int write_at(FIXTURE_DATA(mw) *self, size_t off, size_t len)
+{
+	return RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = len,
+		   .local = &self->bed.src, .rkey = self->mw->rkey,
+		   .raddr = (uintptr_t)self->buf.addr + off);
+}
+
+TEST_F(mw, opens_a_part_of_the_region)
+{
+	ASSERT_DONE(bind(self, 1000, 500, WINDOW_ACCESS));
+	EXPECT_EQ(IBV_WC_BIND_MW, self->bed.b->wc.opcode);
+	buf_fill(&self->bed.src, 1);
+	ASSERT_DONE(write_at(self, 1000, 500));
+	EXPECT_EQ(-1, buf_differs(&self->buf, 1000, 500, 1, 0));
+	EXPECT_EQ(-1, buf_is_not(&self->buf, 0, 1000, 0));
+	EXPECT_EQ(-1, buf_is_not(&self->buf, 1500, LEN - 1500, 0));
+}
+
+TEST_F(mw, before_its_start)
+{
+	ASSERT_DONE(bind(self, 1000, 500, WINDOW_ACCESS));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, write_at(self, 999, 2));
+}
+
+TEST_F(mw, behind_its_end)
+{
+	ASSERT_DONE(bind(self, 1000, 500, WINDOW_ACCESS));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, write_at(self, 1499, 2));
+}
+
+TEST_F(mw, unbound_has_no_key)
+{
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, write_at(self, 0, 8));
+}
+
+TEST_F(mw, rights_of_its_own)
+{
+	ASSERT_DONE(bind(self, 0, LEN, IBV_ACCESS_REMOTE_READ));
+	EXPECT_DONE(RUN(self->bed.a, .op = IBV_WR_RDMA_READ, .len = 8,
+			.local = &self->bed.src, .rkey = self->mw->rkey,
+			.raddr = (uintptr_t)self->buf.addr));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, write_at(self, 0, 8));
+}
+
+TEST_F(mw, read_and_atomic)
+{
+	ASSERT_DONE(bind(self, 64, 64, WINDOW_ACCESS));
+	self->buf.addr[64] = 9;
+	ASSERT_DONE(RUN(self->bed.a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.local = &self->bed.src, .rkey = self->mw->rkey,
+			.raddr = (uintptr_t)self->buf.addr + 64, .value = 1));
+	EXPECT_EQ(9, self->bed.src.addr[0]);
+	ASSERT_DONE(RUN(self->bed.a, .op = IBV_WR_RDMA_READ, .len = 64,
+			.local = &self->bed.src, .rkey = self->mw->rkey,
+			.raddr = (uintptr_t)self->buf.addr + 64));
+	EXPECT_EQ(10, self->bed.src.addr[0]);
+}
+
+TEST_F(mw, range_beyond_the_region_cannot_be_bound)
+{
+	int status = bind(self, LEN - 8, 9, WINDOW_ACCESS);
+
+	EXPECT_NE(IBV_WC_SUCCESS, status);
+	EXPECT_NE(-ETIMEDOUT, status);
+}
+
+TEST_F(mw, region_must_allow_binding)
+{
+	struct ibv_mw_bind_info info = {
+		.mr = self->bed.dst.mr,		/* has no IBV_ACCESS_MW_BIND */
+		.addr = (uintptr_t)self->bed.dst.addr,
+		.length = 64,
+		.mw_access_flags = WINDOW_ACCESS,
+	};
+	int status = bind_info(self, info);
+
+	EXPECT_NE(IBV_WC_SUCCESS, status);
+	EXPECT_NE(-ETIMEDOUT, status);
+}
+
+/* IBTA 10.6.7.2.2: a window that can be written needs a region that can. */
+TEST_F(mw, write_needs_a_writable_region)
+{
+	struct ibv_mr *mr = ibv_reg_mr(self->bed.dev.pd, self->bed.dst.addr,
+				       LEN, IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_MW_BIND);
+	int status;
+
+	ASSERT_NE(NULL, mr);
+	status = bind_info(self, (struct ibv_mw_bind_info){
+		.mr = mr,
+		.addr = (uintptr_t)self->bed.dst.addr,
+		.length = 64,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE,
+	});
+	EXPECT_NE(IBV_WC_SUCCESS, status);
+	EXPECT_NE(-ETIMEDOUT, status);
+	EXPECT_OK(ibv_dereg_mr(mr));
+}
+
+TEST_F(mw, region_is_busy_while_bound)
+{
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	ASSERT_NE(0, ibv_dereg_mr(self->buf.mr));
+	EXPECT_DONE(write_at(self, 0, 64));
+}
+
+TEST_F(mw, dealloc_closes_it)
+{
+	uint32_t rkey;
+
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	rkey = self->mw->rkey;
+	ASSERT_OK(ibv_dealloc_mw(self->mw));
+	self->mw = NULL;
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = 8,
+			  .local = &self->bed.src, .rkey = rkey,
+			  .raddr = (uintptr_t)self->buf.addr));
+	EXPECT_OK(ibv_dereg_mr(self->buf.mr));
+	self->buf.mr = NULL;
+}
+
+/* A bind is executed in its place in the queue: the old key is dead then. */
+TEST_F(mw, old_key_dies_with_the_next_bind)
+{
+	uint32_t old;
+
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	old = self->mw->rkey;
+	if (variant->type == IBV_MW_TYPE_2)
+		ASSERT_DONE(RUN(self->bed.b, .op = IBV_WR_LOCAL_INV,
+				.inv_rkey = old));
+	ASSERT_DONE(bind(self, 64, 64, WINDOW_ACCESS));
+	EXPECT_NE(old, self->mw->rkey);
+	EXPECT_DONE(write_at(self, 64, 64));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = 8,
+			  .local = &self->bed.src, .rkey = old,
+			  .raddr = (uintptr_t)self->buf.addr));
+}
+
+TEST_F(mw, many)
+{
+	struct ibv_mw *mw[200];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(mw); i++) {
+		mw[i] = ibv_alloc_mw(self->bed.dev.pd, variant->type);
+		ASSERT_NE(NULL, mw[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(mw); i++)
+		EXPECT_OK(ibv_dealloc_mw(mw[i]));
+}
+
+TEST_F(mw, length_zero_unbinds_type_1)
+{
+	uint32_t rkey;
+
+	if (variant->type != IBV_MW_TYPE_1)
+		return;
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	rkey = self->mw->rkey;
+	ASSERT_DONE(bind(self, 0, 0, 0));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = 8,
+			  .local = &self->bed.src, .rkey = rkey,
+			  .raddr = (uintptr_t)self->buf.addr));
+}
+
+/* Type 2B: the window belongs to the queue pair that bound it. */
+TEST_F(mw, type_2b_answers_only_its_queue_pair)
+{
+	struct pair other;
+
+	if (variant->type != IBV_MW_TYPE_2)
+		return;
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	ASSERT_OK(pair_open(&other, &self->bed.dev, NULL));
+	ASSERT_OK(pair_connect(&other));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(&other.a, .op = IBV_WR_RDMA_WRITE, .len = 8,
+			  .local = &self->bed.src, .rkey = self->mw->rkey,
+			  .raddr = (uintptr_t)self->buf.addr));
+	EXPECT_OK(pair_close(&other));
+	EXPECT_DONE(write_at(self, 0, 64));
+}
+
+TEST_HARNESS_MAIN
