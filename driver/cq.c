@@ -62,7 +62,10 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	was_failed = cq->failed;
 	if (likely(!was_failed))
 		written = cq_write(cq, cqe);
-	cq->failed = !written;
+	if (unlikely(!written)) {
+		cq->failed = true;
+		WRITE_ONCE(cq->ring.hdr->flags, VRNIC_RING_ERROR);
+	}
 	if (likely(written))
 		wake = vrnic_ring_armed(&cq->ring, solicited);
 	spin_unlock_irqrestore(&cq->lock, flags);

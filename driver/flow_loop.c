@@ -373,10 +373,12 @@ static enum vrnic_step loop_flush(struct loop *l)
 	struct vrnic_seg seg;
 	int verr;
 
+	if (!VRNIC_ACCESS_FLUSH || !(what & ~VRNIC_FLUSH_MR))
+		return refuse_request(l, VRNIC_VERR_OPCODE);
+	/* no region can have the right to persistence: there is no such memory */
 	if (what & ~(VRNIC_FLUSH_GLOBAL | VRNIC_FLUSH_MR) ||
-	    !(what & VRNIC_FLUSH_GLOBAL) || !VRNIC_ACCESS_FLUSH ||
 	    !peer_allows(l, VRNIC_ACCESS_FLUSH))
-		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+		return refuse_access(l, VRNIC_VERR_ACCESS);
 	if (what & VRNIC_FLUSH_MR)
 		verr = vrnic_seg_whole(l->peer, l->d->rkey, VRNIC_ACCESS_FLUSH,
 				       &seg);
