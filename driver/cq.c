@@ -62,7 +62,10 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	was_failed = cq->failed;
 	if (likely(!was_failed))
 		written = cq_write(cq, cqe);
-	cq->failed = !written;
+	if (unlikely(!written)) {
+		cq->failed = true;
+		WRITE_ONCE(cq->ring.hdr->flags, VRNIC_RING_ERROR);
+	}
 	if (likely(written))
 		wake = vrnic_ring_armed(&cq->ring, solicited);
 	spin_unlock_irqrestore(&cq->lock, flags);
@@ -208,17 +211,20 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	wc->opcode = cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
-	wc->wc_flags = cqe->wc_flags;
 	wc->src_qp = cqe->src_qp;
 	wc->pkey_index = cqe->pkey_index;
 	wc->sl = cqe->sl;
 	wc->port_num = 1;
-	if (cqe->wc_flags & IB_WC_WITH_INVALIDATE)
+	if (cqe->wc_flags & VRNIC_WC_WITH_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = cqe->imm;
-	else
+	}
+	if (cqe->wc_flags & VRNIC_WC_WITH_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
 		wc->ex.imm_data = (__force __be32)cqe->imm;
-	if (cqe->wc_flags & IB_WC_GRH) {
-		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+	}
+	if (cqe->wc_flags & VRNIC_WC_GRH) {
+		wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
 		wc->network_hdr_type = cqe->network_hdr;
 	}
 	/* consumers drain before they destroy: the pair is there while polled */

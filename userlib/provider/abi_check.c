@@ -71,6 +71,7 @@ AT(vrnic_cqe, pkey_index, 36);
 AT(vrnic_cqe, slid, 38);
 AT(vrnic_cqe, vendor_err, 40);
 AT(vrnic_cqe, phase, 44);
+AT(vrnic_cqe, network_hdr, 48);
 
 SIZE(vrnic_ring_info, 24);
 AT(vrnic_ring_info, bytes, 8);
@@ -85,17 +86,18 @@ SIZE(vrnic_create_srq_resp, 32);
 AT(vrnic_create_srq_resp, srqn, 24);
 SIZE(vrnic_create_ah_resp, 8);
 
+#define SAME(a, b)	static_assert((a) == (b), #a " is not " #b)
+
 /* Flags, status and opcodes go from one side to the other as they are. */
-static_assert(VRNIC_DESC_FENCE == IBV_SEND_FENCE &&
-	      VRNIC_DESC_SIGNALED == IBV_SEND_SIGNALED &&
-	      VRNIC_DESC_SOLICITED == IBV_SEND_SOLICITED &&
-	      VRNIC_DESC_INLINE == IBV_SEND_INLINE, "descriptor flags");
-static_assert(VRNIC_FLUSH_GLOBAL == IBV_FLUSH_GLOBAL &&
-	      VRNIC_FLUSH_PERSISTENT == IBV_FLUSH_PERSISTENT, "flush types");
+SAME(VRNIC_DESC_FENCE, IBV_SEND_FENCE);
+SAME(VRNIC_DESC_SIGNALED, IBV_SEND_SIGNALED);
+SAME(VRNIC_DESC_SOLICITED, IBV_SEND_SOLICITED);
+SAME(VRNIC_DESC_INLINE, IBV_SEND_INLINE);
+SAME(VRNIC_FLUSH_GLOBAL, IBV_FLUSH_GLOBAL);
+SAME(VRNIC_FLUSH_PERSISTENT, IBV_FLUSH_PERSISTENT);
 static_assert(IBV_WC_RECV_RDMA_WITH_IMM <= UINT8_MAX, "completion opcodes");
 
-/* The largest request of each kind fills the slots of a descriptor exactly. */
-static_assert(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE ==
-	      VRNIC_MAX_INLINE, "inline limit");
+/* The largest request of each kind fits the slots that a descriptor may have. */
+SAME(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE, VRNIC_MAX_INLINE);
 static_assert(VRNIC_DESC_SGES + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SGES >=
 	      VRNIC_MAX_SGE, "segment limit");

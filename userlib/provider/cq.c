@@ -192,7 +192,7 @@ int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	vrnic_ring_release(&cq->ring);
 	if (!n && num > 0 && vrnic_ring_failed(&cq->ring))
 		n = -EIO;
-	vrnic_unlock(&cq->lock);
+	vrnic_cq_unlock(cq, !n && num > 0);
 	return n;
 }
 

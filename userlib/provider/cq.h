@@ -33,4 +33,35 @@ static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 	return cqe;
 }
 
+#define VRNIC_IDLE_POLLS	16	/* before another process gets its turn */
+
+/* With the queue locked: has the program polled in vain, often and alone? */
+static inline bool vrnic_cq_should_yield(struct vrnic_cq *cq, bool empty)
+{
+	if (!empty) {
+		cq->idle = 0;
+		return false;
+	}
+	return ++cq->idle % VRNIC_IDLE_POLLS == 0 &&
+	       to_vctx(cq->vcq.cq.context)->one_cpu;
+}
+
+/**
+ * vrnic_cq_unlock() - end a poll
+ * @cq: the completion queue
+ * @empty: nothing was found
+ *
+ * On a machine with one CPU, whoever is to bring the completion cannot run while
+ * we spin: two processes that poll for each other would spend a timer tick, some
+ * milliseconds, on each message.
+ */
+static inline void vrnic_cq_unlock(struct vrnic_cq *cq, bool empty)
+{
+	bool yield = vrnic_cq_should_yield(cq, empty);
+
+	vrnic_unlock(&cq->lock);
+	if (yield)
+		sched_yield();
+}
+
 #endif /* VRNIC_PROVIDER_CQ_H */

@@ -31,7 +31,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 	struct vrnic_cq *cq = ex_to_vcq(ibcq);
 
 	vrnic_ring_release(&cq->ring);
-	vrnic_unlock(&cq->lock);
+	vrnic_cq_unlock(cq, false);
 }
 
 /* The lock stays held if, and only if, there is a completion. */
@@ -46,7 +46,8 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	if (take(cq))
 		return 0;
 	ret = vrnic_ring_failed(&cq->ring) ? EIO : ENOENT;
-	end_poll(ibcq);
+	vrnic_ring_release(&cq->ring);
+	vrnic_cq_unlock(cq, true);
 	return ret;
 }
 

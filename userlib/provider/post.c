@@ -51,25 +51,20 @@ static int put_payload(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 /* What the operation needs to know beside its data. */
 static int put_operands(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 {
-	struct vrnic_desc *desc = qp->build.desc;
-
+	if (qp->build.op->with_imm)
+		qp->build.desc->imm = wr->imm_data;	/* or invalidate_rkey */
 	switch (wr->opcode) {
-	case IBV_WR_SEND_WITH_IMM:
-		desc->imm = wr->imm_data;
-		/* fall through */
 	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
 		if (qp->vqp.qp.qp_type != IBV_QPT_UD)
 			return 0;
 		return vrnic_desc_set_ud(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 					 wr->wr.ud.remote_qkey);
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
-		desc->imm = wr->invalidate_rkey;
 		return 0;
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		desc->imm = wr->imm_data;
-		/* fall through */
 	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_WRITE:
 		vrnic_desc_set_remote(qp, wr->wr.rdma.remote_addr,

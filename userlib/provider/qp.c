@@ -7,7 +7,9 @@
 #include "abi.h"
 #include "vrnic.h"
 
-#define QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD |		\
+			 IBV_QP_INIT_ATTR_CREATE_FLAGS |	\
+			 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 /* A queue pair without receive ring has all zeroes there. */
 static int map_rings(struct vrnic_qp *qp,
@@ -67,32 +69,53 @@ static int qp_setup(struct vrnic_qp *qp, struct ibv_context *context,
 	return 0;
 }
 
-struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
-				  struct ibv_qp_init_attr_ex *attr)
+/* Creation flags may be named as long as there are none. */
+static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 {
+	if (!check_comp_mask(attr->comp_mask, QP_COMP_MASK))
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    attr->send_ops_flags & ~vrnic_wr_supported(attr->qp_type))
+		return EOPNOTSUPP;
+	return attr->comp_mask & IBV_QP_INIT_ATTR_PD ? 0 : EINVAL;
+}
+
+/* Of @attr only the capabilities are changed. */
+static struct ibv_qp *create_qp(struct ibv_context *context,
+				struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex core = *attr;
 	struct vrnic_qp *qp;
 	int ret;
 
-	if (!check_comp_mask(attr->comp_mask, QP_COMP_MASK) ||
-	    (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	     attr->send_ops_flags & ~vrnic_wr_supported(attr->qp_type))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
-		errno = EINVAL;
-		return NULL;
-	}
+	/* libibverbs' command has no room for flags, not even for none */
+	core.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	ret = qp_setup(qp, context, attr);
+	ret = qp_setup(qp, context, &core);
 	if (ret) {
 		free(qp);
 		errno = ret;
 		return NULL;
 	}
+	attr->cap = core.cap;
 	return &qp->vqp.qp;
+}
+
+struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	int ret = check_attr(attr);
+
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	return create_qp(context, attr);
 }
 
 struct ibv_qp *vrnic_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -108,7 +131,7 @@ struct ibv_qp *vrnic_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = vrnic_create_qp_ex(pd->context, &ex);
+	struct ibv_qp *qp = create_qp(pd->context, &ex);
 
 	if (qp)
 		attr->cap = ex.cap;

@@ -12,30 +12,54 @@
 
 const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS] = {
 	[IBV_WR_RDMA_WRITE] = {
-		VRNIC_OP_RDMA_WRITE, VRNIC_PAYLOAD_GATHER, RC | UC },
+		.opcode = VRNIC_OP_RDMA_WRITE, .types = RC | UC,
+		.payload = VRNIC_PAYLOAD_GATHER,
+	},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
-		VRNIC_OP_RDMA_WRITE_WITH_IMM, VRNIC_PAYLOAD_GATHER, RC | UC },
+		.opcode = VRNIC_OP_RDMA_WRITE_WITH_IMM, .types = RC | UC,
+		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
+	},
 	[IBV_WR_SEND] = {
-		VRNIC_OP_SEND, VRNIC_PAYLOAD_GATHER, RC | UC | UD },
+		.opcode = VRNIC_OP_SEND, .types = RC | UC | UD,
+		.payload = VRNIC_PAYLOAD_GATHER,
+	},
 	[IBV_WR_SEND_WITH_IMM] = {
-		VRNIC_OP_SEND_WITH_IMM, VRNIC_PAYLOAD_GATHER, RC | UC | UD },
+		.opcode = VRNIC_OP_SEND_WITH_IMM, .types = RC | UC | UD,
+		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
+	},
 	[IBV_WR_RDMA_READ] = {
-		VRNIC_OP_RDMA_READ, VRNIC_PAYLOAD_SCATTER, RC },
+		.opcode = VRNIC_OP_RDMA_READ, .types = RC,
+		.payload = VRNIC_PAYLOAD_SCATTER,
+	},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
-		VRNIC_OP_ATOMIC_CMP_AND_SWP, VRNIC_PAYLOAD_ONE, RC },
+		.opcode = VRNIC_OP_ATOMIC_CMP_AND_SWP, .types = RC,
+		.payload = VRNIC_PAYLOAD_ONE,
+	},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
-		VRNIC_OP_ATOMIC_FETCH_AND_ADD, VRNIC_PAYLOAD_ONE, RC },
+		.opcode = VRNIC_OP_ATOMIC_FETCH_AND_ADD, .types = RC,
+		.payload = VRNIC_PAYLOAD_ONE,
+	},
 	[IBV_WR_LOCAL_INV] = {
-		VRNIC_OP_LOCAL_INV, VRNIC_PAYLOAD_NONE, RC | UC },
+		.opcode = VRNIC_OP_LOCAL_INV, .types = RC | UC,
+		.payload = VRNIC_PAYLOAD_NONE, .with_imm = true,
+	},
 	[IBV_WR_BIND_MW] = {
-		VRNIC_OP_BIND_MW, VRNIC_PAYLOAD_NONE, RC | UC },
+		.opcode = VRNIC_OP_BIND_MW, .types = RC | UC,
+		.payload = VRNIC_PAYLOAD_NONE,
+	},
 	/* UC has no such packet: IBTA 9.2, table of opcodes */
 	[IBV_WR_SEND_WITH_INV] = {
-		VRNIC_OP_SEND_WITH_INV, VRNIC_PAYLOAD_GATHER, RC },
+		.opcode = VRNIC_OP_SEND_WITH_INV, .types = RC,
+		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
+	},
 	[IBV_WR_FLUSH] = {
-		VRNIC_OP_FLUSH, VRNIC_PAYLOAD_NONE, RC },
+		.opcode = VRNIC_OP_FLUSH, .types = RC,
+		.payload = VRNIC_PAYLOAD_NONE,
+	},
 	[IBV_WR_ATOMIC_WRITE] = {
-		VRNIC_OP_ATOMIC_WRITE, VRNIC_PAYLOAD_VALUE, RC },
+		.opcode = VRNIC_OP_ATOMIC_WRITE, .types = RC,
+		.payload = VRNIC_PAYLOAD_VALUE,
+	},
 };
 
 static bool sge_count_fits(const struct vrnic_qp *qp, size_t num)

@@ -25,11 +25,13 @@ enum vrnic_payload {
  * struct vrnic_send_op - an operation
  * @opcode: enum vrnic_opcode; 0: no such operation
  * @payload: enum vrnic_payload
+ * @with_imm: immediate data or a key to invalidate goes along
  * @types: bits by enum ibv_qp_type: queue pairs that have it
  */
 struct vrnic_send_op {
 	uint8_t opcode;
 	uint8_t payload;
+	bool with_imm;
 	uint16_t types;
 };
 

@@ -152,6 +152,7 @@ static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
 					   VRNIC_DRIVER_ID);
 	if (!ctx)
 		return NULL;
+	ctx->one_cpu = sysconf(_SC_NPROCESSORS_ONLN) == 1;
 	ret = open_in_kernel(ctx);
 	if (ret) {
 		verbs_uninit_context(&ctx->vctx);
@@ -191,4 +192,5 @@ static const struct verbs_device_ops vrnic_device_ops = {
 	.alloc_device = vrnic_alloc_device,
 	.uninit_device = vrnic_uninit_device,
 };
+
 PROVIDER_DRIVER(vrnic, vrnic_device_ops);

@@ -9,6 +9,7 @@
 #define VRNIC_PROVIDER_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,10 +27,12 @@ struct vrnic_device {
  * struct vrnic_context - an opened device
  * @vctx: libibverbs' part
  * @doorbell_fd: the doorbell file
+ * @one_cpu: the machine has one CPU
  */
 struct vrnic_context {
 	struct verbs_context vctx;
 	int doorbell_fd;
+	bool one_cpu;
 };
 
 /**
@@ -79,6 +82,7 @@ struct vrnic_ah {
  *	for @lock, since a program may arm before it calls end_poll
  * @ring: completions
  * @cur: extended poll: the completion that the read functions look at
+ * @idle: polls since the last one that found a completion
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
@@ -86,6 +90,7 @@ struct vrnic_cq {
 	struct vrnic_lock arm_lock;
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
+	unsigned int idle;
 };
 
 /**
