@@ -153,12 +153,11 @@ bool dev_has(const struct dev *dev, uint64_t cap_flags_ex)
 	return (flags & cap_flags_ex) == cap_flags_ex;
 }
 
-static uint8_t pattern(uint32_t seed, size_t i)
+static uint64_t pattern_word(uint32_t seed, size_t n)
 {
-	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + (i >> 3);
+	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + n;
 
-	x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
-	return x >> (8 * (i & 7));
+	return (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
 }
 
 static void set_guards(struct buf *buf)
@@ -222,47 +221,52 @@ void buf_close(struct buf *buf)
 
 void buf_fill(struct buf *buf, uint32_t seed)
 {
+	uint64_t word;
 	size_t i;
 
-	for (i = 0; i < buf->len; i++)
-		buf->addr[i] = pattern(seed, i);
+	for (i = 0; i < buf->len; i += sizeof(word)) {
+		word = htole64(pattern_word(seed, i / sizeof(word)));
+		memcpy(buf->addr + i, &word,
+		       buf->len - i < sizeof(word) ? buf->len - i : sizeof(word));
+	}
 }
 
 ssize_t buf_differs(const struct buf *buf, size_t off, size_t len,
 		    uint32_t seed, size_t src)
 {
+	uint64_t word = pattern_word(seed, src / sizeof(word));
 	size_t i;
 
-	for (i = 0; i < len; i++)
-		if (buf->addr[off + i] != pattern(seed, src + i))
+	for (i = 0; i < len; i++) {
+		if (!((src + i) % sizeof(word)))
+			word = pattern_word(seed, (src + i) / sizeof(word));
+		if (buf->addr[off + i] != (uint8_t)(word >> 8 * ((src + i) % sizeof(word))))
 			return off + i;
+	}
 	return -1;
+}
+
+/* All bytes are alike if each is like the one before it. */
+static bool all_are(const uint8_t *p, size_t len, uint8_t value)
+{
+	return !len || (*p == value && !memcmp(p, p + 1, len - 1));
 }
 
 ssize_t buf_is_not(const struct buf *buf, size_t off, size_t len, uint8_t value)
 {
-	size_t i;
+	size_t i = off;
 
-	for (i = off; i < off + len; i++)
-		if (buf->addr[i] != value)
-			return i;
-	return -1;
-}
-
-static bool all_guard(const uint8_t *p)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD_BYTES; i++)
-		if (p[i] != GUARD_VALUE)
-			return false;
-	return true;
+	if (all_are(buf->addr + off, len, value))
+		return -1;
+	while (buf->addr[i] == value)
+		i++;
+	return i;
 }
 
 bool buf_guards_intact(const struct buf *buf)
 {
-	return all_guard(buf->addr - GUARD_BYTES) &&
-	       all_guard(buf->addr + buf->len);
+	return all_are(buf->addr - GUARD_BYTES, GUARD_BYTES, GUARD_VALUE) &&
+	       all_are(buf->addr + buf->len, GUARD_BYTES, GUARD_VALUE);
 }
 
 #define DEFAULT(field, value)	do { if (!o.field) o.field = (value); } while (0)
@@ -279,7 +283,7 @@ struct pair_opts pair_defaults(const struct pair_opts *opts)
 	DEFAULT(timeout, 14);
 	DEFAULT(retry, 7);
 	DEFAULT(rnr_retry, 7);
-	DEFAULT(rnr_timer, 1);
+	DEFAULT(rnr_timer, 12);
 	DEFAULT(rd_atomic, 4);
 	DEFAULT(access, o.type == IBV_QPT_UC ? IBV_ACCESS_REMOTE_WRITE :
 					       ACCESS_REMOTE);
