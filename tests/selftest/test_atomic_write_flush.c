@@ -5,7 +5,6 @@
 #define LEN		8192
 #define ALL_ACCESS	(ACCESS_REMOTE | IBV_ACCESS_FLUSH_GLOBAL)
 
-
 static bool advertised(uint64_t cap)
 {
 	struct dev dev;

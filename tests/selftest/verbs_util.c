@@ -269,27 +269,32 @@ bool buf_guards_intact(const struct buf *buf)
 	       all_are(buf->addr + buf->len, GUARD_BYTES, GUARD_VALUE);
 }
 
-#define DEFAULT(field, value)	do { if (!o.field) o.field = (value); } while (0)
-#define NONE(field, none)	do { if (o.field == (none)) o.field = 0; } while (0)
+static uint32_t or_default(uint32_t value, uint32_t instead)
+{
+	return value ? value : instead;
+}
+
+static uint32_t or_none(uint32_t value, uint32_t none)
+{
+	return value == none ? 0 : value;
+}
 
 struct pair_opts pair_defaults(const struct pair_opts *opts)
 {
 	struct pair_opts o = opts ? *opts : (struct pair_opts){};
 
-	DEFAULT(type, IBV_QPT_RC);
-	DEFAULT(max_wr, 64);
-	DEFAULT(max_sge, 4);
-	DEFAULT(cqe, 256);
-	DEFAULT(timeout, 14);
-	DEFAULT(retry, 7);
-	DEFAULT(rnr_retry, 7);
-	DEFAULT(rnr_timer, 12);
-	DEFAULT(rd_atomic, 4);
-	DEFAULT(access, o.type == IBV_QPT_UC ? IBV_ACCESS_REMOTE_WRITE :
-					       ACCESS_REMOTE);
-	NONE(retry, NO_RETRY);
-	NONE(rnr_retry, NO_RETRY);
-	NONE(access, NO_ACCESS);
+	o.type = or_default(o.type, IBV_QPT_RC);
+	o.max_wr = or_default(o.max_wr, 64);
+	o.max_sge = or_default(o.max_sge, 4);
+	o.cqe = or_default(o.cqe, 256);
+	o.timeout = or_default(o.timeout, 14);
+	o.retry = or_none(or_default(o.retry, 7), NO_RETRY);
+	o.rnr_retry = or_none(or_default(o.rnr_retry, 7), NO_RETRY);
+	o.rnr_timer = or_default(o.rnr_timer, 12);
+	o.rd_atomic = or_default(o.rd_atomic, 4);
+	o.access = or_default(o.access, o.type == IBV_QPT_UC ?
+			      IBV_ACCESS_REMOTE_WRITE : ACCESS_REMOTE);
+	o.access = or_none(o.access, NO_ACCESS);
 	return o;
 }
 
