@@ -4,7 +4,7 @@
  * kernel consumer, reads them.
  */
 
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "trace.h"
 #include "vrnic.h"
