@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The engine, with a runnable that only counts: one runner at a time, no work
+ * left behind, none done in a ring that is parked.
+ */
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+
+#include "engine.h"
+
+#define KICKERS		4
+#define KICKS		500
+#define PATIENCE	(10 * HZ)
+
+/**
+ * struct counter - a runnable that counts
+ * @r: for the engine
+ * @runs: times that it was run
+ * @posted: work that was announced
+ * @taken: of @posted, what a run saw
+ * @inside: runners that are in it
+ * @overlaps: times that there were more than one
+ * @more: runs that have yet to say that the budget is used up
+ * @kick_self: the next run announces new work
+ * @delay_ns: the next run wants to be run again after this
+ * @sleep_ms: a run takes as long
+ * @who: who ran it last
+ * @when: and when
+ * @entered: a run began
+ * @order: where runs note their @id
+ * @id: of this one
+ */
+struct counter {
+	struct vrnic_runnable r;
+	atomic_t runs;
+	atomic_t posted;
+	int taken;
+	atomic_t inside;
+	int overlaps;
+	int more;
+	bool kick_self;
+	u64 delay_ns;
+	unsigned int sleep_ms;
+	struct task_struct *who;
+	u64 when;
+	struct completion entered;
+	char *order;
+	char id;
+};
+
+/* struct rig - an engine of our own, and who kicks */
+struct rig {
+	struct vrnic_engine engine;
+	struct counter *a;
+	struct counter *b;
+	struct counter *holder;
+	atomic_t kickers;
+};
+
+static void note(struct counter *c)
+{
+	size_t n;
+
+	c->who = current;
+	c->when = ktime_get_ns();
+	if (c->order) {
+		n = strlen(c->order);
+		c->order[n] = c->id;
+	}
+	complete(&c->entered);
+}
+
+static enum vrnic_verdict count_run(struct vrnic_runnable *r,
+				    struct vrnic_budget *budget)
+{
+	struct counter *c = container_of(r, struct counter, r);
+	u64 delay = c->delay_ns;
+
+	if (atomic_inc_return(&c->inside) > 1)
+		c->overlaps++;
+	c->taken = atomic_read(&c->posted);
+	note(c);
+	if (c->sleep_ms)
+		msleep(c->sleep_ms);
+	/* here others get in, if anybody lets them */
+	cond_resched();
+	c->delay_ns = 0;
+	if (delay)
+		vrnic_queue_after(r, delay);
+	if (c->kick_self) {
+		c->kick_self = false;
+		vrnic_kick(r);
+	}
+	atomic_dec(&c->inside);
+	atomic_inc(&c->runs);
+	if (!c->more)
+		return VRNIC_IDLE;
+	c->more--;
+	return VRNIC_MORE;
+}
+
+/* Parked for good; then nobody may be looking at it any more. */
+static void retire(void *arg)
+{
+	struct counter *c = arg;
+
+	vrnic_park(&c->r);
+	synchronize_rcu();
+}
+
+static void stop_engine(void *engine)
+{
+	vrnic_engine_stop(engine);
+}
+
+static struct counter *new_counter(struct kunit *test, char id)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->id = id;
+	init_completion(&c->entered);
+	vrnic_runnable_init(&c->r, &rig->engine, 0, count_run);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, retire, c), 0);
+	return c;
+}
+
+static int engine_init(struct kunit *test)
+{
+	struct rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	int err;
+
+	if (!rig)
+		return -ENOMEM;
+	err = vrnic_engine_start(&rig->engine, "vrnic-kunit");
+	if (err)
+		return err;
+	err = kunit_add_action_or_reset(test, stop_engine, &rig->engine);
+	if (err)
+		return err;
+	test->priv = rig;
+	rig->a = new_counter(test, 'a');
+	rig->b = new_counter(test, 'b');
+	rig->holder = new_counter(test, '-');
+	return 0;
+}
+
+static bool eventually(const atomic_t *value, int wanted)
+{
+	unsigned long limit = jiffies + PATIENCE;
+
+	while (atomic_read(value) != wanted && time_before(jiffies, limit))
+		usleep_range(100, 200);
+	return atomic_read(value) == wanted;
+}
+
+/* Long enough for a thread that has something to do to have done it. */
+static void settle(void)
+{
+	msleep(20);
+}
+
+static void kick_runs_here(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+	KUNIT_EXPECT_PTR_EQ(test, c->who, current);
+	settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
+/* Have the thread busy for a while, so that what is queued stays queued. */
+static void hold_thread(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+
+	rig->holder->sleep_ms = 20;
+	vrnic_queue(&rig->holder->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&rig->holder->entered,
+							    PATIENCE));
+}
+
+static void queue_runs_in_the_thread(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	hold_thread(test);
+	vrnic_queue(&c->r);
+	vrnic_queue(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 0);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+	/* the second call came before the first was served: one run does */
+	settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
+/* What the caller's budget does not cover goes to the thread. */
+static void rest_goes_to_the_thread(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	c->more = 3;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 4));
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+	settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 4);
+}
+
+static void work_during_a_run_is_not_lost(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	c->kick_self = true;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 2);
+	c->kick_self = true;
+	vrnic_queue(&c->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 4));
+	KUNIT_EXPECT_EQ(test, c->overlaps, 0);
+}
+
+static void parked_does_not_run(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	vrnic_park(&c->r);
+	vrnic_kick(&c->r);
+	vrnic_queue(&c->r);
+	settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 0);
+	vrnic_unpark(&c->r);
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
+/* Between vrnic_queue() and the thread's turn. */
+static void park_overtakes_the_queue(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+
+	hold_thread(test);
+	vrnic_queue(&rig->a->r);
+	vrnic_park(&rig->a->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&rig->a->r.link));
+	vrnic_unpark(&rig->a->r);
+	settle();
+	vrnic_kick(&rig->a->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 1);
+}
+
+static void park_waits_for_the_run(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	c->sleep_ms = 30;
+	vrnic_queue(&c->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->inside), 1);
+	vrnic_park(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->inside), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+	vrnic_unpark(&c->r);
+}
+
+static void timer_runs_it_later(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+	u64 start = ktime_get_ns();
+
+	c->delay_ns = 20 * NSEC_PER_MSEC;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 2));
+	KUNIT_EXPECT_GE(test, c->when - start, 20 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+}
+
+static void park_cancels_the_timer(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	c->delay_ns = 20 * NSEC_PER_MSEC;
+	vrnic_kick(&c->r);
+	vrnic_park(&c->r);
+	vrnic_unpark(&c->r);
+	msleep(60);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
+/* Two that have much to do take turns, so that none starves. */
+static void turns_alternate(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	char order[16] = "";
+
+	rig->a->order = order;
+	rig->b->order = order;
+	rig->a->more = 4;
+	rig->b->more = 4;
+	hold_thread(test);
+	vrnic_queue(&rig->a->r);
+	vrnic_queue(&rig->b->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&rig->a->runs, 5));
+	KUNIT_EXPECT_TRUE(test, eventually(&rig->b->runs, 5));
+	KUNIT_EXPECT_STREQ(test, order, "ababababab");
+}
+
+struct kicker {
+	struct rig *rig;
+	unsigned int seed;
+};
+
+static void announce(struct rig *rig, unsigned int how)
+{
+	struct counter *c = how & 4 ? rig->a : rig->b;
+
+	atomic_inc(&c->posted);
+	if (how & 1)
+		vrnic_kick(&c->r);
+	else
+		vrnic_queue(&c->r);
+	if (how & 2)
+		cond_resched();
+}
+
+static int kicker_thread(void *arg)
+{
+	struct kicker *k = arg;
+	struct rig *rig = k->rig;
+	int i;
+
+	for (i = 0; i < KICKS; i++) {
+		k->seed = k->seed * 1103515245 + 12345;
+		announce(rig, k->seed >> 16);
+		if (i % 64 == 0)
+			usleep_range(50, 100);
+	}
+	atomic_dec(&rig->kickers);
+	return 0;
+}
+
+static void stop_kicker(void *task)
+{
+	kthread_stop_put(task);
+}
+
+static void start_kicker(struct kunit *test, int i)
+{
+	struct kicker *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
+	struct rig *rig = test->priv;
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_NULL(test, k);
+	k->rig = rig;
+	k->seed = i + 1;
+	task = kthread_create(kicker_thread, k, "kicker/%d", i);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_kicker, task), 0);
+	atomic_inc(&rig->kickers);
+	wake_up_process(task);
+}
+
+static void start_kickers(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < KICKERS; i++)
+		start_kicker(test, i);
+}
+
+/* The last announcement of each was seen, and never were two inside. */
+static void expect_all_taken(struct kunit *test, struct counter *c)
+{
+	settle();
+	KUNIT_EXPECT_EQ(test, c->taken, atomic_read(&c->posted));
+	KUNIT_EXPECT_GT(test, atomic_read(&c->runs), 0);
+	KUNIT_EXPECT_EQ(test, c->overlaps, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->inside), 0);
+}
+
+static void many_kickers(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+
+	start_kickers(test);
+	KUNIT_ASSERT_TRUE(test, eventually(&rig->kickers, 0));
+	expect_all_taken(test, rig->a);
+	expect_all_taken(test, rig->b);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->posted) +
+			atomic_read(&rig->b->posted), KICKERS * KICKS);
+}
+
+/* As modify_qp() does it, all the while others announce work. */
+static void park_among_kickers(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	int runs, parks = 0, broken = 0;
+
+	start_kickers(test);
+	while (atomic_read(&rig->kickers) && parks < 100000) {
+		vrnic_park(&rig->a->r);
+		runs = atomic_read(&rig->a->runs);
+		usleep_range(20, 50);
+		broken += atomic_read(&rig->a->inside);
+		broken += runs != atomic_read(&rig->a->runs);
+		vrnic_unpark(&rig->a->r);
+		vrnic_kick(&rig->a->r);
+		parks++;
+	}
+	KUNIT_ASSERT_TRUE(test, eventually(&rig->kickers, 0));
+	KUNIT_EXPECT_GT(test, parks, 1);
+	KUNIT_EXPECT_EQ(test, broken, 0);
+	expect_all_taken(test, rig->a);
+	expect_all_taken(test, rig->b);
+}
+
+static struct kunit_case engine_cases[] = {
+	KUNIT_CASE(kick_runs_here),
+	KUNIT_CASE(queue_runs_in_the_thread),
+	KUNIT_CASE(rest_goes_to_the_thread),
+	KUNIT_CASE(work_during_a_run_is_not_lost),
+	KUNIT_CASE(parked_does_not_run),
+	KUNIT_CASE(park_overtakes_the_queue),
+	KUNIT_CASE(park_waits_for_the_run),
+	KUNIT_CASE(timer_runs_it_later),
+	KUNIT_CASE(park_cancels_the_timer),
+	KUNIT_CASE(turns_alternate),
+	KUNIT_CASE(many_kickers),
+	KUNIT_CASE(park_among_kickers),
+	{}
+};
+
+static struct kunit_suite engine_suite = {
+	.name = "vrnic_engine",
+	.init = engine_init,
+	.test_cases = engine_cases,
+};
+
+kunit_test_suite(engine_suite);

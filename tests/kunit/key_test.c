@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * From keys to memory: everything that a user or a peer may claim about a
+ * region, against a device that is only a table of keys.
+ */
+
+#include <kunit/test.h>
+
+#include "vrnic.h"
+
+#define IOVA		0x10000ULL
+#define LENGTH		0x3000ULL
+#define ALL_RIGHTS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |	\
+			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
+
+/* struct world - as much of a device as keys need */
+struct world {
+	struct vrnic_dev dev;
+	struct ib_pd pd;
+	struct ib_pd other_pd;
+	struct ib_qp ibqp;
+	struct vrnic_qp qp;
+	struct vrnic_mr *mr;
+};
+
+static void destroy_keys(void *keys)
+{
+	xa_destroy(keys);
+}
+
+static struct vrnic_mr *new_mr(struct kunit *test, u64 iova, u64 length)
+{
+	struct world *w = test->priv;
+	struct vrnic_mr *mr = kunit_kzalloc(test, sizeof(*mr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	mr->kind = VRNIC_MR_DMA;
+	mr->valid = true;
+	mr->access = ALL_RIGHTS;
+	mr->ibmr.pd = &w->pd;
+	mr->iova = iova;
+	mr->length = length;
+	refcount_set(&mr->refs, 1);
+	init_completion(&mr->gone);
+	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev, mr, &mr->lkey), 0);
+	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev, mr, &mr->rkey), 0);
+	return mr;
+}
+
+static int keys_init(struct kunit *test)
+{
+	struct world *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	xa_init_flags(&w->dev.keys, XA_FLAGS_ALLOC1);
+	err = kunit_add_action_or_reset(test, destroy_keys, &w->dev.keys);
+	if (err)
+		return err;
+	w->ibqp.pd = &w->pd;
+	w->qp.dev = &w->dev;
+	w->qp.ibqp = &w->ibqp;
+	test->priv = w;
+	w->mr = new_mr(test, IOVA, LENGTH);
+	return 0;
+}
+
+static int local(struct world *w, u32 lkey, u64 addr, u32 len, int access,
+		 struct vrnic_seg *seg)
+{
+	struct vrnic_sge sge = { .addr = addr, .length = len, .lkey = lkey };
+
+	return vrnic_seg_local(&w->qp, &sge, access, seg);
+}
+
+/* A check that passes holds the region; one that fails leaves it alone. */
+static void expect_outcome(struct kunit *test, int verr, int wanted,
+			   struct vrnic_seg *seg, struct vrnic_mr *mr)
+{
+	KUNIT_EXPECT_EQ(test, verr, wanted);
+	KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), verr ? 1 : 2);
+	if (!verr)
+		vrnic_seg_put(seg);
+	KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), 1);
+}
+
+static void expect_local(struct kunit *test, struct vrnic_mr *mr, u32 lkey,
+			 u64 addr, u32 len, int access, int wanted)
+{
+	struct vrnic_seg seg = {};
+	int verr = local(test->priv, lkey, addr, len, access, &seg);
+
+	expect_outcome(test, verr, wanted, &seg, mr);
+}
+
+static void expect_remote(struct kunit *test, struct vrnic_mr *mr, u32 rkey,
+			  u64 addr, u64 len, int access, int wanted)
+{
+	struct world *w = test->priv;
+	struct vrnic_seg seg = {};
+	int verr = vrnic_seg_remote(&w->qp, rkey, addr, len, access, &seg);
+
+	expect_outcome(test, verr, wanted, &seg, mr);
+}
+
+static void keys_are_two(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_mr *mr = w->mr;
+
+	KUNIT_EXPECT_NE(test, mr->lkey >> 8, mr->rkey >> 8);
+	KUNIT_EXPECT_NE(test, mr->lkey >> 8, 0);
+	KUNIT_EXPECT_NE(test, mr->rkey >> 8, 0);
+	expect_local(test, mr, mr->lkey, IOVA, 8, 0, 0);
+	expect_remote(test, mr, mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ, 0);
+	/* one is no good as the other */
+	expect_local(test, mr, mr->rkey, IOVA, 8, 0, VRNIC_VERR_KEY);
+	expect_remote(test, mr, mr->lkey, IOVA, 8, IB_ACCESS_REMOTE_READ,
+		      VRNIC_VERR_KEY);
+}
+
+/* The low 8 bits are as much of the key as the others. */
+static void wrong_tag(struct kunit *test)
+{
+	struct world *w = test->priv;
+	u32 flip;
+
+	for (flip = 1; flip < 256; flip++) {
+		expect_local(test, w->mr, w->mr->lkey ^ flip, IOVA, 8, 0,
+			     VRNIC_VERR_KEY);
+		expect_remote(test, w->mr, w->mr->rkey ^ flip, IOVA, 8,
+			      IB_ACCESS_REMOTE_READ, VRNIC_VERR_KEY);
+	}
+}
+
+static void unknown_keys(struct kunit *test)
+{
+	struct world *w = test->priv;
+	u32 keys[] = { 0, 1, 255, U32_MAX, w->mr->rkey };
+	int i;
+
+	vrnic_key_free(&w->dev, w->mr->rkey);
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		expect_local(test, w->mr, keys[i], IOVA, 8, 0, VRNIC_VERR_KEY);
+		expect_remote(test, w->mr, keys[i], IOVA, 8,
+			      IB_ACCESS_REMOTE_READ, VRNIC_VERR_KEY);
+	}
+}
+
+static void not_valid(struct kunit *test)
+{
+	struct world *w = test->priv;
+
+	w->mr->valid = false;
+	expect_local(test, w->mr, w->mr->lkey, IOVA, 8, 0, VRNIC_VERR_KEY);
+	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ,
+		      VRNIC_VERR_KEY);
+}
+
+/* Its owner has let go: nobody may take a reference any more. */
+static void on_its_way_out(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_seg seg = {};
+
+	vrnic_mr_put(w->mr);
+	KUNIT_EXPECT_TRUE(test, completion_done(&w->mr->gone));
+	KUNIT_EXPECT_EQ(test, local(w, w->mr->lkey, IOVA, 8, 0, &seg),
+			VRNIC_VERR_KEY);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 0);
+}
+
+/* Only local access: a window's key is not good for that. */
+static void window_is_no_region(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_window *win = kunit_kzalloc(test, sizeof(*win), GFP_KERNEL);
+	struct vrnic_seg seg;
+	u32 key;
+
+	KUNIT_ASSERT_NOT_NULL(test, win);
+	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev,
+			xa_tag_pointer(win, VRNIC_KEY_WINDOW), &key), 0);
+	KUNIT_EXPECT_EQ(test, local(w, key, IOVA, 8, 0, &seg), VRNIC_VERR_KEY);
+	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, key, 0, &seg),
+			VRNIC_VERR_KEY);
+}
+
+static void other_protection_domain(struct kunit *test)
+{
+	struct world *w = test->priv;
+
+	w->ibqp.pd = &w->other_pd;
+	expect_local(test, w->mr, w->mr->lkey, IOVA, 8, 0, VRNIC_VERR_PD);
+	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ,
+		      VRNIC_VERR_PD);
+}
+
+/* Each right for itself: all the others do not make up for it. */
+static void rights(struct kunit *test)
+{
+	static const int rights[] = {
+		IB_ACCESS_REMOTE_WRITE, IB_ACCESS_REMOTE_READ,
+		IB_ACCESS_REMOTE_ATOMIC,
+	};
+	struct world *w = test->priv;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rights); i++) {
+		w->mr->access = ALL_RIGHTS & ~rights[i];
+		expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, rights[i],
+			      VRNIC_VERR_ACCESS);
+		w->mr->access = rights[i];
+		expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, rights[i], 0);
+	}
+	w->mr->access = ALL_RIGHTS & ~IB_ACCESS_LOCAL_WRITE;
+	expect_local(test, w->mr, w->mr->lkey, IOVA, 8, IB_ACCESS_LOCAL_WRITE,
+		     VRNIC_VERR_ACCESS);
+	/* reading one's own region takes no right */
+	w->mr->access = 0;
+	expect_local(test, w->mr, w->mr->lkey, IOVA, 8, 0, 0);
+}
+
+static const struct claim {
+	const char *name;
+	u64 iova, length, addr, len;
+	bool good;
+} claims[] = {
+	{ "all of it", IOVA, LENGTH, IOVA, LENGTH, true },
+	{ "first byte", IOVA, LENGTH, IOVA, 1, true },
+	{ "last byte", IOVA, LENGTH, IOVA + LENGTH - 1, 1, true },
+	{ "one byte before", IOVA, LENGTH, IOVA - 1, 1 },
+	{ "starts before", IOVA, LENGTH, IOVA - 1, 2 },
+	{ "one byte behind", IOVA, LENGTH, IOVA + LENGTH, 1 },
+	{ "ends behind", IOVA, LENGTH, IOVA + LENGTH - 1, 2 },
+	{ "one byte too long", IOVA, LENGTH, IOVA, LENGTH + 1 },
+	{ "address 0", IOVA, LENGTH, 0, 1 },
+	{ "sum wraps to 0", IOVA, LENGTH, IOVA, -IOVA },
+	{ "sum wraps into it", IOVA, LENGTH, IOVA + 8, U64_MAX },
+	{ "address wraps", IOVA, LENGTH, U64_MAX, 1 },
+	{ "address and length wrap", IOVA, LENGTH, U64_MAX, U64_MAX },
+	{ "from -8 to 8", IOVA, LENGTH, -8ULL, 16 },
+	{ "length of 2^32 more", IOVA, LENGTH, IOVA, LENGTH + (1ULL << 32) },
+	{ "address of 2^32 more", IOVA, LENGTH, IOVA + (1ULL << 32), 8 },
+	{ "zero-based", 0, LENGTH, 0, LENGTH, true },
+	{ "zero-based, behind", 0, LENGTH, LENGTH, 1 },
+	{ "zero-based, below", 0, LENGTH, U64_MAX, 1 },
+	{ "zero-based, wraps", 0, LENGTH, U64_MAX, 2 },
+	{ "at the top", -LENGTH, LENGTH, -LENGTH, LENGTH, true },
+	{ "last byte there is", -LENGTH, LENGTH, U64_MAX, 1, true },
+	{ "over the top", -LENGTH, LENGTH, U64_MAX, 2 },
+	{ "over the top, to 0", -LENGTH, LENGTH, 0, 1 },
+	{ "all of memory", 0, U64_MAX, 0, U64_MAX, true },
+	{ "all of memory, its end", 0, U64_MAX, U64_MAX - 1, 1, true },
+	{ "all of memory and one more", 0, U64_MAX, U64_MAX, 1 },
+	{ "one byte region", 7, 1, 7, 1, true },
+	{ "one byte region, two", 7, 1, 7, 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(claim, claims, name);
+
+static void bounds(struct kunit *test)
+{
+	const struct claim *c = test->param_value;
+	struct vrnic_mr *mr = new_mr(test, c->iova, c->length);
+	int wanted = c->good ? 0 : VRNIC_VERR_BOUNDS;
+
+	expect_remote(test, mr, mr->rkey, c->addr, c->len,
+		      IB_ACCESS_REMOTE_WRITE, wanted);
+	if (c->len <= U32_MAX)
+		expect_local(test, mr, mr->lkey, c->addr, c->len, 0, wanted);
+}
+
+/* IBTA C9-88: an operation on no bytes needs no key. */
+static void nothing_needs_no_key(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_seg seg;
+
+	KUNIT_EXPECT_EQ(test, local(w, 0, 0, 0, IB_ACCESS_LOCAL_WRITE, &seg), 0);
+	KUNIT_EXPECT_NULL(test, seg.mr);
+	KUNIT_EXPECT_EQ(test, seg.len, 0);
+	KUNIT_EXPECT_EQ(test, vrnic_seg_remote(&w->qp, 0, 0, 0,
+					       IB_ACCESS_REMOTE_WRITE, &seg), 0);
+	KUNIT_EXPECT_NULL(test, seg.mr);
+	vrnic_seg_put(&seg);
+}
+
+static void whole_region(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_seg seg = {};
+
+	KUNIT_ASSERT_EQ(test, vrnic_seg_whole(&w->qp, w->mr->rkey,
+					      IB_ACCESS_REMOTE_READ, &seg), 0);
+	KUNIT_EXPECT_EQ(test, seg.len, LENGTH);
+	KUNIT_EXPECT_PTR_EQ(test, seg.mr, w->mr);
+	vrnic_seg_put(&seg);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
+	w->mr->access = 0;
+	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, w->mr->rkey,
+					      IB_ACCESS_REMOTE_READ, &seg),
+			VRNIC_VERR_ACCESS);
+}
+
+/* If one segment is bad, none stays held. */
+static void list_is_all_or_nothing(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_sge sge[VRNIC_MAX_SGE];
+	int bad, i;
+
+	for (i = 0; i < VRNIC_MAX_SGE; i++)
+		sge[i] = (struct vrnic_sge){ IOVA + i, 16, w->mr->lkey };
+	for (bad = 0; bad < VRNIC_MAX_SGE; bad++) {
+		sge[bad].lkey ^= 1;
+		KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE,
+						      0, &w->qp.sgl),
+				VRNIC_VERR_KEY);
+		KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
+		sge[bad].lkey ^= 1;
+	}
+	KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE, 0,
+					      &w->qp.sgl), 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1 + VRNIC_MAX_SGE);
+	vrnic_sgl_put(&w->qp.sgl);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
+}
+
+static void list_total(struct kunit *test)
+{
+	struct vrnic_sge sge[VRNIC_MAX_SGE];
+	int i;
+
+	for (i = 0; i < VRNIC_MAX_SGE; i++)
+		sge[i] = (struct vrnic_sge){ .length = U32_MAX };
+	KUNIT_EXPECT_EQ(test, vrnic_sge_total(sge, VRNIC_MAX_SGE),
+			(u64)U32_MAX * VRNIC_MAX_SGE);
+	KUNIT_EXPECT_EQ(test, vrnic_sge_total(sge, 0), 0);
+}
+
+static struct kunit_case key_cases[] = {
+	KUNIT_CASE(keys_are_two),
+	KUNIT_CASE(wrong_tag),
+	KUNIT_CASE(unknown_keys),
+	KUNIT_CASE(not_valid),
+	KUNIT_CASE(on_its_way_out),
+	KUNIT_CASE(window_is_no_region),
+	KUNIT_CASE(other_protection_domain),
+	KUNIT_CASE(rights),
+	KUNIT_CASE_PARAM(bounds, claim_gen_params),
+	KUNIT_CASE(nothing_needs_no_key),
+	KUNIT_CASE(whole_region),
+	KUNIT_CASE(list_is_all_or_nothing),
+	KUNIT_CASE(list_total),
+	{}
+};
+
+static struct kunit_suite key_suite = {
+	.name = "vrnic_key",
+	.init = keys_init,
+	.test_cases = key_cases,
+};
+
+kunit_test_suite(key_suite);
