@@ -188,12 +188,12 @@ void vrnic_unpark(struct vrnic_runnable *r)
 }
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
-			 u32 hash,
 			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
 						   struct vrnic_budget *))
 {
 	r->run = run;
-	r->runner = &engine->runners[hash % engine->nr];
+	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
+				     engine->nr];
 	r->state = 0;
 	INIT_LIST_HEAD(&r->link);
 	init_waitqueue_head(&r->parked);

@@ -8,36 +8,29 @@
 
 #include "vrnic.h"
 
-#define KEY_INDEX_MAX	((1U << 24) - 1)
+#define KEY_INDEX_MAX	(BIT(24) - 1)
 
 /**
  * vrnic_key_alloc() - a new key for @entry
  * @dev: device
  * @entry: region, or window tagged with VRNIC_KEY_WINDOW
- * @key: 24 bits of index, which start at a random place, and 8 random bits
+ * @key: 24 bits of index and 8 bits that consumers may change, all random
  *
  * Return: 0 or a negative errno.
  */
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key)
 {
-	u32 start = (get_random_u32() & KEY_INDEX_MAX) ?: 1;
 	u32 index;
-	int err;
+	int err = vrnic_ids_alloc(&dev->keys, entry, 1, KEY_INDEX_MAX, &index);
 
-	err = xa_alloc(&dev->keys, &index, entry,
-		       XA_LIMIT(start, KEY_INDEX_MAX), GFP_KERNEL);
-	if (err == -EBUSY)
-		err = xa_alloc(&dev->keys, &index, entry,
-			       XA_LIMIT(1, KEY_INDEX_MAX), GFP_KERNEL);
-	if (err)
-		return err;
-	*key = index << 8 | get_random_u32() >> 24;
-	return 0;
+	if (!err)
+		*key = index << 8 | get_random_u32() >> 24;
+	return err;
 }
 
 void vrnic_key_free(struct vrnic_dev *dev, u32 key)
 {
-	xa_erase(&dev->keys, key >> 8);
+	vrnic_ids_free(&dev->keys, key >> 8);
 }
 
 void vrnic_mr_put(struct vrnic_mr *mr)
@@ -386,7 +379,7 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
 	int ret;
 
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, key >> 8);
+	entry = vrnic_ids_find(&qp->dev->keys, key >> 8);
 	if (!entry)
 		ret = VRNIC_VERR_KEY;
 	else if (xa_pointer_tag(entry))

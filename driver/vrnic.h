@@ -30,6 +30,7 @@
 
 #include "compat.h"
 #include "engine.h"
+#include "ids.h"
 #include "mem.h"
 #include "ring.h"
 #include "stats.h"
@@ -47,7 +48,7 @@
  * @ibdev: the core's part
  * @ndev: what it sits on; a reference is held
  * @ndev_tracker: for that reference
- * @keys: local and remote keys: index = key >> 8, entry = region or tagged
+ * @keys: local and remote keys: number = key >> 8, entry = region or tagged
  *	window; readers under RCU
  * @avs: address vectors by number; readers under RCU
  * @gsi: queue pair 1, or NULL; readers under RCU
@@ -66,7 +67,7 @@ struct vrnic_dev {
 	struct ib_device ibdev;
 	struct net_device *ndev;
 	netdevice_tracker ndev_tracker;
-	struct xarray keys;
+	struct vrnic_ids keys;
 	struct xarray avs;
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
@@ -383,6 +384,7 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 struct vrnic_qp *vrnic_qp_get(u32 qpn);
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev);
 void vrnic_qp_put(struct vrnic_qp *qp);
+int vrnic_qps_init(void);
 void vrnic_qps_exit(void);
 
 /* post.c: kernel consumers */
