@@ -52,7 +52,7 @@ static void send_receive(struct kunit *test)
 	expect_done(test, b, recv, IB_WC_RECV);
 	KUNIT_EXPECT_EQ(test, recv->wc.byte_len, MSG - 3);
 	KUNIT_EXPECT_EQ(test, recv->wc.wc_flags, IB_WC_WITH_IMM);
-	KUNIT_EXPECT_EQ(test, recv->wc.ex.imm_data, cpu_to_be32(0xabcd));
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(recv->wc.ex.imm_data), 0xabcd);
 	KUNIT_EXPECT_MEMEQ(test, to, from, MSG - 3);
 	KUNIT_EXPECT_NULL(test, memchr_inv(to + MSG - 3, 0, 3));
 }
@@ -72,7 +72,7 @@ static void write_and_read(struct kunit *test)
 				       MSG, mr->iova, mr->rkey),
 		    IB_WC_RDMA_WRITE);
 	expect_done(test, b, recv, IB_WC_RECV_RDMA_WITH_IMM);
-	KUNIT_EXPECT_EQ(test, recv->wc.ex.imm_data, cpu_to_be32(0x12345678));
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(recv->wc.ex.imm_data), 0x12345678);
 	KUNIT_EXPECT_MEMEQ(test, to, from, MSG);
 	expect_done(test, a, post_rdma(test, a, IB_WR_RDMA_READ, back, MSG - 7,
 				       mr->iova + 7, mr->rkey), IB_WC_RDMA_READ);
@@ -325,7 +325,7 @@ static void post_under_a_lock(struct kunit *test)
 	};
 	unsigned long flags;
 	struct end *a, *b;
-	spinlock_t lock;
+	spinlock_t lock;	/* the consumer's own; protects nothing */
 	int err;
 
 	spin_lock_init(&lock);

@@ -77,8 +77,8 @@ static void expect_header(struct kunit *test, const void *grh, u32 len)
 
 	KUNIT_EXPECT_EQ(test, (u8)ip->version, 4);
 	KUNIT_EXPECT_EQ(test, ip->protocol, IPPROTO_UDP);
-	KUNIT_EXPECT_EQ(test, ip->saddr, htonl(INADDR_LOOPBACK));
-	KUNIT_EXPECT_EQ(test, ip->daddr, htonl(INADDR_LOOPBACK));
+	KUNIT_EXPECT_EQ(test, ntohl(ip->saddr), INADDR_LOOPBACK);
+	KUNIT_EXPECT_EQ(test, ntohl(ip->daddr), INADDR_LOOPBACK);
 	/* IPv4, UDP, BTH, DETH, immediate data, data, ICRC */
 	KUNIT_EXPECT_GE(test, ntohs(ip->tot_len), 20 + 8 + 12 + 8 + len + 4);
 }
@@ -98,7 +98,7 @@ static void datagram(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, recv->wc.wc_flags, IB_WC_GRH | IB_WC_WITH_IMM |
 			IB_WC_WITH_NETWORK_HDR_TYPE);
 	KUNIT_EXPECT_EQ(test, recv->wc.network_hdr_type, RDMA_NETWORK_IPV4);
-	KUNIT_EXPECT_EQ(test, recv->wc.ex.imm_data, cpu_to_be32(MSG));
+	KUNIT_EXPECT_EQ(test, be32_to_cpu(recv->wc.ex.imm_data), MSG);
 	expect_header(test, to, MSG);
 	KUNIT_EXPECT_MEMEQ(test, to + GRH, from, MSG);
 }
