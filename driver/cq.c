@@ -4,7 +4,7 @@
  * kernel consumer, reads them.
  */
 
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "trace.h"
 #include "vrnic.h"
@@ -126,10 +126,9 @@ err_free:
 }
 
 int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    vrnic_create_cq_arg *arg)
+		    struct ib_udata *udata)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
-	struct ib_udata *udata = vrnic_cq_udata(arg);
 	int err;
 
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
@@ -211,17 +210,20 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	wc->opcode = cqe->opcode;
 	wc->vendor_err = cqe->vendor_err;
 	wc->byte_len = cqe->byte_len;
-	wc->wc_flags = cqe->wc_flags;
 	wc->src_qp = cqe->src_qp;
 	wc->pkey_index = cqe->pkey_index;
 	wc->sl = cqe->sl;
 	wc->port_num = 1;
-	if (cqe->wc_flags & IB_WC_WITH_INVALIDATE)
+	if (cqe->wc_flags & VRNIC_WC_WITH_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = cqe->imm;
-	else
+	}
+	if (cqe->wc_flags & VRNIC_WC_WITH_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
 		wc->ex.imm_data = (__force __be32)cqe->imm;
-	if (cqe->wc_flags & IB_WC_GRH) {
-		wc->wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
+	}
+	if (cqe->wc_flags & VRNIC_WC_GRH) {
+		wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
 		wc->network_hdr_type = cqe->network_hdr;
 	}
 	/* consumers drain before they destroy: the pair is there while polled */

@@ -59,7 +59,7 @@ struct vrnic_runnable {
  */
 struct vrnic_runner {
 	struct task_struct *task;
-	spinlock_t lock;
+	spinlock_t lock;	/* protects @queue */
 	struct list_head queue;
 };
 

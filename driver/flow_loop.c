@@ -123,23 +123,11 @@ static bool peer_allows(const struct loop *l, int access)
 	return (l->peer->attr.qp_access_flags & access) == access;
 }
 
-/* The local side of the operation: where data comes from, or goes to. */
-static int open_local(struct loop *l, struct vrnic_sgl *sgl)
+/* The memory that the operation names at the peer; to be put if this is 0. */
+static int open_remote(struct loop *l, u64 len, int access)
 {
-	int access = l->op->info->data == VRNIC_DATA_IN ?
-			     IB_ACCESS_LOCAL_WRITE : 0;
+	struct vrnic_sgl *sgl = &l->peer->recv_sgl;
 
-	if (l->d->flags & VRNIC_DESC_INLINE) {
-		vrnic_sgl_kva(sgl, l->op->slots + offsetof(struct vrnic_desc, data),
-			      l->op->total);
-		return 0;
-	}
-	return vrnic_sgl_local(l->qp, l->d->sge, l->d->num_sge, access, sgl);
-}
-
-static int open_remote(struct loop *l, struct vrnic_sgl *sgl, u64 len,
-		       int access)
-{
 	sgl->nr = 1;
 	sgl->cur = 0;
 	sgl->pos = 0;
@@ -147,37 +135,47 @@ static int open_remote(struct loop *l, struct vrnic_sgl *sgl, u64 len,
 				access, &sgl->seg[0]);
 }
 
-/* Move this burst's share. Both lists are open, and are put here. */
-static enum vrnic_step burst(struct loop *l, struct vrnic_sgl *dst,
-			     struct vrnic_sgl *src)
+/*
+ * Move this burst's share, to or from the local memory; then let go of the
+ * remote memory.
+ */
+static enum vrnic_step burst(struct loop *l)
 {
+	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
 	struct vrnic_op *op = l->op;
 	u64 n = min(op->total - op->done, l->budget->bytes);
+	bool final = op->done + n == op->total;
 
 	if (n) {
-		vrnic_sgl_skip(dst, op->done);
-		vrnic_sgl_skip(src, op->done);
-		vrnic_sgl_copy(dst, src, n, op->done + n == op->total);
+		vrnic_sgl_skip(local, op->done);
+		vrnic_sgl_skip(remote, op->done);
+		if (op->info->data == VRNIC_DATA_IN)
+			vrnic_sgl_copy(local, remote, n, final);
+		else
+			vrnic_sgl_copy(remote, local, n, final);
 	}
-	vrnic_sgl_put(dst);
-	vrnic_sgl_put(src);
+	vrnic_sgl_put(remote);
 	op->done += n;
 	l->budget->bytes -= n;
-	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
+	return final ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }
 
-/* Have a receive in peer->recv; VRNIC_STEP_DONE if so. */
+/*
+ * Have a receive in peer->recv. VRNIC_STEP_DONE without one: it is UC, and the
+ * message was dropped.
+ */
 static enum vrnic_step need_recv(struct loop *l)
 {
 	/* half a message is in a receive that is gone: cannot be mended */
 	if (l->op->done && !l->peer->recv.active)
-		return vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
-				     VRNIC_VERR_PEER);
+		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
+			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
+				      VRNIC_VERR_PEER);
 	switch (vrnic_recv_take(l->peer)) {
 	case 0:
 		return VRNIC_STEP_DONE;
 	case -EAGAIN:
-		return VRNIC_STEP_WAIT;
+		return wait_rnr(l);
 	default:
 		return vrnic_op_fail(l->op, IB_WC_REM_OP_ERR, VRNIC_VERR_RING);
 	}
@@ -191,11 +189,11 @@ static void deliver(struct loop *l, u8 opcode, u64 byte_len)
 	case VRNIC_OP_SEND_WITH_IMM:
 	case VRNIC_OP_RDMA_WRITE_WITH_IMM:
 		cqe.imm = l->d->imm;
-		cqe.wc_flags = IB_WC_WITH_IMM;
+		cqe.wc_flags = VRNIC_WC_WITH_IMM;
 		break;
 	case VRNIC_OP_SEND_WITH_INV:
 		cqe.imm = l->d->imm;
-		cqe.wc_flags = IB_WC_WITH_INVALIDATE;
+		cqe.wc_flags = VRNIC_WC_WITH_INV;
 		break;
 	}
 	vrnic_recv_complete(l->peer, &cqe, l->d->flags & VRNIC_DESC_SOLICITED);
@@ -215,28 +213,22 @@ static enum vrnic_step invalidate(struct loop *l)
 static enum vrnic_step loop_send(struct loop *l)
 {
 	struct vrnic_recv *recv = &l->peer->recv;
-	struct vrnic_sgl *src = &l->qp->sgl, *dst = &l->peer->recv_sgl;
 	enum vrnic_step step = need_recv(l);
 	int verr;
 
-	if (step == VRNIC_STEP_WAIT)
-		return wait_rnr(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
+	if (!recv->active)
+		return VRNIC_STEP_DONE;
 	if (l->op->total > vrnic_sge_total(recv->sge, recv->num_sge))
 		return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
 				   VRNIC_VERR_LENGTH);
-	verr = open_local(l, src);
-	if (verr)
-		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
 	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
-			       IB_ACCESS_LOCAL_WRITE, dst);
-	if (verr) {
-		vrnic_sgl_put(src);
+			       IB_ACCESS_LOCAL_WRITE, &l->peer->recv_sgl);
+	if (verr)
 		return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				   verr);
-	}
-	step = burst(l, dst, src);
+	step = burst(l);
 	if (step == VRNIC_STEP_DONE && l->d->opcode == VRNIC_OP_SEND_WITH_INV)
 		step = invalidate(l);
 	if (step != VRNIC_STEP_DONE)
@@ -249,7 +241,6 @@ static enum vrnic_step loop_send(struct loop *l)
 static enum vrnic_step loop_write(struct loop *l)
 {
 	bool imm = l->d->opcode == VRNIC_OP_RDMA_WRITE_WITH_IMM;
-	struct vrnic_sgl *src = &l->qp->sgl, *dst = &l->peer->recv_sgl;
 	enum vrnic_step step;
 	int verr;
 
@@ -257,20 +248,13 @@ static enum vrnic_step loop_write(struct loop *l)
 		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (imm) {
 		step = need_recv(l);
-		if (step == VRNIC_STEP_WAIT)
-			return wait_rnr(l);
-		if (step != VRNIC_STEP_DONE)
+		if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
 			return step;
 	}
-	verr = open_local(l, src);
+	verr = open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
 	if (verr)
-		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
-	verr = open_remote(l, dst, l->op->total, IB_ACCESS_REMOTE_WRITE);
-	if (verr) {
-		vrnic_sgl_put(src);
 		return refuse_access(l, verr);
-	}
-	step = burst(l, dst, src);
+	step = burst(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
@@ -281,21 +265,15 @@ static enum vrnic_step loop_write(struct loop *l)
 
 static enum vrnic_step loop_read(struct loop *l)
 {
-	struct vrnic_sgl *dst = &l->qp->sgl, *src = &l->peer->recv_sgl;
 	enum vrnic_step step;
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_READ))
 		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
-	verr = open_local(l, dst);
+	verr = open_remote(l, l->op->total, IB_ACCESS_REMOTE_READ);
 	if (verr)
-		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
-	verr = open_remote(l, src, l->op->total, IB_ACCESS_REMOTE_READ);
-	if (verr) {
-		vrnic_sgl_put(dst);
 		return refuse_access(l, verr);
-	}
-	step = burst(l, dst, src);
+	step = burst(l);
 	if (step == VRNIC_STEP_DONE)
 		vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
 	return step;
@@ -315,7 +293,7 @@ static u64 atomic_apply(const struct vrnic_desc *d, u64 *target)
 
 static enum vrnic_step loop_atomic(struct loop *l)
 {
-	struct vrnic_sgl *dst = &l->qp->sgl, *remote = &l->peer->recv_sgl;
+	struct vrnic_sgl *remote = &l->peer->recv_sgl;
 	u64 old, run;
 	int verr;
 
@@ -323,20 +301,14 @@ static enum vrnic_step loop_atomic(struct loop *l)
 		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (l->d->remote_addr % sizeof(u64))
 		return refuse_request(l, VRNIC_VERR_ALIGN);
-	verr = open_local(l, dst);
+	verr = open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (verr)
-		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
-	verr = open_remote(l, remote, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
-	if (verr) {
-		vrnic_sgl_put(dst);
 		return refuse_access(l, verr);
-	}
 	old = atomic_apply(l->d, vrnic_seg_run(&remote->seg[0], 0,
 					       sizeof(u64), &run));
 	vrnic_sgl_put(remote);
 	vrnic_sgl_kva(remote, &old, sizeof(old));
-	vrnic_sgl_copy(dst, remote, sizeof(old), true);
-	vrnic_sgl_put(dst);
+	vrnic_sgl_copy(&l->qp->sgl, remote, sizeof(old), true);
 	l->op->total = sizeof(old);
 	vrnic_count(l->qp->dev, ATOMICS);
 	return VRNIC_STEP_DONE;
@@ -468,16 +440,27 @@ static enum vrnic_step execute_on(struct vrnic_qp *qp, struct vrnic_qp *peer,
  * @qp: requester
  * @op: checked by vrnic_op_check()
  * @budget: its bytes bound this burst
+ *
+ * Memory is looked up anew for each burst: so deregistering it waits for the
+ * current burst only, and the next one fails.
  */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget)
 {
-	struct vrnic_qp *peer = vrnic_qp_get(qp->attr.dest_qp_num);
+	struct vrnic_qp *peer;
 	enum vrnic_step step;
+	int verr;
 
-	if (!peer)
-		return wait_peer(qp, op);
-	step = execute_on(qp, peer, op, budget);
-	vrnic_qp_put(peer);
+	verr = vrnic_op_open(qp, op);
+	if (verr)
+		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
+	peer = vrnic_qp_get(qp->attr.dest_qp_num);
+	if (peer) {
+		step = execute_on(qp, peer, op, budget);
+		vrnic_qp_put(peer);
+	} else {
+		step = wait_peer(qp, op);
+	}
+	vrnic_sgl_put(&qp->sgl);
 	return step;
 }

@@ -134,13 +134,13 @@ static void complete_target(struct vrnic_qp *to, const struct datagram *dg)
 		.byte_len = dg->len + VRNIC_GRH_BYTES,
 		.src_qp = dg->qp->ibqp->qp_num,
 		.sl = dg->sl,
-		.wc_flags = IB_WC_GRH,
+		.wc_flags = VRNIC_WC_GRH,
 		.network_hdr = dg->network_hdr,
 	};
 
 	if (dg->d->opcode == VRNIC_OP_SEND_WITH_IMM) {
 		cqe.imm = dg->d->imm;
-		cqe.wc_flags |= IB_WC_WITH_IMM;
+		cqe.wc_flags |= VRNIC_WC_WITH_IMM;
 	}
 	vrnic_recv_complete(to, &cqe, dg->d->flags & VRNIC_DESC_SOLICITED);
 }
@@ -240,17 +240,6 @@ static void send(struct datagram *dg)
 	vrnic_qp_put(to);
 }
 
-static int open_source(struct vrnic_qp *qp, struct vrnic_op *op)
-{
-	const struct vrnic_desc *d = vrnic_op_desc(op);
-
-	if (!(d->flags & VRNIC_DESC_INLINE))
-		return vrnic_sgl_local(qp, d->sge, d->num_sge, 0, &qp->sgl);
-	vrnic_sgl_kva(&qp->sgl, op->slots + offsetof(struct vrnic_desc, data),
-		      op->total);
-	return 0;
-}
-
 /**
  * vrnic_loop_execute_ud() - execute a SEND of a UD or GSI queue pair
  * @qp: sender
@@ -268,7 +257,7 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 	verr = fill(&dg, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
-	verr = open_source(qp, op);
+	verr = vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	send(&dg);

@@ -312,14 +312,14 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* A device without a DMA device has kernel addresses for DMA addresses. */
 static int set_page(struct ib_mr *ibmr, u64 dma_addr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
-	struct page *page = ib_virt_dma_to_page(dma_addr);
 
 	if (mr->nr_pages == mr->max_pages)
 		return -ENOMEM;
-	mr->pages[mr->nr_pages++] = page_address(page);
+	mr->pages[mr->nr_pages++] = (void *)(uintptr_t)(dma_addr & PAGE_MASK);
 	return 0;
 }
 
@@ -350,7 +350,7 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	mr->iova = mr->ibmr.iova;
 	mr->length = mr->ibmr.length;
 	mr->offset = offset_in_page(mr->iova);
-	/* pairs with the RCU lookup: the fields above before @valid */
+	/* pairs with vrnic_mr_get(): the fields above before @valid */
 	smp_store_release(&mr->valid, true);
 	return 0;
 }
@@ -409,7 +409,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	 * its window.
 	 */
 	WRITE_ONCE(mr->valid, false);
-	smp_mb();
+	smp_mb(); /* as said */
 	if (atomic_read(&mr->windows)) {
 		WRITE_ONCE(mr->valid, valid);
 		return -EBUSY;

@@ -46,9 +46,9 @@ static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 		      VRNIC_STEP_DONE;
 }
 
-#define RC	(1U << IB_QPT_RC)
-#define UC	(1U << IB_QPT_UC)
-#define UD	(1U << IB_QPT_UD | 1U << IB_QPT_GSI)
+#define RC	BIT(IB_QPT_RC)
+#define UC	BIT(IB_QPT_UC)
+#define UD	(BIT(IB_QPT_UD) | BIT(IB_QPT_GSI))
 
 static const struct vrnic_opdef opcodes[VRNIC_OP_MAX] = {
 	[VRNIC_OP_NOP] = {
@@ -167,11 +167,37 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 	int verr;
 
 	op->info = vrnic_opdef(d->opcode);
-	if (!op->info || !(op->info->qp_types & 1U << qp->type) ||
+	if (!op->info || !(op->info->qp_types & BIT(qp->type)) ||
 	    (op->info->kernel_only && qp->uctx))
 		return VRNIC_VERR_OPCODE;
 	if (op->info->data == VRNIC_DATA_NONE)
 		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;
 	verr = check_data(qp, op);
 	return verr ?: check_atomic(d);
+}
+
+/**
+ * vrnic_op_open() - find the local memory of an operation
+ * @qp: queue pair
+ * @op: checked; its memory is in @qp->sgl then, which is to be put
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+
+	if (op->info->data == VRNIC_DATA_NONE) {
+		qp->sgl.nr = 0;
+		return 0;
+	}
+	if (d->flags & VRNIC_DESC_INLINE) {
+		vrnic_sgl_kva(&qp->sgl,
+			      op->slots + offsetof(struct vrnic_desc, data),
+			      op->total);
+		return 0;
+	}
+	return vrnic_sgl_local(qp, d->sge, d->num_sge,
+			       op->info->data == VRNIC_DATA_IN ?
+			       IB_ACCESS_LOCAL_WRITE : 0, &qp->sgl);
 }

@@ -27,7 +27,7 @@ enum vrnic_data {
 /**
  * struct vrnic_opdef - a row of the opcode table
  * @name: for people
- * @qp_types: bits 1 << IB_QPT_*
+ * @qp_types: BIT(IB_QPT_*)
  * @wc: enum ib_wc_opcode of its completion
  * @data: what its segments are for
  * @kernel_only: not valid in a ring that a process maps
@@ -43,6 +43,7 @@ struct vrnic_opdef {
 };
 
 const struct vrnic_opdef *vrnic_opdef(u8 opcode);
+int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op);
 int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op);
 enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err);
 

@@ -172,6 +172,7 @@ static int post_one(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 		put_segments(qp, prod, wr);
 	}
 	put_operation(qp, d, wr);
+	/* P1 */
 	smp_store_release(&qp->sq.hdr->prod, prod + slots);
 	return 0;
 }
@@ -209,7 +210,7 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (qp->uctx || qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET)
 		return -EINVAL;
 	err = vrnic_rq_post(&qp->rq, wr, bad);
-	/* in ERR it is flushed; the state is looked at after the post */
+	/* as P3: the post before the look at the state; in ERR it is flushed */
 	smp_mb();
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		vrnic_queue(&qp->run);

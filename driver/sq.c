@@ -168,8 +168,8 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		budget->descs = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
-		must_wait(qp);
-		return false;
+		/* on a slow machine its time may have come by now */
+		return !must_wait(qp);
 	}
 	return false;
 }

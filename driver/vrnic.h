@@ -35,9 +35,9 @@
 #include "stats.h"
 
 #define VRNIC_MAX_WR		16384
-#define VRNIC_MAX_CQE		(1 << 20)
+#define VRNIC_MAX_CQE		BIT(20)
 #define VRNIC_MAX_RD_ATOM	128
-#define VRNIC_MAX_MSG		(1U << 31)	/* IBTA 9.7.7: 2^31 bytes */
+#define VRNIC_MAX_MSG		BIT(31)	/* IBTA 9.7.7 */
 #define VRNIC_GID_TABLE		256
 #define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
 #define VRNIC_GRH_BYTES		40
@@ -79,7 +79,7 @@ struct vrnic_dev {
 	unsigned int gids_used;
 	bool port_up;
 	struct work_struct rescan;
-	struct mutex mcast_lock;
+	struct mutex mcast_lock;		/* protects @mcast */
 	struct list_head mcast;
 	struct list_head link;
 };
@@ -141,7 +141,7 @@ struct vrnic_ah {
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;
+	spinlock_t lock;	/* protects all below, but for the consumer's side */
 	struct vrnic_ring ring;
 	bool failed;
 	bool timestamps;
@@ -162,7 +162,7 @@ static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
  * @limit: SRQ: raise an event when fewer than this are left; 0: no event
  */
 struct vrnic_rq {
-	spinlock_t lock;
+	spinlock_t lock;	/* protects all below */
 	struct vrnic_ring ring;
 	u32 max_sge;
 	u32 max_wr;
@@ -271,10 +271,10 @@ struct vrnic_qp {
 	struct ib_ucontext *uctx;
 	bool sig_all;
 	struct ib_qp_cap cap;
-	struct mutex ctrl;
+	struct mutex ctrl;		/* serialises modify and destroy */
 	struct ib_qp_attr attr;
 	union ib_gid sgid;
-	spinlock_t state_lock;
+	spinlock_t state_lock;		/* protects writes of @state */
 	enum ib_qp_state state;
 	bool sq_draining;
 	bool comm_est;
@@ -284,10 +284,10 @@ struct vrnic_qp {
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	u64 wait_until;
-	spinlock_t post_lock;
+	spinlock_t post_lock;		/* kernel consumers' post_send() */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
-	struct mutex resp_lock;
+	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
 	struct vrnic_recv recv;
 	struct vrnic_sgl recv_sgl;
 };
@@ -350,8 +350,6 @@ int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
 
 /* cq.c */
-int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    vrnic_create_cq_arg *arg);
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);

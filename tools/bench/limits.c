@@ -25,6 +25,11 @@
  * the mappings (vm.max_map_count) that user-mode Linux has for a process.
  */
 #define COLD_BYTES	(64ul << 20)
+/*
+ * QEMU looks pages up in a table indexed by the low bits of their number: source
+ * and destination must not be a power of two apart, or they take each other's place.
+ */
+#define SKEW		(37 * 4096)
 #define RUN_NS		100000000ull
 
 static void die(const char *what)
@@ -138,7 +143,8 @@ static void measure_copies(size_t size)
 		{ "movsq_hot", "movsq_cold", move_movsq },
 		{ "words_hot", "words_cold", move_words },
 	};
-	struct copy c = { .dst = map(COLD_BYTES), .src = map(COLD_BYTES), .size = size };
+	char *dst = map(COLD_BYTES + SKEW), *src = map(COLD_BYTES);
+	struct copy c = { .dst = dst + SKEW, .src = src, .size = size };
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		c.move = ways[i].move;
@@ -148,8 +154,8 @@ static void measure_copies(size_t size)
 		c.span = COLD_BYTES;
 		print_rate(ways[i].cold, size, time_per_call(copy_next, &c));
 	}
-	munmap(c.dst, COLD_BYTES);
-	munmap(c.src, COLD_BYTES);
+	munmap(dst, COLD_BYTES + SKEW);
+	munmap(src, COLD_BYTES);
 }
 
 static void null_call(void *arg)

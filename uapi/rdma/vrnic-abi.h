@@ -201,6 +201,11 @@ struct vrnic_recv_desc {
 	struct vrnic_sge sge[];
 };
 
+/* struct vrnic_cqe.wc_flags; the values are those of enum ibv_wc_flags. */
+#define VRNIC_WC_GRH		(1U << 0)
+#define VRNIC_WC_WITH_IMM	(1U << 1)
+#define VRNIC_WC_WITH_INV	(1U << 3)
+
 /**
  * struct vrnic_cqe - an entry of a completion ring
  * @cookie: wr_id of the request
@@ -212,7 +217,7 @@ struct vrnic_recv_desc {
  *	VRNIC_CQ_TIMESTAMP, else 0
  * @status: enum ibv_wc_status
  * @opcode: enum ibv_wc_opcode; only valid if @status is success
- * @wc_flags: IBV_WC_GRH, IBV_WC_WITH_IMM, IBV_WC_WITH_INV
+ * @wc_flags: VRNIC_WC_*
  * @sl: service level of a UD message
  * @pkey_index: of a UD message
  * @slid: zero on Ethernet
