@@ -116,11 +116,13 @@ static void put_operation(struct vrnic_qp *qp, struct vrnic_desc *d,
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
+		d->imm = (__force u32)wr->ex.imm_data;
 		d->remote_addr = rdma_wr(wr)->remote_addr;
 		d->rkey = rdma_wr(wr)->rkey;
-		fallthrough;
+		break;
 	default:
 		d->imm = (__force u32)wr->ex.imm_data;
+		/* only a send has an address handle; the core drains with a write */
 		if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 			put_ud(d, ud_wr(wr));
 	}

@@ -177,11 +177,12 @@ static void window_is_no_region(struct kunit *test)
 	struct world *w = test->priv;
 	struct vrnic_window *win = kunit_kzalloc(test, sizeof(*win), GFP_KERNEL);
 	struct vrnic_seg seg;
+	void *entry;
 	u32 key;
 
 	KUNIT_ASSERT_NOT_NULL(test, win);
-	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev,
-			xa_tag_pointer(win, VRNIC_KEY_WINDOW), &key), 0);
+	entry = xa_tag_pointer(win, VRNIC_KEY_WINDOW);
+	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev, entry, &key), 0);
 	KUNIT_EXPECT_EQ(test, local(w, key, IOVA, 8, 0, &seg), VRNIC_VERR_KEY);
 	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, key, 0, &seg),
 			VRNIC_VERR_KEY);
