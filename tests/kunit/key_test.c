@@ -23,9 +23,16 @@ struct world {
 	struct vrnic_mr *mr;
 };
 
+static void free_key(void *id, void *unused)
+{
+	kfree(id);
+}
+
+/* With the keys that a test left in it. */
 static void destroy_keys(void *keys)
 {
-	xa_destroy(keys);
+	rhashtable_free_and_destroy(&((struct vrnic_ids *)keys)->table,
+				    free_key, NULL);
 }
 
 static struct vrnic_mr *new_mr(struct kunit *test, u64 iova, u64 length)
@@ -54,7 +61,9 @@ static int keys_init(struct kunit *test)
 
 	if (!w)
 		return -ENOMEM;
-	xa_init_flags(&w->dev.keys, XA_FLAGS_ALLOC1);
+	err = vrnic_ids_init(&w->dev.keys);
+	if (err)
+		return err;
 	err = kunit_add_action_or_reset(test, destroy_keys, &w->dev.keys);
 	if (err)
 		return err;
