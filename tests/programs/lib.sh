@@ -25,7 +25,7 @@ cm_listens() {
 
 # listens SPEC PID: wait until the server is there; fails when it died before.
 listens() {
-	local end=$((SECONDS + 30))
+	local end=$((SECONDS + ${LISTEN_LIMIT:-30}))
 	until "${1%%:*}_listens" "${1#*:}"; do
 		kill -0 "$2" 2>/dev/null || return 1
 		[ $SECONDS -lt $end ] || return 1
