@@ -10,26 +10,27 @@
 #include <rdma/ib_verbs.h>
 
 /* The header moved in 6.12. */
-#if __has_include(<linux/unaligned.h>)
+#ifdef VRNIC_HAVE_LINUX_UNALIGNED
 #include <linux/unaligned.h>
 #else
 #include <asm/unaligned.h>
 #endif
 
+int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct ib_udata *udata);
+
 /* create_cq() takes the attribute bundle instead of its udata since 6.11. */
 #ifdef VRNIC_HAVE_CREATE_CQ_BUNDLE
 #include <rdma/uverbs_ioctl.h>
-#define vrnic_create_cq_arg	struct uverbs_attr_bundle
-static inline struct ib_udata *vrnic_cq_udata(vrnic_create_cq_arg *attrs)
+
+static inline int vrnic_create_cq_op(struct ib_cq *ibcq,
+				     const struct ib_cq_init_attr *attr,
+				     struct uverbs_attr_bundle *attrs)
 {
-	return attrs ? &attrs->driver_udata : NULL;
+	return vrnic_create_cq(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
 }
 #else
-#define vrnic_create_cq_arg	struct ib_udata
-static inline struct ib_udata *vrnic_cq_udata(vrnic_create_cq_arg *udata)
-{
-	return udata;
-}
+#define vrnic_create_cq_op vrnic_create_cq
 #endif
 
 #ifndef VRNIC_HAVE_HRTIMER_SETUP

@@ -4,7 +4,7 @@
  * kernel consumer, reads them.
  */
 
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "trace.h"
 #include "vrnic.h"
@@ -126,10 +126,9 @@ err_free:
 }
 
 int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    vrnic_create_cq_arg *arg)
+		    struct ib_udata *udata)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
-	struct ib_udata *udata = vrnic_cq_udata(arg);
 	int err;
 
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)

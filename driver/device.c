@@ -238,9 +238,8 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	write_unlock_bh(&vrnic_devs_lock);
 	cancel_work_sync(&dev->rescan);
 	vrnic_engine_stop(&dev->engine);
-	WARN_ON(!xa_empty(&dev->keys));
 	WARN_ON(!xa_empty(&dev->avs));
-	xa_destroy(&dev->keys);
+	vrnic_ids_exit(&dev->keys);
 	xa_destroy(&dev->avs);
 	free_percpu(dev->stats);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
@@ -259,7 +258,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.alloc_ucontext = vrnic_alloc_ucontext,
 	.attach_mcast = vrnic_attach_mcast,
 	.create_ah = vrnic_create_ah,
-	.create_cq = vrnic_create_cq,
+	.create_cq = vrnic_create_cq_op,
 	.create_qp = vrnic_create_qp,
 	.create_srq = vrnic_create_srq,
 	.create_user_ah = vrnic_create_ah,
@@ -323,26 +322,34 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	char name[IFNAMSIZ + 8];
 	int err;
 
-	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC1);
 	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	rwlock_init(&dev->gid_lock);
 	mutex_init(&dev->mcast_lock);
 	INIT_LIST_HEAD(&dev->mcast);
 	INIT_LIST_HEAD(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
+	err = vrnic_ids_init(&dev->keys);
+	if (err)
+		return err;
 	dev->stats = alloc_percpu(struct vrnic_stats);
-	if (!dev->stats)
-		return -ENOMEM;
+	if (!dev->stats) {
+		err = -ENOMEM;
+		goto err_keys;
+	}
 	snprintf(name, sizeof(name), "vrnic-%s", ndev->name);
 	err = vrnic_engine_start(&dev->engine, name);
-	if (err) {
-		free_percpu(dev->stats);
-		return err;
-	}
+	if (err)
+		goto err_stats;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	dev->ndev = ndev;
 	dev->port_up = port_is_up(ndev);
 	return 0;
+
+err_stats:
+	free_percpu(dev->stats);
+err_keys:
+	vrnic_ids_exit(&dev->keys);
+	return err;
 }
 
 static int register_ibdev(struct vrnic_dev *dev, const char *name)

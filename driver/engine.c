@@ -18,6 +18,7 @@
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -27,12 +28,12 @@ static unsigned int engine_threads = 4;
 module_param(engine_threads, uint, 0444);
 MODULE_PARM_DESC(engine_threads, "most engine threads of a device; never more than CPUs (default 4)");
 
-static unsigned int caller_bytes = 1 << 20;
+static unsigned int caller_bytes = SZ_1M;
 module_param(caller_bytes, uint, 0644);
 MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
 
 #define CALLER_DESCS	64
-#define THREAD_BYTES	(1U << 20)
+#define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
 static void enqueue(struct vrnic_runnable *r)
@@ -77,7 +78,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
-	smp_mb__after_atomic();
+	smp_mb__after_atomic(); /* pairs with claim() and vrnic_park() */
 	if (test_bit(VRNIC_RUN_PARKED, &r->state)) {
 		wake_up_all(&r->parked);
 		again = false;
@@ -93,7 +94,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 static bool claim(struct vrnic_runnable *r)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
-	smp_mb__after_atomic();
+	smp_mb__after_atomic(); /* pairs with release_or_again() */
 	if (test_bit(VRNIC_RUN_PARKED, &r->state))
 		return false;
 	return !test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
@@ -187,12 +188,12 @@ void vrnic_unpark(struct vrnic_runnable *r)
 }
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
-			 u32 hash,
 			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
 						   struct vrnic_budget *))
 {
 	r->run = run;
-	r->runner = &engine->runners[hash % engine->nr];
+	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
+				     engine->nr];
 	r->state = 0;
 	INIT_LIST_HEAD(&r->link);
 	init_waitqueue_head(&r->parked);

@@ -6,6 +6,7 @@
 #ifndef VRNIC_ENGINE_H
 #define VRNIC_ENGINE_H
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
@@ -59,17 +60,19 @@ struct vrnic_runnable {
  */
 struct vrnic_runner {
 	struct task_struct *task;
-	spinlock_t lock;
+	spinlock_t lock;	/* protects @queue */
 	struct list_head queue;
 };
 
 /**
  * struct vrnic_engine - the threads of a device
  * @nr: how many there are
+ * @next: the one that the next runnable gets, modulo @nr
  * @runners: the threads
  */
 struct vrnic_engine {
 	unsigned int nr;
+	atomic_t next;
 	struct vrnic_runner *runners;
 };
 
@@ -77,7 +80,6 @@ int vrnic_engine_start(struct vrnic_engine *engine, const char *name);
 void vrnic_engine_stop(struct vrnic_engine *engine);
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
-			 u32 hash,
 			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
 						   struct vrnic_budget *));
 void vrnic_kick(struct vrnic_runnable *r);

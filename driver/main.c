@@ -35,12 +35,19 @@ static int __init vrnic_init(void)
 {
 	int err;
 
-	err = vrnic_netlink_init();
+	err = vrnic_qps_init();
 	if (err)
 		return err;
+	err = vrnic_netlink_init();
+	if (err)
+		goto err_qps;
 	if (loopback)
 		add_loopback();
 	return 0;
+
+err_qps:
+	vrnic_qps_exit();
+	return err;
 }
 
 static void __exit vrnic_exit(void)

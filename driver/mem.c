@@ -16,7 +16,7 @@
 
 static void *key_entry(struct vrnic_dev *dev, u32 key)
 {
-	return xa_load(&dev->keys, key >> 8);
+	return vrnic_ids_find(&dev->keys, key >> 8);
 }
 
 static bool in_bounds(u64 base, u64 size, u64 addr, u64 len)

@@ -81,7 +81,7 @@ static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
  */
 struct vrnic_window {
 	struct rcu_head rcu;
-	spinlock_t lock;
+	spinlock_t lock;	/* protects all below */
 	u32 rkey;
 	bool bound;
 	enum ib_mw_type type;

@@ -8,36 +8,29 @@
 
 #include "vrnic.h"
 
-#define KEY_INDEX_MAX	((1U << 24) - 1)
+#define KEY_INDEX_MAX	(BIT(24) - 1)
 
 /**
  * vrnic_key_alloc() - a new key for @entry
  * @dev: device
  * @entry: region, or window tagged with VRNIC_KEY_WINDOW
- * @key: 24 bits of index, which start at a random place, and 8 random bits
+ * @key: 24 bits of index and 8 bits that consumers may change, all random
  *
  * Return: 0 or a negative errno.
  */
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key)
 {
-	u32 start = (get_random_u32() & KEY_INDEX_MAX) ?: 1;
 	u32 index;
-	int err;
+	int err = vrnic_ids_alloc(&dev->keys, entry, 1, KEY_INDEX_MAX, &index);
 
-	err = xa_alloc(&dev->keys, &index, entry,
-		       XA_LIMIT(start, KEY_INDEX_MAX), GFP_KERNEL);
-	if (err == -EBUSY)
-		err = xa_alloc(&dev->keys, &index, entry,
-			       XA_LIMIT(1, KEY_INDEX_MAX), GFP_KERNEL);
-	if (err)
-		return err;
-	*key = index << 8 | get_random_u32() >> 24;
-	return 0;
+	if (!err)
+		*key = index << 8 | get_random_u32() >> 24;
+	return err;
 }
 
 void vrnic_key_free(struct vrnic_dev *dev, u32 key)
 {
-	xa_erase(&dev->keys, key >> 8);
+	vrnic_ids_free(&dev->keys, key >> 8);
 }
 
 void vrnic_mr_put(struct vrnic_mr *mr)
@@ -312,14 +305,14 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* A device without a DMA device has kernel addresses for DMA addresses. */
 static int set_page(struct ib_mr *ibmr, u64 dma_addr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
-	struct page *page = ib_virt_dma_to_page(dma_addr);
 
 	if (mr->nr_pages == mr->max_pages)
 		return -ENOMEM;
-	mr->pages[mr->nr_pages++] = page_address(page);
+	mr->pages[mr->nr_pages++] = (void *)(uintptr_t)(dma_addr & PAGE_MASK);
 	return 0;
 }
 
@@ -350,7 +343,7 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	mr->iova = mr->ibmr.iova;
 	mr->length = mr->ibmr.length;
 	mr->offset = offset_in_page(mr->iova);
-	/* pairs with the RCU lookup: the fields above before @valid */
+	/* pairs with vrnic_mr_get(): the fields above before @valid */
 	smp_store_release(&mr->valid, true);
 	return 0;
 }
@@ -386,7 +379,7 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
 	int ret;
 
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, key >> 8);
+	entry = vrnic_ids_find(&qp->dev->keys, key >> 8);
 	if (!entry)
 		ret = VRNIC_VERR_KEY;
 	else if (xa_pointer_tag(entry))
@@ -409,7 +402,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	 * its window.
 	 */
 	WRITE_ONCE(mr->valid, false);
-	smp_mb();
+	smp_mb(); /* as said */
 	if (atomic_read(&mr->windows)) {
 		WRITE_ONCE(mr->valid, valid);
 		return -EBUSY;

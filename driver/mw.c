@@ -162,7 +162,8 @@ static bool region_get(struct vrnic_mr *mr)
 static int bind_to_region(struct vrnic_qp *qp, struct vrnic_window *win,
 			  const struct vrnic_desc *d)
 {
-	struct vrnic_mr *mr = xa_load(&qp->dev->keys, d->bind.lkey >> 8);
+	struct vrnic_mr *mr = vrnic_ids_find(&qp->dev->keys,
+					     d->bind.lkey >> 8);
 	int verr = VRNIC_VERR_KEY;
 
 	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
@@ -195,7 +196,7 @@ int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	int verr;
 
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, d->bind.old_rkey >> 8);
+	entry = vrnic_ids_find(&qp->dev->keys, d->bind.old_rkey >> 8);
 	win = xa_untag_pointer(entry);
 	if (!entry || !xa_pointer_tag(entry))
 		verr = VRNIC_VERR_KEY;

@@ -46,9 +46,9 @@ static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 		      VRNIC_STEP_DONE;
 }
 
-#define RC	(1U << IB_QPT_RC)
-#define UC	(1U << IB_QPT_UC)
-#define UD	(1U << IB_QPT_UD | 1U << IB_QPT_GSI)
+#define RC	BIT(IB_QPT_RC)
+#define UC	BIT(IB_QPT_UC)
+#define UD	(BIT(IB_QPT_UD) | BIT(IB_QPT_GSI))
 
 static const struct vrnic_opdef opcodes[VRNIC_OP_MAX] = {
 	[VRNIC_OP_NOP] = {
@@ -167,7 +167,7 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 	int verr;
 
 	op->info = vrnic_opdef(d->opcode);
-	if (!op->info || !(op->info->qp_types & 1U << qp->type) ||
+	if (!op->info || !(op->info->qp_types & BIT(qp->type)) ||
 	    (op->info->kernel_only && qp->uctx))
 		return VRNIC_VERR_OPCODE;
 	if (op->info->data == VRNIC_DATA_NONE)

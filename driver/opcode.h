@@ -27,7 +27,7 @@ enum vrnic_data {
 /**
  * struct vrnic_opdef - a row of the opcode table
  * @name: for people
- * @qp_types: bits 1 << IB_QPT_*
+ * @qp_types: BIT(IB_QPT_*)
  * @wc: enum ib_wc_opcode of its completion
  * @data: what its segments are for
  * @kernel_only: not valid in a ring that a process maps

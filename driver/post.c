@@ -116,11 +116,13 @@ static void put_operation(struct vrnic_qp *qp, struct vrnic_desc *d,
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
+		d->imm = (__force u32)wr->ex.imm_data;
 		d->remote_addr = rdma_wr(wr)->remote_addr;
 		d->rkey = rdma_wr(wr)->rkey;
-		fallthrough;
+		break;
 	default:
 		d->imm = (__force u32)wr->ex.imm_data;
+		/* only a send has an address handle; the core drains with a write */
 		if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 			put_ud(d, ud_wr(wr));
 	}
@@ -170,6 +172,7 @@ static int post_one(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 		put_segments(qp, prod, wr);
 	}
 	put_operation(qp, d, wr);
+	/* P1 */
 	smp_store_release(&qp->sq.hdr->prod, prod + slots);
 	return 0;
 }
@@ -207,7 +210,7 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (qp->uctx || qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET)
 		return -EINVAL;
 	err = vrnic_rq_post(&qp->rq, wr, bad);
-	/* in ERR it is flushed; the state is looked at after the post */
+	/* as P3: the post before the look at the state; in ERR it is flushed */
 	smp_mb();
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		vrnic_queue(&qp->run);

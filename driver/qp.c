@@ -2,9 +2,7 @@
 /* Queue pairs: create, query, destroy, and how others find and hold them. */
 
 #include <linux/log2.h>
-#include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
 #include "opcode.h"
 #include "vrnic.h"
@@ -13,10 +11,10 @@
  * All queue pairs of this host by number, whatever their device: a number alone
  * finds the peer of a loopback flow. Readers under RCU.
  */
-static DEFINE_XARRAY_ALLOC(vrnic_qps);
+static struct vrnic_ids vrnic_qps;
 
 #define QPN_MIN		16
-#define QPN_MAX		((1U << 24) - 2)
+#define QPN_MAX		(BIT(24) - 2)
 
 /**
  * vrnic_qp_get() - find a queue pair by its number
@@ -29,7 +27,7 @@ struct vrnic_qp *vrnic_qp_get(u32 qpn)
 	struct vrnic_qp *qp;
 
 	rcu_read_lock();
-	qp = xa_load(&vrnic_qps, qpn);
+	qp = vrnic_ids_find(&vrnic_qps, qpn);
 	if (qp && !refcount_inc_not_zero(&qp->refs))
 		qp = NULL;
 	rcu_read_unlock();
@@ -55,25 +53,14 @@ void vrnic_qp_put(struct vrnic_qp *qp)
 		complete(&qp->gone);
 }
 
-/* At module exit: every queue pair is gone, the table itself is left. */
-void vrnic_qps_exit(void)
+int vrnic_qps_init(void)
 {
-	WARN_ON(!xa_empty(&vrnic_qps));
-	xa_destroy(&vrnic_qps);
+	return vrnic_ids_init(&vrnic_qps);
 }
 
-/* Numbers start at a random place: a peer cannot count on them. */
-static int qpn_alloc(struct vrnic_qp *qp)
+void vrnic_qps_exit(void)
 {
-	u32 start = QPN_MIN + get_random_u32() % (QPN_MAX - QPN_MIN);
-	int err;
-
-	err = xa_alloc(&vrnic_qps, &qp->qpn, qp, XA_LIMIT(start, QPN_MAX),
-		       GFP_KERNEL);
-	if (err == -EBUSY)
-		err = xa_alloc(&vrnic_qps, &qp->qpn, qp,
-			       XA_LIMIT(QPN_MIN, QPN_MAX), GFP_KERNEL);
-	return err;
+	vrnic_ids_exit(&vrnic_qps);
 }
 
 static int check_init(const struct ib_qp_init_attr *init)
@@ -165,6 +152,7 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
 	qp->state = IB_QPS_RESET;
+	vrnic_runnable_init(&qp->run, &qp->dev->engine, vrnic_sq_run);
 	mutex_init(&qp->ctrl);
 	mutex_init(&qp->resp_lock);
 	spin_lock_init(&qp->state_lock);
@@ -182,11 +170,10 @@ static void qp_free(struct vrnic_qp *qp)
 /* From here on others can find the queue pair. */
 static int qp_publish(struct vrnic_qp *qp)
 {
-	int err = qpn_alloc(qp);
+	int err = vrnic_ids_alloc(&vrnic_qps, qp, QPN_MIN, QPN_MAX, &qp->qpn);
 
 	if (err)
 		return err;
-	vrnic_runnable_init(&qp->run, &qp->dev->engine, qp->qpn, vrnic_sq_run);
 	qp->ibqp->qp_num = qp->qpn;
 	if (qp->type != IB_QPT_GSI)
 		return 0;
@@ -262,7 +249,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	if (qp->type == IB_QPT_GSI)
 		rcu_assign_pointer(qp->dev->gsi, NULL);
-	xa_erase(&vrnic_qps, qp->qpn);
+	vrnic_ids_free(&vrnic_qps, qp->qpn);
 	vrnic_park(&qp->run);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);

@@ -145,32 +145,43 @@ static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
-#define TAKE(bit, field) do {		\
-	if (mask & (bit))		\
-		to->field = attr->field;\
-} while (0)
-
 static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 			int mask)
 {
 	struct ib_qp_attr *to = &qp->attr;
 
-	TAKE(IB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
-	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
-	TAKE(IB_QP_PKEY_INDEX, pkey_index);
-	TAKE(IB_QP_PORT, port_num);
-	TAKE(IB_QP_QKEY, qkey);
-	TAKE(IB_QP_PATH_MTU, path_mtu);
-	TAKE(IB_QP_TIMEOUT, timeout);
-	TAKE(IB_QP_RETRY_CNT, retry_cnt);
-	TAKE(IB_QP_RNR_RETRY, rnr_retry);
-	TAKE(IB_QP_RQ_PSN, rq_psn);
-	TAKE(IB_QP_SQ_PSN, sq_psn);
-	TAKE(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	TAKE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	TAKE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
-	TAKE(IB_QP_DEST_QPN, dest_qp_num);
-	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
+	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
+		to->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		to->qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PKEY_INDEX)
+		to->pkey_index = attr->pkey_index;
+	if (mask & IB_QP_PORT)
+		to->port_num = attr->port_num;
+	if (mask & IB_QP_QKEY)
+		to->qkey = attr->qkey;
+	if (mask & IB_QP_PATH_MTU)
+		to->path_mtu = attr->path_mtu;
+	if (mask & IB_QP_TIMEOUT)
+		to->timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		to->retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		to->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_RQ_PSN)
+		to->rq_psn = attr->rq_psn;
+	if (mask & IB_QP_SQ_PSN)
+		to->sq_psn = attr->sq_psn;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_DEST_QPN)
+		to->dest_qp_num = attr->dest_qp_num;
+	if (mask & IB_QP_PATH_MIG_STATE)
+		to->path_mig_state = attr->path_mig_state;
 	if (mask & IB_QP_AV) {
 		to->ah_attr = attr->ah_attr;
 		to->ah_attr.grh.sgid_attr = NULL;

@@ -49,6 +49,7 @@ static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
 		d->sge[i].length = wr->sg_list[i].length;
 		d->sge[i].lkey = wr->sg_list[i].lkey;
 	}
+	/* P1 */
 	smp_store_release(&ring->hdr->prod, prod + 1);
 	return 0;
 }

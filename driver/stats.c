@@ -3,7 +3,8 @@
 
 #include "vrnic.h"
 
-#define X(sym, stat_name) [VRNIC_STAT_##sym].name = stat_name,
+/* in the order of enum vrnic_stat, which the same list makes */
+#define X(sym, stat_name) { .name = stat_name },
 static const struct rdma_stat_desc vrnic_stat_descs[] = { VRNIC_STATS(X) };
 #undef X
 

@@ -30,14 +30,15 @@
 
 #include "compat.h"
 #include "engine.h"
+#include "ids.h"
 #include "mem.h"
 #include "ring.h"
 #include "stats.h"
 
 #define VRNIC_MAX_WR		16384
-#define VRNIC_MAX_CQE		(1 << 20)
+#define VRNIC_MAX_CQE		BIT(20)
 #define VRNIC_MAX_RD_ATOM	128
-#define VRNIC_MAX_MSG		(1U << 31)	/* IBTA 9.7.7: 2^31 bytes */
+#define VRNIC_MAX_MSG		BIT(31)	/* IBTA 9.7.7 */
 #define VRNIC_GID_TABLE		256
 #define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
 #define VRNIC_GRH_BYTES		40
@@ -47,7 +48,7 @@
  * @ibdev: the core's part
  * @ndev: what it sits on; a reference is held
  * @ndev_tracker: for that reference
- * @keys: local and remote keys: index = key >> 8, entry = region or tagged
+ * @keys: local and remote keys: number = key >> 8, entry = region or tagged
  *	window; readers under RCU
  * @avs: address vectors by number; readers under RCU
  * @gsi: queue pair 1, or NULL; readers under RCU
@@ -66,7 +67,7 @@ struct vrnic_dev {
 	struct ib_device ibdev;
 	struct net_device *ndev;
 	netdevice_tracker ndev_tracker;
-	struct xarray keys;
+	struct vrnic_ids keys;
 	struct xarray avs;
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
@@ -79,7 +80,7 @@ struct vrnic_dev {
 	unsigned int gids_used;
 	bool port_up;
 	struct work_struct rescan;
-	struct mutex mcast_lock;
+	struct mutex mcast_lock;		/* protects @mcast */
 	struct list_head mcast;
 	struct list_head link;
 };
@@ -141,7 +142,7 @@ struct vrnic_ah {
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;
+	spinlock_t lock;	/* protects all below, but for the consumer's side */
 	struct vrnic_ring ring;
 	bool failed;
 	bool timestamps;
@@ -162,7 +163,7 @@ static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
  * @limit: SRQ: raise an event when fewer than this are left; 0: no event
  */
 struct vrnic_rq {
-	spinlock_t lock;
+	spinlock_t lock;	/* protects all below */
 	struct vrnic_ring ring;
 	u32 max_sge;
 	u32 max_wr;
@@ -271,10 +272,10 @@ struct vrnic_qp {
 	struct ib_ucontext *uctx;
 	bool sig_all;
 	struct ib_qp_cap cap;
-	struct mutex ctrl;
+	struct mutex ctrl;		/* serialises modify and destroy */
 	struct ib_qp_attr attr;
 	union ib_gid sgid;
-	spinlock_t state_lock;
+	spinlock_t state_lock;		/* protects writes of @state */
 	enum ib_qp_state state;
 	bool sq_draining;
 	bool comm_est;
@@ -284,10 +285,10 @@ struct vrnic_qp {
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	u64 wait_until;
-	spinlock_t post_lock;
+	spinlock_t post_lock;		/* kernel consumers' post_send() */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
-	struct mutex resp_lock;
+	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
 	struct vrnic_recv recv;
 	struct vrnic_sgl recv_sgl;
 };
@@ -350,8 +351,6 @@ int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
 
 /* cq.c */
-int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		    vrnic_create_cq_arg *arg);
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
@@ -385,6 +384,7 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 struct vrnic_qp *vrnic_qp_get(u32 qpn);
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev);
 void vrnic_qp_put(struct vrnic_qp *qp);
+int vrnic_qps_init(void);
 void vrnic_qps_exit(void);
 
 /* post.c: kernel consumers */

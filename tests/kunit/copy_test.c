@@ -8,7 +8,7 @@
 #include "vrnic.h"
 
 #define ORDER		4
-#define ARENA_PAGES	(1U << ORDER)
+#define ARENA_PAGES	BIT(ORDER)
 #define ARENA_BYTES	(ARENA_PAGES * PAGE_SIZE)
 #define ROUNDS		3000
 #define MAX_SEGS	8
@@ -19,6 +19,7 @@
  * @perm: their order in the page lists
  * @used: pages that are part of a segment
  * @mr: one for each segment
+ * @pages: their page lists
  * @sgl: the list
  * @bytes: in @sgl
  */
@@ -232,6 +233,7 @@ static void skip_agrees_with_counting(struct kunit *test)
 {
 	struct bench *b = test->priv;
 	u64 n, len;
+	u8 *at;
 	int round;
 
 	for (round = 0; round < ROUNDS; round++) {
@@ -243,8 +245,8 @@ static void skip_agrees_with_counting(struct kunit *test)
 		n = below(b, b->src.bytes);
 		vrnic_sgl_skip(&b->src.sgl, n / 3);
 		vrnic_sgl_skip(&b->src.sgl, n - n / 3);
-		KUNIT_ASSERT_EQ(test, *(u8 *)vrnic_sgl_run(&b->src.sgl,
-					b->src.bytes - n, &len), b->flat_src[n]);
+		at = vrnic_sgl_run(&b->src.sgl, b->src.bytes - n, &len);
+		KUNIT_ASSERT_EQ(test, *at, b->flat_src[n]);
 		KUNIT_ASSERT_GT(test, len, 0);
 		KUNIT_ASSERT_LE(test, len, b->src.bytes - n);
 	}

@@ -129,7 +129,7 @@ static struct counter *new_counter(struct kunit *test, char id)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->id = id;
 	init_completion(&c->entered);
-	vrnic_runnable_init(&c->r, &rig->engine, 0, count_run);
+	vrnic_runnable_init(&c->r, &rig->engine, count_run);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, retire, c), 0);
 	return c;
 }

@@ -23,9 +23,16 @@ struct world {
 	struct vrnic_mr *mr;
 };
 
+static void free_key(void *id, void *unused)
+{
+	kfree(id);
+}
+
+/* With the keys that a test left in it. */
 static void destroy_keys(void *keys)
 {
-	xa_destroy(keys);
+	rhashtable_free_and_destroy(&((struct vrnic_ids *)keys)->table,
+				    free_key, NULL);
 }
 
 static struct vrnic_mr *new_mr(struct kunit *test, u64 iova, u64 length)
@@ -54,7 +61,9 @@ static int keys_init(struct kunit *test)
 
 	if (!w)
 		return -ENOMEM;
-	xa_init_flags(&w->dev.keys, XA_FLAGS_ALLOC1);
+	err = vrnic_ids_init(&w->dev.keys);
+	if (err)
+		return err;
 	err = kunit_add_action_or_reset(test, destroy_keys, &w->dev.keys);
 	if (err)
 		return err;
@@ -177,11 +186,12 @@ static void window_is_no_region(struct kunit *test)
 	struct world *w = test->priv;
 	struct vrnic_window *win = kunit_kzalloc(test, sizeof(*win), GFP_KERNEL);
 	struct vrnic_seg seg;
+	void *entry;
 	u32 key;
 
 	KUNIT_ASSERT_NOT_NULL(test, win);
-	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev,
-			xa_tag_pointer(win, VRNIC_KEY_WINDOW), &key), 0);
+	entry = xa_tag_pointer(win, VRNIC_KEY_WINDOW);
+	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev, entry, &key), 0);
 	KUNIT_EXPECT_EQ(test, local(w, key, IOVA, 8, 0, &seg), VRNIC_VERR_KEY);
 	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, key, 0, &seg),
 			VRNIC_VERR_KEY);

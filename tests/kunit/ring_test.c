@@ -146,13 +146,13 @@ static void cqe_phase_alternates(struct kunit *test)
 
 	for (entries = 1; entries <= 1U << 20; entries <<= 1) {
 		for (i = 0; i != 4 * entries; i += entries) {
-			KUNIT_EXPECT_NE(test, vrnic_cqe_phase(i, entries), 0);
-			KUNIT_EXPECT_NE(test, vrnic_cqe_phase(i, entries),
+			KUNIT_ASSERT_NE(test, vrnic_cqe_phase(i, entries), 0);
+			KUNIT_ASSERT_NE(test, vrnic_cqe_phase(i, entries),
 					vrnic_cqe_phase(i - entries, entries));
-			KUNIT_EXPECT_EQ(test, vrnic_cqe_phase(i, entries),
+			KUNIT_ASSERT_EQ(test, vrnic_cqe_phase(i, entries),
 					vrnic_cqe_phase(i + entries - 1, entries));
 		}
-		KUNIT_EXPECT_EQ(test, vrnic_cqe_phase(0, entries), 1);
+		KUNIT_ASSERT_EQ(test, vrnic_cqe_phase(0, entries), 1);
 	}
 }
 

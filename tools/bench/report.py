@@ -237,7 +237,7 @@ def text_report(results):
             parts.append(f"{title}\n{body}")
     if "vrnic" in results.devices and instructions_table(results) is None:
         parts.append(f"Floors\n{floors_table(results)}")
-    if facts.get("cpus") == "1":
+    if facts.get("cpus") == "1" and instructions_table(results) is None:
         parts.append("With one CPU, latencies of programs that poll are mostly the scheduler's.")
     return "\n\n".join(parts)
 

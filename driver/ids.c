@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Random numbers for objects: keys and queue pair numbers. */
+
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "ids.h"
+
+/* With the set half full, this many tries fail once in 2^32. */
+#define TRIES	32
+
+int vrnic_ids_init(struct vrnic_ids *ids)
+{
+	return rhashtable_init(&ids->table, &vrnic_ids_params);
+}
+
+/* Every number has been given back. */
+void vrnic_ids_exit(struct vrnic_ids *ids)
+{
+	WARN_ON(atomic_read(&ids->table.nelems));
+	rhashtable_destroy(&ids->table);
+}
+
+/**
+ * vrnic_ids_alloc() - a number for @entry
+ * @ids: set
+ * @entry: what the number stands for
+ * @min: smallest number
+ * @max: largest number
+ * @id: the number
+ *
+ * Return: 0, -ENOMEM, or -EBUSY (no number is free, as far as can be told).
+ * Context: process context, may sleep.
+ */
+int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, u32 min, u32 max,
+		    u32 *id)
+{
+	struct vrnic_id *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	int i, err = -EBUSY;
+
+	if (!new)
+		return -ENOMEM;
+	new->entry = entry;
+	for (i = 0; i < TRIES; i++) {
+		new->id = min + get_random_u32() % (max - min + 1);
+		err = rhashtable_lookup_insert_fast(&ids->table, &new->node,
+						    vrnic_ids_params);
+		if (!err) {
+			*id = new->id;
+			return 0;
+		}
+		if (err != -EEXIST)
+			break;
+	}
+	kfree(new);
+	return err == -EEXIST ? -EBUSY : err;
+}
+
+/* Nobody finds @id from now on; who did find it is in an RCU section. */
+void vrnic_ids_free(struct vrnic_ids *ids, u32 id)
+{
+	struct vrnic_id *old;
+
+	rcu_read_lock();
+	old = rhashtable_lookup(&ids->table, &id, vrnic_ids_params);
+	if (!WARN_ON(!old) &&
+	    !rhashtable_remove_fast(&ids->table, &old->node, vrnic_ids_params))
+		kfree_rcu(old, rcu);
+	rcu_read_unlock();
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Numbers for objects: random, so that nobody can count on the next one, and
+ * found again under RCU in a few instructions, however many there are. (An
+ * xarray costs four times as much with numbers that are spread over 24 bits.)
+ */
+#ifndef VRNIC_IDS_H
+#define VRNIC_IDS_H
+
+#include <linux/rhashtable.h>
+#include <linux/types.h>
+
+/**
+ * struct vrnic_id - a number in use
+ * @node: in struct vrnic_ids.table
+ * @id: the number
+ * @entry: what it stands for; may carry a tag in its low bits
+ * @rcu: freed a grace period after the number
+ */
+struct vrnic_id {
+	struct rhash_head node;
+	u32 id;
+	void *entry;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct vrnic_ids - a set of numbers
+ * @table: struct vrnic_id by number
+ */
+struct vrnic_ids {
+	struct rhashtable table;
+};
+
+/* The numbers are random already: they are their own hash. */
+static inline u32 vrnic_id_hash(const void *key, u32 len, u32 seed)
+{
+	return *(const u32 *)key;
+}
+
+static inline int vrnic_id_cmp(struct rhashtable_compare_arg *arg,
+			       const void *obj)
+{
+	return ((const struct vrnic_id *)obj)->id != *(const u32 *)arg->key;
+}
+
+static const struct rhashtable_params vrnic_ids_params = {
+	.key_len = sizeof(u32),
+	.key_offset = offsetof(struct vrnic_id, id),
+	.head_offset = offsetof(struct vrnic_id, node),
+	.hashfn = vrnic_id_hash,
+	.obj_cmpfn = vrnic_id_cmp,
+	.automatic_shrinking = true,
+};
+
+/**
+ * vrnic_ids_find() - what a number stands for
+ * @ids: set
+ * @id: number, anybody's claim
+ *
+ * Return: entry or NULL. Caller holds the RCU lock.
+ */
+static inline void *vrnic_ids_find(struct vrnic_ids *ids, u32 id)
+{
+	struct vrnic_id *found;
+
+	found = rhashtable_lookup(&ids->table, &id, vrnic_ids_params);
+	return found ? found->entry : NULL;
+}
+
+int vrnic_ids_init(struct vrnic_ids *ids);
+void vrnic_ids_exit(struct vrnic_ids *ids);
+int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, u32 min, u32 max,
+		    u32 *id);
+void vrnic_ids_free(struct vrnic_ids *ids, u32 id);
+
+#endif /* VRNIC_IDS_H */
