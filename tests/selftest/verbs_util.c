@@ -153,6 +153,18 @@ bool dev_has(const struct dev *dev, uint64_t cap_flags_ex)
 	return (flags & cap_flags_ex) == cap_flags_ex;
 }
 
+bool dev_advertises(uint64_t cap_flags_ex)
+{
+	struct dev dev;
+	bool has;
+
+	if (dev_open(&dev))
+		return false;
+	has = dev_has(&dev, cap_flags_ex);
+	dev_close(&dev);
+	return has;
+}
+
 static uint64_t pattern_word(uint32_t seed, size_t n)
 {
 	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + n;

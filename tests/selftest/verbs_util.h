@@ -47,6 +47,8 @@ const char *dev_name(void);
 int dev_open(struct dev *dev);
 void dev_close(struct dev *dev);
 bool dev_has(const struct dev *dev, uint64_t cap_flags_ex);
+/* The same of a device that is not open yet; false if it cannot be opened. */
+bool dev_advertises(uint64_t cap_flags_ex);
 /* The device once more, as a second process would have it. */
 struct ibv_context *dev_open_context(void);
 
