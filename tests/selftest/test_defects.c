@@ -245,7 +245,8 @@ TEST_F(defects, defect_8_overflow_is_noticed)
 
 	side.scq = ibv_create_cq(bed->dev.ctx, 4, NULL, NULL, 0);
 	ASSERT_NE(NULL, side.scq);
-	attr.send_cq = attr.recv_cq = side.scq;
+	attr.send_cq = side.scq;
+	attr.recv_cq = side.scq;
 	attr.cap.max_send_wr = 2 * side.scq->cqe + 8;
 	side.qp = ibv_create_qp(bed->dev.pd, &attr);
 	ASSERT_NE(NULL, side.qp);

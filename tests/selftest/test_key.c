@@ -236,9 +236,11 @@ FIXTURE_VARIANT_ADD(rights, local_write) { .access = IBV_ACCESS_LOCAL_WRITE };
 FIXTURE_VARIANT_ADD(rights, remote_read) {
 	.access = IBV_ACCESS_REMOTE_READ,
 };
+
 FIXTURE_VARIANT_ADD(rights, remote_write) {
 	.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 };
+
 FIXTURE_VARIANT_ADD(rights, remote_atomic) {
 	.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
 };

@@ -129,7 +129,7 @@ TEST_F(mcast, connected_queue_pair_cannot_attach)
 TEST_F(mcast, destroy_while_attached)
 {
 	struct bed *bed = &self->bed;
-	int i;
+	int i, ret;
 
 	for (i = 0; i < 10; i++) {
 		struct pair other;
@@ -137,11 +137,11 @@ TEST_F(mcast, destroy_while_attached)
 		ASSERT_OK(pair_open(&other, &bed->dev, &bed->pair.opts));
 		ASSERT_OK(pair_connect(&other));
 		ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 0));
-		if (ibv_destroy_qp(other.b.qp)) {
+		ret = ibv_destroy_qp(other.b.qp);
+		if (ret)
 			ASSERT_OK(ibv_detach_mcast(other.b.qp, &self->mgid, 0));
-		} else {
+		if (!ret)
 			other.b.qp = NULL;
-		}
 		EXPECT_OK(pair_close(&other));
 		ASSERT_DONE(send_group(self, 10));
 	}

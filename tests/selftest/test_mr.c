@@ -17,15 +17,19 @@ BED(mr, LEN);
 /* @map is written to and read from by the other side of the pair. */
 static bool works_as_memory(struct bed *bed, struct buf *buf)
 {
+	int status;
+
 	buf_fill(&bed->src, 1);
-	if (RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
-		.remote = buf, .len = buf->len))
+	status = RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+		     .remote = buf, .len = buf->len);
+	if (status)
 		return false;
 	if (buf_differs(buf, 0, buf->len, 1, 0) >= 0)
 		return false;
 	memset(bed->dst.addr, 0, bed->dst.len);
-	if (RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->dst,
-		.remote = buf, .len = buf->len))
+	status = RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->dst,
+		     .remote = buf, .len = buf->len);
+	if (status)
 		return false;
 	return buf_differs(&bed->dst, 0, buf->len, 1, 0) < 0 &&
 	       buf_guards_intact(buf);

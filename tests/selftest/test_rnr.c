@@ -4,6 +4,25 @@
 
 BED(rnr, 8192);
 
+BED(rnr_short, 4096, .rnr_timer = 1);
+
+/* The shortest timer, 10 us: it leaves the receiver time to post. */
+TEST_F(rnr_short, receive_comes_late)
+{
+	struct bed *bed = &self->bed;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		ASSERT_OK(POST(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
+			       .len = i + 1));
+		usleep(500);
+		ASSERT_OK(post_recv(bed->b, &bed->dst, 0, 64, i));
+		ASSERT_DONE(wait_send(bed->a));
+		ASSERT_DONE(wait_recv(bed->b));
+		EXPECT_EQ(i + 1, bed->b->rwc.byte_len);
+	}
+}
+
 /* rnr_retry = 7: it waits, however long, until a receive is posted. */
 TEST_F(rnr, seven_waits_for_ever)
 {

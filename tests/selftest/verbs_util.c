@@ -153,12 +153,23 @@ bool dev_has(const struct dev *dev, uint64_t cap_flags_ex)
 	return (flags & cap_flags_ex) == cap_flags_ex;
 }
 
-static uint8_t pattern(uint32_t seed, size_t i)
+bool dev_advertises(uint64_t cap_flags_ex)
 {
-	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + (i >> 3);
+	struct dev dev;
+	bool has;
 
-	x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
-	return x >> (8 * (i & 7));
+	if (dev_open(&dev))
+		return false;
+	has = dev_has(&dev, cap_flags_ex);
+	dev_close(&dev);
+	return has;
+}
+
+static uint64_t pattern_word(uint32_t seed, size_t n)
+{
+	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15ULL + n;
+
+	return (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ULL;
 }
 
 static void set_guards(struct buf *buf)
@@ -222,70 +233,80 @@ void buf_close(struct buf *buf)
 
 void buf_fill(struct buf *buf, uint32_t seed)
 {
+	uint64_t word;
 	size_t i;
 
-	for (i = 0; i < buf->len; i++)
-		buf->addr[i] = pattern(seed, i);
+	for (i = 0; i < buf->len; i += sizeof(word)) {
+		word = htole64(pattern_word(seed, i / sizeof(word)));
+		memcpy(buf->addr + i, &word,
+		       buf->len - i < sizeof(word) ? buf->len - i : sizeof(word));
+	}
 }
 
 ssize_t buf_differs(const struct buf *buf, size_t off, size_t len,
 		    uint32_t seed, size_t src)
 {
+	uint64_t word = pattern_word(seed, src / sizeof(word));
 	size_t i;
 
-	for (i = 0; i < len; i++)
-		if (buf->addr[off + i] != pattern(seed, src + i))
+	for (i = 0; i < len; i++) {
+		if (!((src + i) % sizeof(word)))
+			word = pattern_word(seed, (src + i) / sizeof(word));
+		if (buf->addr[off + i] != (uint8_t)(word >> 8 * ((src + i) % sizeof(word))))
 			return off + i;
+	}
 	return -1;
+}
+
+/* All bytes are alike if each is like the one before it. */
+static bool all_are(const uint8_t *p, size_t len, uint8_t value)
+{
+	return !len || (*p == value && !memcmp(p, p + 1, len - 1));
 }
 
 ssize_t buf_is_not(const struct buf *buf, size_t off, size_t len, uint8_t value)
 {
-	size_t i;
+	size_t i = off;
 
-	for (i = off; i < off + len; i++)
-		if (buf->addr[i] != value)
-			return i;
-	return -1;
-}
-
-static bool all_guard(const uint8_t *p)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD_BYTES; i++)
-		if (p[i] != GUARD_VALUE)
-			return false;
-	return true;
+	if (all_are(buf->addr + off, len, value))
+		return -1;
+	while (buf->addr[i] == value)
+		i++;
+	return i;
 }
 
 bool buf_guards_intact(const struct buf *buf)
 {
-	return all_guard(buf->addr - GUARD_BYTES) &&
-	       all_guard(buf->addr + buf->len);
+	return all_are(buf->addr - GUARD_BYTES, GUARD_BYTES, GUARD_VALUE) &&
+	       all_are(buf->addr + buf->len, GUARD_BYTES, GUARD_VALUE);
 }
 
-#define DEFAULT(field, value)	do { if (!o.field) o.field = (value); } while (0)
-#define NONE(field, none)	do { if (o.field == (none)) o.field = 0; } while (0)
+static uint32_t or_default(uint32_t value, uint32_t instead)
+{
+	return value ? value : instead;
+}
+
+static uint32_t or_none(uint32_t value, uint32_t none)
+{
+	return value == none ? 0 : value;
+}
 
 struct pair_opts pair_defaults(const struct pair_opts *opts)
 {
 	struct pair_opts o = opts ? *opts : (struct pair_opts){};
 
-	DEFAULT(type, IBV_QPT_RC);
-	DEFAULT(max_wr, 64);
-	DEFAULT(max_sge, 4);
-	DEFAULT(cqe, 256);
-	DEFAULT(timeout, 14);
-	DEFAULT(retry, 7);
-	DEFAULT(rnr_retry, 7);
-	DEFAULT(rnr_timer, 1);
-	DEFAULT(rd_atomic, 4);
-	DEFAULT(access, o.type == IBV_QPT_UC ? IBV_ACCESS_REMOTE_WRITE :
-					       ACCESS_REMOTE);
-	NONE(retry, NO_RETRY);
-	NONE(rnr_retry, NO_RETRY);
-	NONE(access, NO_ACCESS);
+	o.type = or_default(o.type, IBV_QPT_RC);
+	o.max_wr = or_default(o.max_wr, 64);
+	o.max_sge = or_default(o.max_sge, 4);
+	o.cqe = or_default(o.cqe, 256);
+	o.timeout = or_default(o.timeout, 14);
+	o.retry = or_none(or_default(o.retry, 7), NO_RETRY);
+	o.rnr_retry = or_none(or_default(o.rnr_retry, 7), NO_RETRY);
+	o.rnr_timer = or_default(o.rnr_timer, 12);
+	o.rd_atomic = or_default(o.rd_atomic, 4);
+	o.access = or_default(o.access, o.type == IBV_QPT_UC ?
+			      IBV_ACCESS_REMOTE_WRITE : ACCESS_REMOTE);
+	o.access = or_none(o.access, NO_ACCESS);
 	return o;
 }
 

@@ -47,6 +47,8 @@ const char *dev_name(void);
 int dev_open(struct dev *dev);
 void dev_close(struct dev *dev);
 bool dev_has(const struct dev *dev, uint64_t cap_flags_ex);
+/* The same of a device that is not open yet; false if it cannot be opened. */
+bool dev_advertises(uint64_t cap_flags_ex);
 /* The device once more, as a second process would have it. */
 struct ibv_context *dev_open_context(void);
 
@@ -110,7 +112,9 @@ struct side {
  * @timeout: exponent of the transport timer [14: 67 ms]
  * @retry: [7]; NO_RETRY for none
  * @rnr_retry: [7: for ever]; NO_RETRY for none
- * @rnr_timer: code of min_rnr_timer [1: 10 us]
+ * @rnr_timer: code of min_rnr_timer [12: 0.64 ms; where a timer's interrupt
+ *	takes as long as the timer, as on user-mode Linux, a sender that waits
+ *	leaves no time to anybody else]
  * @rd_atomic: outstanding reads and atomics [4]
  * @access: of the queue pairs [ACCESS_REMOTE]; NO_ACCESS for none
  * @send_ops: IBV_QP_EX_WITH_*: make the queue pairs with the extended post

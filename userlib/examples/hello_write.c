@@ -92,7 +92,8 @@ static struct address open_end(struct end *end, const char *name)
 	end->mtu = port.active_mtu;
 	end->mr = ibv_reg_mr(end->pd, end->memory, PAGE,
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	init.send_cq = init.recv_cq = end->cq;
+	init.send_cq = end->cq;
+	init.recv_cq = end->cq;
 	end->qp = ibv_create_qp(end->pd, &init);
 	if (!end->mr || !end->qp)
 		err(1, "cannot register memory or create a queue pair");
