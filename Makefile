@@ -33,7 +33,7 @@ lint:
 	tools/lint
 
 install:
-	tools/install provider headers
+	tools/install provider headers man
 
 modules_install:
 	tools/install module
@@ -49,7 +49,7 @@ help:
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
-	@echo 'make install           the provider where libibverbs looks, the header'
+	@echo 'make install           the provider where libibverbs looks, header, man page'
 	@echo 'make modules_install   the module for the running kernel'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo

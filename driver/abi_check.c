@@ -50,6 +50,9 @@ static_assert(VRNIC_DESC_SIGNALED == IB_SEND_SIGNALED);
 static_assert(VRNIC_DESC_SOLICITED == IB_SEND_SOLICITED);
 static_assert(VRNIC_DESC_INLINE == IB_SEND_INLINE);
 
+/* Regions and kernel consumers' requests keep addresses in 64 bits. */
+static_assert(sizeof(void *) == sizeof(__u64));
+
 /* A largest verbs request fits the engine's private copy. */
 static_assert(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE ==
 	      VRNIC_MAX_INLINE);

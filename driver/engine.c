@@ -11,6 +11,10 @@
  * stays set while the ring is in a thread's queue. Others set VRNIC_RUN_AGAIN,
  * which the runner looks at after it gave VRNIC_RUN_BUSY back; so work is never
  * left behind, and never done twice.
+ *
+ * A process that posts faster than its doorbells are served gains by not
+ * ringing them: a thread takes over and stays with the ring for a while, on a
+ * CPU that has nothing else to do, and the process posts into memory only.
  */
 
 #include <linux/cpumask.h>
@@ -18,6 +22,8 @@
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/stat.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
@@ -31,6 +37,13 @@ MODULE_PARM_DESC(engine_threads, "most engine threads of a device; never more th
 static unsigned int caller_bytes = SZ_1M;
 module_param(caller_bytes, uint, 0644);
 MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
+
+static unsigned int stay_us = 50;
+module_param(stay_us, uint, 0644);
+MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring that was busy; 0: never (default 50)");
+
+#define PATIENCE_MIN	16
+#define PATIENCE_MAX	4096
 
 #define CALLER_DESCS	64
 #define THREAD_BYTES	SZ_1M
@@ -101,17 +114,43 @@ static bool claim(struct vrnic_runnable *r)
 }
 
 /* One run, with the run bit held. */
-static enum vrnic_verdict run_once(struct vrnic_runnable *r,
-				   u64 bytes, u32 descs)
+static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
+				     struct vrnic_budget *budget)
 {
-	struct vrnic_budget budget = { .bytes = bytes, .descs = descs };
-
 	if (test_bit(VRNIC_RUN_PARKED, &r->state))
 		return VRNIC_IDLE;
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
 	/* what was posted before AGAIN was set is visible to this run */
 	smp_mb__after_atomic();
-	return r->run(r, &budget);
+	return r->ops->run(r, budget);
+}
+
+static enum vrnic_verdict run_once(struct vrnic_runnable *r,
+				   u64 bytes, u32 descs)
+{
+	struct vrnic_budget budget = { .bytes = bytes, .descs = descs };
+
+	return run_budget(r, &budget);
+}
+
+/*
+ * A caller leaves, who came at @came. Whoever comes back in less time than it is
+ * served for could post while a thread serves it; a process that waits for an
+ * answer takes longer, as its peer has to be served in between. Returns true if
+ * a thread is to take over.
+ */
+static bool overtaken(struct vrnic_runnable *r, cycles_t came)
+{
+	cycles_t now = get_cycles();
+	bool quick = came - r->left < now - came;
+
+	r->left = now;
+	r->streak = quick ? r->streak + 1 : 0;
+	if (r->streak < r->patience || !r->ops->stay || !READ_ONCE(stay_us))
+		return false;
+	r->streak = 0;
+	set_bit(VRNIC_RUN_STAY, &r->state);
+	return true;
 }
 
 /**
@@ -122,11 +161,13 @@ static enum vrnic_verdict run_once(struct vrnic_runnable *r,
  */
 void vrnic_kick(struct vrnic_runnable *r)
 {
+	cycles_t came = get_cycles();
+
 	if (!claim(r))
 		return;
 	do {
 		if (run_once(r, READ_ONCE(caller_bytes), CALLER_DESCS) ==
-		    VRNIC_MORE) {
+		    VRNIC_MORE || overtaken(r, came)) {
 			enqueue(r);
 			return;
 		}
@@ -188,10 +229,12 @@ void vrnic_unpark(struct vrnic_runnable *r)
 }
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
-			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
-						   struct vrnic_budget *))
+			 const struct vrnic_runnable_ops *ops)
 {
-	r->run = run;
+	r->ops = ops;
+	r->streak = 0;
+	r->patience = PATIENCE_MIN;
+	r->left = get_cycles();
 	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
 				     engine->nr];
 	r->state = 0;
@@ -200,9 +243,49 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 }
 
+/* Nobody else wants this CPU or this thread, and @r may be run. */
+static bool may_stay(struct vrnic_runnable *r)
+{
+	return !test_bit(VRNIC_RUN_PARKED, &r->state) && !need_resched() &&
+	       single_task_running() && list_empty_careful(&r->runner->queue) &&
+	       !kthread_should_stop();
+}
+
+/*
+ * Stay with @r until it was idle for a while. If that was worth little, it
+ * takes a longer streak until the next time.
+ */
+static void stay(struct vrnic_runnable *r)
+{
+	u64 limit = READ_ONCE(stay_us) * NSEC_PER_USEC;
+	u64 busy = local_clock();
+	struct vrnic_budget budget;
+	u32 done = 0;
+
+	r->ops->stay(r);
+	while (may_stay(r) && local_clock() - busy < limit) {
+		budget.bytes = THREAD_BYTES;
+		budget.descs = THREAD_DESCS;
+		if (run_budget(r, &budget) == VRNIC_IDLE &&
+		    budget.descs == THREAD_DESCS) {
+			cpu_relax();
+			continue;
+		}
+		done += THREAD_DESCS - budget.descs;
+		busy = local_clock();
+	}
+	r->ops->leave(r);
+	if (done > 4 * r->patience)
+		r->patience = PATIENCE_MIN;
+	else
+		r->patience = min(2 * r->patience, PATIENCE_MAX);
+}
+
 /* Give a queued runnable its turn; what is not finished goes to the tail. */
 static void take_turn(struct vrnic_runnable *r)
 {
+	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
+		stay(r);
 	if (run_once(r, THREAD_BYTES, THREAD_DESCS) == VRNIC_MORE ||
 	    release_or_again(r))
 		enqueue(r);

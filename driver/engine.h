@@ -11,6 +11,7 @@
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
+#include <linux/timex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
@@ -28,29 +29,53 @@ enum vrnic_verdict {
 	VRNIC_MORE,	/* the budget is used up */
 };
 
+struct vrnic_runnable;
+
+/**
+ * struct vrnic_runnable_ops - what the engine does with a runnable
+ * @run: do some work. Called in process context, by one runner at a time.
+ * @stay: the runner will look for new work all the while: nobody need call it.
+ *	NULL: it never stays
+ * @leave: it will not any more. What is announced from then on is not missed;
+ *	what came in before is looked for once more.
+ */
+struct vrnic_runnable_ops {
+	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
+				  struct vrnic_budget *budget);
+	void (*stay)(struct vrnic_runnable *r);
+	void (*leave)(struct vrnic_runnable *r);
+};
+
 /**
  * struct vrnic_runnable - something that the engine runs; to be parked before
  * it is freed, and freed after an RCU grace period
- * @run: do some work. Called in process context, by one runner at a time.
+ * @ops: what to do with it
  * @runner: the thread that runs it when no caller does
  * @state: VRNIC_RUN_* bits, atomic
  * @link: in @runner's list while queued; protected by @runner's lock
  * @timer: queues it when it fires
  * @parked: waits for @state to lose VRNIC_RUN_BUSY
+ * @left: when the last caller left it, in cycles; as what follows, protected by
+ *	VRNIC_RUN_BUSY
+ * @streak: callers in a row that came back faster than they were served
+ * @patience: streak at which a thread takes over
  */
 struct vrnic_runnable {
-	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
-				  struct vrnic_budget *budget);
+	const struct vrnic_runnable_ops *ops;
 	struct vrnic_runner *runner;
 	unsigned long state;
 	struct list_head link;
 	struct hrtimer timer;
 	wait_queue_head_t parked;
+	cycles_t left;
+	u32 streak;
+	u32 patience;
 };
 
 #define VRNIC_RUN_BUSY		0	/* a runner has it, or will have it */
 #define VRNIC_RUN_AGAIN		1	/* there may be new work */
 #define VRNIC_RUN_PARKED	2	/* must not be run */
+#define VRNIC_RUN_STAY		3	/* the thread is to stay with it */
 
 /**
  * struct vrnic_runner - an engine thread
@@ -80,8 +105,7 @@ int vrnic_engine_start(struct vrnic_engine *engine, const char *name);
 void vrnic_engine_stop(struct vrnic_engine *engine);
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
-			 enum vrnic_verdict (*run)(struct vrnic_runnable *,
-						   struct vrnic_budget *));
+			 const struct vrnic_runnable_ops *ops);
 void vrnic_kick(struct vrnic_runnable *r);
 void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);

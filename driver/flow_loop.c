@@ -132,7 +132,7 @@ static int open_remote(struct loop *l, u64 len, int access)
 	sgl->cur = 0;
 	sgl->pos = 0;
 	return vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr, len,
-				access, &sgl->seg[0]);
+				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
 /*
@@ -146,9 +146,11 @@ static enum vrnic_step burst(struct loop *l)
 	u64 n = min(op->total - op->done, l->budget->bytes);
 	bool final = op->done + n == op->total;
 
-	if (n) {
+	if (op->done) {
 		vrnic_sgl_skip(local, op->done);
 		vrnic_sgl_skip(remote, op->done);
+	}
+	if (n) {
 		if (op->info->data == VRNIC_DATA_IN)
 			vrnic_sgl_copy(local, remote, n, final);
 		else
@@ -224,7 +226,8 @@ static enum vrnic_step loop_send(struct loop *l)
 		return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
 				   VRNIC_VERR_LENGTH);
 	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
-			       IB_ACCESS_LOCAL_WRITE, &l->peer->recv_sgl);
+			       IB_ACCESS_LOCAL_WRITE, &l->qp->hold.recv,
+			       &l->peer->recv_sgl);
 	if (verr)
 		return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				   verr);
@@ -325,7 +328,8 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	if (l->d->remote_addr % sizeof(u64))
 		return refuse_request(l, VRNIC_VERR_ALIGN);
 	verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
-				sizeof(u64), IB_ACCESS_REMOTE_WRITE, &seg);
+				sizeof(u64), IB_ACCESS_REMOTE_WRITE,
+				&l->qp->hold.remote, &seg);
 	if (verr)
 		return refuse_access(l, verr);
 	memcpy(&value, l->d->data, sizeof(value));
@@ -357,7 +361,7 @@ static enum vrnic_step loop_flush(struct loop *l)
 	else
 		verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
 					l->d->flush_len, VRNIC_ACCESS_FLUSH,
-					&seg);
+					NULL, &seg);
 	if (verr)
 		return refuse_access(l, verr);
 	vrnic_seg_put(&seg);
@@ -411,28 +415,68 @@ static void note_contact(struct vrnic_qp *peer)
 	vrnic_qp_event(peer, IB_EVENT_COMM_EST);
 }
 
-static enum vrnic_step execute_on(struct vrnic_qp *qp, struct vrnic_qp *peer,
-				  struct vrnic_op *op,
-				  struct vrnic_budget *budget)
+/*
+ * Have the peer in hand: found, locked, and connected to us. It stays so until
+ * vrnic_loop_release(); what may change meanwhile is its state.
+ */
+static bool hold_peer(struct vrnic_qp *qp)
+{
+	struct vrnic_qp *peer = qp->hold.peer;
+
+	if (peer)
+		return receives(peer);
+	peer = vrnic_qp_get(qp->attr.dest_qp_num);
+	if (!peer)
+		return false;
+	mutex_lock(&peer->resp_lock);
+	if (!receives(peer) || !connected(qp, peer)) {
+		mutex_unlock(&peer->resp_lock);
+		vrnic_qp_put(peer);
+		return false;
+	}
+	qp->hold.peer = peer;
+	note_contact(peer);
+	return true;
+}
+
+/**
+ * vrnic_loop_release() - let go of what the burst kept hold of
+ * @qp: requester
+ *
+ * To be called at the end of a burst, and before this queue pair's own
+ * resp_lock is taken or anything waits for a region's last user.
+ */
+void vrnic_loop_release(struct vrnic_qp *qp)
+{
+	struct vrnic_hold *hold = &qp->hold;
+
+	vrnic_held_put(&hold->local);
+	if (!hold->peer)
+		return;
+	vrnic_held_put(&hold->remote);
+	vrnic_held_put(&hold->recv);
+	mutex_unlock(&hold->peer->resp_lock);
+	vrnic_qp_put(hold->peer);
+	hold->peer = NULL;
+}
+
+static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
+			       struct vrnic_budget *budget)
 {
 	struct loop l = {
 		.qp = qp,
-		.peer = peer,
 		.op = op,
 		.d = vrnic_op_desc(op),
 		.budget = budget,
 	};
-	enum vrnic_step step;
 
-	mutex_lock(&peer->resp_lock);
-	if (receives(peer) && connected(qp, peer)) {
-		note_contact(peer);
-		step = loop_ops[l.d->opcode](&l);
-	} else {
-		step = wait_peer(qp, op);
-	}
-	mutex_unlock(&peer->resp_lock);
-	return step;
+	if (!hold_peer(qp))
+		return wait_peer(qp, op);
+	l.peer = qp->hold.peer;
+	/* invalidation waits until nobody uses the region */
+	if (l.d->opcode == VRNIC_OP_SEND_WITH_INV)
+		vrnic_held_put(&qp->hold.remote);
+	return loop_ops[l.d->opcode](&l);
 }
 
 /**
@@ -447,20 +491,13 @@ static enum vrnic_step execute_on(struct vrnic_qp *qp, struct vrnic_qp *peer,
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget)
 {
-	struct vrnic_qp *peer;
 	enum vrnic_step step;
 	int verr;
 
 	verr = vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	peer = vrnic_qp_get(qp->attr.dest_qp_num);
-	if (peer) {
-		step = execute_on(qp, peer, op, budget);
-		vrnic_qp_put(peer);
-	} else {
-		step = wait_peer(qp, op);
-	}
+	step = execute(qp, op, budget);
 	vrnic_sgl_put(&qp->sgl);
 	return step;
 }

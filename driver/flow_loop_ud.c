@@ -177,7 +177,7 @@ static bool deliver_locked(struct vrnic_qp *to, struct datagram *dg)
 		return false;
 	}
 	verr = vrnic_sgl_local(to, to->recv.sge, to->recv.num_sge,
-			       IB_ACCESS_LOCAL_WRITE, dst);
+			       IB_ACCESS_LOCAL_WRITE, NULL, dst);
 	if (verr) {
 		fail_target(to, IB_WC_LOC_PROT_ERR, verr);
 		return false;

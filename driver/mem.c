@@ -51,6 +51,7 @@ static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
 		    u64 len)
 {
 	seg->mr = mr;
+	seg->held = false;
 	seg->len = len;
 	if (mr->pages) {
 		seg->kva = NULL;
@@ -90,22 +91,60 @@ static int mr_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 	return 0;
 }
 
+/* The region in @held; @verr says whether it may be used so. */
+static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
+		      u64 addr, u64 len, int access, struct vrnic_seg *seg,
+		      int *verr)
+{
+	if (!held || !held->mr || held->key != key)
+		return false;
+	*verr = mr_check(held->mr, pd, addr, len, access);
+	if (!*verr) {
+		seg_set(seg, held->mr, addr, len);
+		seg->held = true;
+	}
+	return true;
+}
+
+/* Keep what was found, unless something is kept already. */
+static void hold(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
+{
+	if (!held || held->mr)
+		return;
+	held->mr = seg->mr;
+	held->key = key;
+	seg->held = true;
+}
+
+void vrnic_held_put(struct vrnic_held *held)
+{
+	if (held->mr)
+		vrnic_mr_put(held->mr);
+	held->mr = NULL;
+}
+
 /**
  * vrnic_seg_local() - find the memory of a local segment
  * @qp: whose protection domain counts
  * @sge: segment, from a private copy
  * @access: IB_ACCESS_LOCAL_WRITE or 0
+ * @held: local keys looked up before in this burst, or NULL
  * @seg: filled in; to be put
  */
 int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
-		    int access, struct vrnic_seg *seg)
+		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
+	struct ib_pd *pd = qp->ibqp->pd;
 	struct vrnic_mr *mr;
+	int verr;
 
 	if (!sge->length) {
 		*seg = (struct vrnic_seg){};
 		return 0;
 	}
+	if (held_open(held, sge->lkey, pd, sge->addr, sge->length, access, seg,
+		      &verr))
+		return verr;
 	rcu_read_lock();
 	mr = key_entry(qp->dev, sge->lkey);
 	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
@@ -113,8 +152,11 @@ int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
 	rcu_read_unlock();
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	return mr_open(mr, mr->lkey == sge->lkey, qp->ibqp->pd, sge->addr,
-		       sge->length, access, seg);
+	verr = mr_open(mr, mr->lkey == sge->lkey, pd, sge->addr, sge->length,
+		       access, seg);
+	if (!verr)
+		hold(held, sge->lkey, seg);
+	return verr;
 }
 
 /**
@@ -124,11 +166,13 @@ int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
  * @addr: address
  * @len: bytes; for none, no key is needed (IBTA C9-88)
  * @access: IB_ACCESS_REMOTE_* or flush right that the operation takes
+ * @held: remote keys looked up before in this burst, or NULL
  * @seg: filled in; to be put
  */
 int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
-		     int access, struct vrnic_seg *seg)
+		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
+	struct ib_pd *pd = qp->ibqp->pd;
 	struct vrnic_mr *mr;
 	void *entry;
 	int verr;
@@ -137,6 +181,8 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 		*seg = (struct vrnic_seg){};
 		return 0;
 	}
+	if (held_open(held, rkey, pd, addr, len, access, seg, &verr))
+		return verr;
 	rcu_read_lock();
 	entry = key_entry(qp->dev, rkey);
 	if (xa_pointer_tag(entry)) {
@@ -151,8 +197,10 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 	rcu_read_unlock();
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	return mr_open(mr, mr->rkey == rkey, qp->ibqp->pd, addr, len, access,
-		       seg);
+	verr = mr_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
+	if (!verr)
+		hold(held, rkey, seg);
+	return verr;
 }
 
 /**
@@ -180,7 +228,7 @@ int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 
 void vrnic_seg_put(struct vrnic_seg *seg)
 {
-	if (seg->mr)
+	if (seg->mr && !seg->held)
 		vrnic_mr_put(seg->mr);
 	seg->mr = NULL;
 }
@@ -222,17 +270,18 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
  * @sge: segments, from a private copy
  * @nr: how many; at most VRNIC_MAX_SGE
  * @access: IB_ACCESS_LOCAL_WRITE or 0
+ * @held: local keys looked up before in this burst, or NULL
  * @sgl: filled in; to be put. Nothing to be put on failure.
  */
 int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
-		    int access, struct vrnic_sgl *sgl)
+		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
 {
 	int verr;
 
 	sgl->cur = 0;
 	sgl->pos = 0;
 	for (sgl->nr = 0; sgl->nr < nr; sgl->nr++) {
-		verr = vrnic_seg_local(qp, &sge[sgl->nr], access,
+		verr = vrnic_seg_local(qp, &sge[sgl->nr], access, held,
 				       &sgl->seg[sgl->nr]);
 		if (verr) {
 			vrnic_sgl_put(sgl);

@@ -100,14 +100,29 @@ struct vrnic_mw {
 };
 
 /**
+ * struct vrnic_held - a region found lately, kept for the rest of a burst
+ * @mr: region, with a reference held, or NULL
+ * @key: what it was found by
+ *
+ * Operations that follow each other mostly name the same memory. A slot is for
+ * one kind of key: local keys never match where a remote key is claimed.
+ */
+struct vrnic_held {
+	struct vrnic_mr *mr;
+	u32 key;
+};
+
+/**
  * struct vrnic_seg - a piece of memory that may be used until it is put
  * @mr: region, with a reference held; NULL if @kva is all there is
+ * @held: that reference is a struct vrnic_held's
  * @kva: kernel address, if the piece is contiguous in kernel memory
  * @off: otherwise: offset from the start of the region's first page
  * @len: bytes
  */
 struct vrnic_seg {
 	struct vrnic_mr *mr;
+	bool held;
 	void *kva;
 	u64 off;
 	u64 len;
@@ -129,9 +144,11 @@ struct vrnic_sgl {
 
 /* mem.c */
 int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
-		    int access, struct vrnic_seg *seg);
+		    int access, struct vrnic_held *held, struct vrnic_seg *seg);
 int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
-		     int access, struct vrnic_seg *seg);
+		     int access, struct vrnic_held *held,
+		     struct vrnic_seg *seg);
+void vrnic_held_put(struct vrnic_held *held);
 int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 		    struct vrnic_seg *seg);
 bool vrnic_mr_get(struct vrnic_mr *mr);
@@ -139,7 +156,7 @@ void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
 
 int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
-		    int access, struct vrnic_sgl *sgl);
+		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_put(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);

@@ -269,6 +269,7 @@ int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 		/* the window holds a reference, so there is one to add to */
 		refcount_inc(&mr->refs);
 		seg->mr = mr;
+		seg->held = false;
 		seg->kva = NULL;
 		seg->off = win->addr + (addr - win->base) - mr->iova + mr->offset;
 		seg->len = len;

@@ -199,5 +199,6 @@ int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
 	}
 	return vrnic_sgl_local(qp, d->sge, d->num_sge,
 			       op->info->data == VRNIC_DATA_IN ?
-			       IB_ACCESS_LOCAL_WRITE : 0, &qp->sgl);
+			       IB_ACCESS_LOCAL_WRITE : 0, &qp->hold.local,
+			       &qp->sgl);
 }

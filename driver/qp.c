@@ -152,7 +152,7 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
 	qp->state = IB_QPS_RESET;
-	vrnic_runnable_init(&qp->run, &qp->dev->engine, vrnic_sq_run);
+	vrnic_runnable_init(&qp->run, &qp->dev->engine, &vrnic_sq_ops);
 	mutex_init(&qp->ctrl);
 	mutex_init(&qp->resp_lock);
 	spin_lock_init(&qp->state_lock);

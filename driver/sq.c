@@ -122,8 +122,11 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 					     IB_WC_LOC_LEN_ERR :
 					     IB_WC_LOC_QP_OP_ERR, verr);
 	}
-	if (op->info->execute)
+	if (op->info->execute) {
+		/* it may wait for the last user of a region: not for us */
+		vrnic_loop_release(qp);
 		return op->info->execute(qp, op);
+	}
 	if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 		return vrnic_loop_execute_ud(qp, op, budget);
 	return vrnic_loop_execute(qp, op, budget);
@@ -194,7 +197,11 @@ static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	switch (READ_ONCE(qp->state)) {
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	if (state != IB_QPS_RTS)
+		vrnic_loop_release(qp);
+	switch (state) {
 	case IB_QPS_RTS:
 		return step(qp, budget);
 	case IB_QPS_SQD:
@@ -214,18 +221,36 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 }
 
-/**
- * vrnic_sq_run() - struct vrnic_runnable.run of a queue pair
- * @r: in struct vrnic_qp
- * @budget: what this run may use up
- */
-enum vrnic_verdict vrnic_sq_run(struct vrnic_runnable *r,
-				struct vrnic_budget *budget)
+static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
+				 struct vrnic_budget *budget)
 {
 	struct vrnic_qp *qp = container_of(r, struct vrnic_qp, run);
 
-	while (budget->descs && budget->bytes)
-		if (!run_step(qp, budget))
-			return VRNIC_IDLE;
-	return VRNIC_MORE;
+	enum vrnic_verdict verdict = VRNIC_MORE;
+
+	while (budget->descs && budget->bytes) {
+		if (!run_step(qp, budget)) {
+			verdict = VRNIC_IDLE;
+			break;
+		}
+	}
+	vrnic_loop_release(qp);
+	return verdict;
 }
+
+static void sq_stay(struct vrnic_runnable *r)
+{
+	vrnic_ring_spare_doorbell(&container_of(r, struct vrnic_qp, run)->sq);
+}
+
+static void sq_leave(struct vrnic_runnable *r)
+{
+	vrnic_ring_ask_doorbell(&container_of(r, struct vrnic_qp, run)->sq);
+}
+
+/* A queue pair, as the engine runs it. */
+const struct vrnic_runnable_ops vrnic_sq_ops = {
+	.run = sq_run,
+	.stay = sq_stay,
+	.leave = sq_leave,
+};

@@ -11,8 +11,9 @@
  *	    vrnic_cq.lock	spinlock, irq
  *	      vrnic_runner.lock	spinlock, irq
  *
- * A runner holds the run bit of one send ring and at most one resp_lock, its
- * target's; it never waits for a run bit. So no chain of runners can close.
+ * A runner holds the run bit of one send ring and at most one resp_lock: its
+ * target's, or, to flush, its own; it never waits for a run bit. So no chain of
+ * runners can close. vrnic_dev.mcast_lock nests outside resp_lock.
  */
 #ifndef VRNIC_H
 #define VRNIC_H
@@ -227,6 +228,21 @@ static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)
 }
 
 /**
+ * struct vrnic_hold - what a send ring keeps hold of during a burst, so that
+ * operations that follow each other need not look it up again
+ * @peer: referenced, and its resp_lock is held; or NULL
+ * @local: for local keys of the requester
+ * @remote: for remote keys that the requester claims at @peer
+ * @recv: for local keys of the receives at @peer
+ */
+struct vrnic_hold {
+	struct vrnic_qp *peer;
+	struct vrnic_held local;
+	struct vrnic_held remote;
+	struct vrnic_held recv;
+};
+
+/**
  * struct vrnic_qp - a queue pair
  * @rcu: it is freed an RCU grace period after it was destroyed
  * @refs: held by its owner, and by peers for the length of a burst
@@ -253,6 +269,7 @@ static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)
  * @sq: send ring
  * @op: what the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst
+ * @hold: kept during a burst; protected by the run bit
  * @wait_until: do not run @op before; 0: run it
  * @post_lock: kernel consumers: serialises post_send()
  * @rq: receive ring, if there is no @srq
@@ -284,6 +301,7 @@ struct vrnic_qp {
 	struct vrnic_ring sq;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
+	struct vrnic_hold hold;
 	u64 wait_until;
 	spinlock_t post_lock;		/* kernel consumers' post_send() */
 	struct vrnic_rq rq;
@@ -402,8 +420,7 @@ void vrnic_sq_error(struct vrnic_qp *qp);
 void vrnic_sq_drained(struct vrnic_qp *qp);
 
 /* sq.c: runs a send ring */
-enum vrnic_verdict vrnic_sq_run(struct vrnic_runnable *r,
-				struct vrnic_budget *budget);
+extern const struct vrnic_runnable_ops vrnic_sq_ops;
 
 /* responder.c: a queue pair as the target */
 int vrnic_recv_take(struct vrnic_qp *qp);

@@ -107,6 +107,8 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	return VRNIC_MORE;
 }
 
+static const struct vrnic_runnable_ops counter_ops = { .run = count_run };
+
 /* Parked for good; then nobody may be looking at it any more. */
 static void retire(void *arg)
 {
@@ -129,7 +131,7 @@ static struct counter *new_counter(struct kunit *test, char id)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->id = id;
 	init_completion(&c->entered);
-	vrnic_runnable_init(&c->r, &rig->engine, count_run);
+	vrnic_runnable_init(&c->r, &rig->engine, &counter_ops);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, retire, c), 0);
 	return c;
 }

@@ -80,7 +80,7 @@ static int local(struct world *w, u32 lkey, u64 addr, u32 len, int access,
 {
 	struct vrnic_sge sge = { .addr = addr, .length = len, .lkey = lkey };
 
-	return vrnic_seg_local(&w->qp, &sge, access, seg);
+	return vrnic_seg_local(&w->qp, &sge, access, NULL, seg);
 }
 
 /* A check that passes holds the region; one that fails leaves it alone. */
@@ -108,7 +108,8 @@ static void expect_remote(struct kunit *test, struct vrnic_mr *mr, u32 rkey,
 {
 	struct world *w = test->priv;
 	struct vrnic_seg seg = {};
-	int verr = vrnic_seg_remote(&w->qp, rkey, addr, len, access, &seg);
+	int verr = vrnic_seg_remote(&w->qp, rkey, addr, len, access, NULL,
+				    &seg);
 
 	expect_outcome(test, verr, wanted, &seg, mr);
 }
@@ -292,7 +293,8 @@ static void nothing_needs_no_key(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, seg.mr);
 	KUNIT_EXPECT_EQ(test, seg.len, 0);
 	KUNIT_EXPECT_EQ(test, vrnic_seg_remote(&w->qp, 0, 0, 0,
-					       IB_ACCESS_REMOTE_WRITE, &seg), 0);
+					       IB_ACCESS_REMOTE_WRITE, NULL,
+					       &seg), 0);
 	KUNIT_EXPECT_NULL(test, seg.mr);
 	vrnic_seg_put(&seg);
 }
@@ -326,13 +328,13 @@ static void list_is_all_or_nothing(struct kunit *test)
 	for (bad = 0; bad < VRNIC_MAX_SGE; bad++) {
 		sge[bad].lkey ^= 1;
 		KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE,
-						      0, &w->qp.sgl),
+						      0, NULL, &w->qp.sgl),
 				VRNIC_VERR_KEY);
 		KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
 		sge[bad].lkey ^= 1;
 	}
 	KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE, 0,
-					      &w->qp.sgl), 0);
+					      NULL, &w->qp.sgl), 0);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1 + VRNIC_MAX_SGE);
 	vrnic_sgl_put(&w->qp.sgl);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);

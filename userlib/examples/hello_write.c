@@ -57,14 +57,18 @@ static struct ibv_context *open_device(const char *name)
 	return ctx;
 }
 
-/* RoCEv2 addresses a queue pair by an IP address, in the form of a GID. */
+/*
+ * RoCEv2 addresses a queue pair by an IP address, in the form of a GID. A link
+ * local one is passed over: it only resolves if the interface really has it.
+ */
 static union ibv_gid find_gid(struct end *end)
 {
 	struct ibv_gid_entry table[32];
 	ssize_t i, n = ibv_query_gid_table(end->ctx, table, 32, 0);
 
 	for (i = 0; i < n; i++) {
-		if (table[i].gid_type != IBV_GID_TYPE_ROCE_V2)
+		if (table[i].gid_type != IBV_GID_TYPE_ROCE_V2 ||
+		    table[i].gid.raw[0] == 0xfe)
 			continue;
 		end->gid_index = table[i].gid_index;
 		return table[i].gid;
