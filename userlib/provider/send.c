@@ -52,10 +52,12 @@ const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS] = {
 		.opcode = VRNIC_OP_SEND_WITH_INV, .types = RC,
 		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
 	},
+#ifdef HAVE_FLUSH
 	[IBV_WR_FLUSH] = {
 		.opcode = VRNIC_OP_FLUSH, .types = RC,
 		.payload = VRNIC_PAYLOAD_NONE,
 	},
+#endif
 	[IBV_WR_ATOMIC_WRITE] = {
 		.opcode = VRNIC_OP_ATOMIC_WRITE, .types = RC,
 		.payload = VRNIC_PAYLOAD_VALUE,

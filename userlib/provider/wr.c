@@ -169,6 +169,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
 	check(qp, vrnic_desc_set_value(qp, value));
 }
 
+#ifdef HAVE_FLUSH
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 		     size_t len, uint8_t type, uint8_t level)
 {
@@ -186,6 +187,16 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 	desc->flush = type | (level == IBV_FLUSH_MR ? VRNIC_FLUSH_MR : 0);
 	desc->flush_len = len;
 }
+
+static void flush_init(struct ibv_qp_ex *ex)
+{
+	ex->wr_flush = wr_flush;
+}
+#else
+static void flush_init(struct ibv_qp_ex *ex)
+{
+}
+#endif
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
@@ -259,7 +270,9 @@ static const struct {
 	{ IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV },
 	{ IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW },
 	{ IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV },
+#ifdef HAVE_FLUSH
 	{ IBV_WR_FLUSH, IBV_QP_EX_WITH_FLUSH },
+#endif
 	{ IBV_WR_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE },
 };
 
@@ -295,7 +308,7 @@ void vrnic_wr_init(struct vrnic_qp *qp)
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_atomic_write = wr_atomic_write;
-	ex->wr_flush = wr_flush;
+	flush_init(ex);
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
