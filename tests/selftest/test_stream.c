@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requests in bursts and pauses of random length: whoever runs the ring comes
+ * and goes all the while, and no request may be left behind when he goes.
+ */
+#include "harness.h"
+
+#define LEN	4096
+#define DEPTH	64
+#define ROUNDS	4000
+
+BED(stream, LEN, .max_wr = DEPTH, .cqe = 2 * DEPTH);
+
+/* Up to about 200 us, without a system call. */
+static void pause_for(unsigned int turns)
+{
+	volatile unsigned int i;
+
+	for (i = 0; i < turns; i++)
+		;
+}
+
+/* Only the last request of a burst is signaled: nothing else would wake us. */
+static int burst(struct side *side, struct bed *bed, unsigned int n)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		ret = POST(side, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			   .loff = 8 * i, .len = 8, .remote = &bed->dst,
+			   .roff = 8 * i, .unsignaled = i + 1 < n, .wr_id = i);
+		if (ret)
+			return ret;
+	}
+	return wait_send(side);
+}
+
+TEST_F(stream, bursts_and_pauses)
+{
+	struct bed *bed = &self->bed;
+	unsigned int round, n;
+
+	srand(1);
+	buf_fill(&bed->src, 1);
+	for (round = 0; round < ROUNDS; round++) {
+		n = 1 + rand() % (DEPTH / 2);
+		ASSERT_DONE(burst(bed->a, bed, n));
+		ASSERT_EQ(n - 1, bed->a->wc.wr_id);
+		pause_for(rand() % 4 ? 0 : rand() % 200000);
+	}
+	EXPECT_EQ(0, memcmp(bed->src.addr, bed->dst.addr, 8 * DEPTH / 2));
+}
+
+/* Take what is there; the number of requests that it stands for. */
+static unsigned int reap(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	return ibv_poll_cq(cq, 1, wc) == 1 ? DEPTH / 4 : 0;
+}
+
+/*
+ * Nothing but posting: so quick that a thread takes the ring over, on machines
+ * that have a CPU for it. The pauses have it leave again.
+ */
+TEST_F(stream, posted_as_fast_as_it_goes)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_sge sge = sge_of(&bed->src, 0, 8);
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma.remote_addr = (uintptr_t)bed->dst.addr,
+		.wr.rdma.rkey = bed->dst.mr->rkey,
+	};
+	time_t end = time(NULL) + WAIT_SECONDS;
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
+	unsigned int posted = 0, done = 0;
+
+	while (posted < 20 * ROUNDS) {
+		wr.send_flags = ++posted % (DEPTH / 4) ? 0 : IBV_SEND_SIGNALED;
+		ASSERT_OK(ibv_post_send(bed->a->qp, &wr, &bad));
+		while (posted - done > DEPTH / 2 && time(NULL) <= end)
+			done += reap(bed->a->scq, &wc);
+		ASSERT_LE(posted - done, DEPTH / 2);
+		ASSERT_DONE(wc.status);
+		if (posted % 4096 == 0)
+			pause_for(rand() % 200000);
+	}
+}
+
+/* The region goes away while the ring is busy with it, again and again. */
+TEST_F(stream, memory_leaves_between_bursts)
+{
+	struct bed *bed = &self->bed;
+	struct buf buf;
+	unsigned int round, i;
+
+	for (round = 0; round < ROUNDS / 40; round++) {
+		ASSERT_OK(buf_open(&buf, bed->b->pd, LEN, 0, ACCESS_REMOTE));
+		for (i = 0; i < 40; i++)
+			ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE,
+					.local = &bed->src, .len = 8,
+					.remote = &buf));
+		buf_close(&buf);
+	}
+}
+
+TEST_HARNESS_MAIN
