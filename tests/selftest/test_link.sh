@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Devices come and go with `rdma link` and with the interfaces they sit on, and
+# follow what happens to those. Needs root, iproute2 and a loaded module.
+
+dev=vrnict0
+netdev=vrlink0
+number=0
+failed=0
+
+# check NAME COMMAND...: one TAP line.
+check() {
+	name=$1; shift
+	number=$((number + 1))
+	if said=$("$@" 2>&1); then
+		echo "ok $number $name"
+	else
+		echo "not ok $number $name"
+		echo "$said" | sed 's/^/# /'
+		failed=1
+	fi
+}
+
+not() { ! "$@"; }
+
+# eventually COMMAND...: within ten seconds; the core does some things later.
+eventually() {
+	tries=100
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || { "$@"; return 1; }
+		sleep 0.1
+	done
+}
+
+there() { rdma link show "$dev/1" | grep -q "$dev/1"; }
+gone() { not rdma link show "$dev/1"; }
+state_is() { rdma link show "$dev/1" | grep -q "state $1 "; }
+sits_on() { rdma link show "$dev/1" | grep -q "netdev $1"; }
+has_gid() { grep -qs "$1" "/sys/class/infiniband/$dev/ports/1/gids/"*; }
+mtu_is() { ibv_devinfo -d "$dev" | grep -q "active_mtu:[[:space:]]*$1 "; }
+
+[ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
+
+echo "TAP version 13"
+ip link add "$netdev" type dummy && ip link set "$netdev" mtu 9000 up ||
+	{ echo "Bail out! no dummy interface"; exit 1; }
+
+check add rdma link add "$dev" type vrnic netdev "$netdev"
+check is_there there
+check is_active state_is ACTIVE
+check one_device_an_interface not rdma link add vrnict1 type vrnic netdev "$netdev"
+check no_such_interface not rdma link add vrnict1 type vrnic netdev vrnone
+
+check address_comes ip addr add 192.168.99.1/24 dev "$netdev"
+check address_is_a_gid eventually has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
+check address_goes ip addr del 192.168.99.1/24 dev "$netdev"
+check gid_is_gone eventually not has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
+
+check large_mtu mtu_is 4096
+ip link set "$netdev" mtu 1500
+check mtu_is_followed mtu_is 1024
+
+ip link set "$netdev" down
+check down_is_followed eventually state_is DOWN
+ip link set "$netdev" name vrlink1
+check rename_is_followed sits_on vrlink1
+ip link set vrlink1 name "$netdev"
+ip link set "$netdev" up
+check up_is_followed eventually state_is ACTIVE
+
+check delete rdma link del "$dev"
+check is_gone gone
+check add_again rdma link add "$dev" type vrnic netdev "$netdev"
+check interface_goes ip link del "$netdev"
+check device_goes_with_it eventually gone
+
+# a process that has a device open keeps the module; nothing happens to it
+ibv_rc_pingpong -d "${VRNIC_DEV:-vrnic0}" -g 1 >/dev/null 2>&1 &
+holder=$!
+in_use() { ls -l "/proc/$holder/fd" | grep -q vrnic-doorbell; }
+check a_process_opens_the_device eventually in_use
+check unload_in_use_is_refused not rmmod vrnic
+check module_is_still_there test -d /sys/module/vrnic
+kill $holder
+echo "1..$number"
+exit $failed
