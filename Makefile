@@ -45,7 +45,7 @@ help:
 	@echo 'make                   compile module, provider, tests and examples (build/)'
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
 	@echo 'make check             the whole test suite'
-	@echo 'make quick             compile, and run the selftests in user-mode Linux: seconds'
+	@echo 'make quick             compile, and run the selftests in user-mode Linux: half a minute'
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
