@@ -95,8 +95,11 @@ int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
 	avail = vrnic_ring_avail(&rq->ring);
 	if (!avail)
 		return -EAGAIN;
-	if (avail > rq->ring.entries)
+	if (avail > rq->ring.entries) {
+		/* nothing in the ring can be believed: it is empty from now on */
+		vrnic_ring_consume(&rq->ring, avail);
 		return -EOVERFLOW;
+	}
 	d = vrnic_ring_slot(&rq->ring, rq->ring.idx);
 	recv->cookie = READ_ONCE(d->cookie);
 	num_sge = READ_ONCE(d->num_sge);
