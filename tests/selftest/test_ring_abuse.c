@@ -272,8 +272,8 @@ static bool engine_rests(void)
 {
 	long before = engine_ticks();
 
-	usleep(500000);
-	return engine_ticks() - before < sysconf(_SC_CLK_TCK) / 4;
+	usleep(300000);
+	return engine_ticks() - before < sysconf(_SC_CLK_TCK) / 8;
 }
 
 static int open_abused(FIXTURE_DATA(abuse) *self)
