@@ -353,7 +353,7 @@ static void copy_final(void *dst, const void *src, size_t n)
 	while (unit > n)
 		unit >>= 1;
 	n -= unit;
-	memcpy(dst, src, n);
+	vrnic_memcpy(dst, src, n);
 	dst += n;
 	src += n;
 	/* pairs with whatever the polling program uses to order its loads */
@@ -395,7 +395,7 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		if (final && len == n)
 			copy_final(to, from, len);
 		else
-			memcpy(to, from, len);
+			vrnic_memcpy(to, from, len);
 		dst->pos += len;
 		src->pos += len;
 		n -= len;
