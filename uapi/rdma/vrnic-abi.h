@@ -267,6 +267,12 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_QP_ACCESS	= 12,	/* queue pair does not allow the operation */
 	VRNIC_VERR_RING		= 13,	/* producer index is wild */
 	VRNIC_VERR_BIND		= 14,	/* window cannot be bound so */
+	VRNIC_VERR_ENDPOINT	= 15,	/* no such endpoint */
+	VRNIC_VERR_COUNTER	= 16,	/* no such counter, or not open to peers */
+	VRNIC_VERR_TYPE		= 17,	/* no such type, or sizes differ */
+	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned */
+	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
+	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went away on the way */
 };
 
 /**
@@ -353,11 +359,380 @@ struct vrnic_create_ah_resp {
 };
 
 /*
+ * The native interface: what verbs lack, and libvrnic is made of.
+ *
+ * An injection FIFO is a send ring whose descriptors (struct vrnic_ndesc) each
+ * name the endpoint they go to. A reception FIFO is a ring of records
+ * (struct vrnic_record) that the engine writes and the process consumes. They
+ * come in pairs, one object: a FIFO. Slots of both are VRNIC_SLOT_SIZE bytes.
+ */
+
+#define VRNIC_CLIENT_NAME	32	/* bytes of a client's name, with its zero */
+#define VRNIC_FIFO_SLOTS_MIN	2
+#define VRNIC_FIFO_SLOTS_MAX	65536
+#define VRNIC_MAX_MESSAGE	4096	/* header and data of a message, bytes */
+#define VRNIC_RGET_DESCS	16	/* descriptors of one remote get */
+
+/* enum vrnic_native_opcode - struct vrnic_ndesc.opcode */
+enum vrnic_native_opcode {
+	VRNIC_NOP_PUT		= 0x41,	/* local memory to remote memory */
+	VRNIC_NOP_GET		= 0x42,	/* remote memory to local memory */
+	VRNIC_NOP_RMW		= 0x43,	/* read, modify, write one word */
+	VRNIC_NOP_MESSAGE	= 0x44,	/* into the peer's reception FIFO */
+	VRNIC_NOP_RGET		= 0x45,	/* descriptors for the peer's engine */
+	VRNIC_NOP_NOTIFY	= 0x46,	/* injected ones only: a local record */
+	VRNIC_NOP_FENCE		= 0x47,	/* all before it to this endpoint */
+	VRNIC_NOP_FENCE_ALL	= 0x48,	/* all before it in this FIFO */
+};
+
+/* struct vrnic_ndesc.flags */
+#define VRNIC_NDESC_SIGNALED	(1U << 1)	/* a record when it is complete */
+#define VRNIC_NDESC_INLINE	(1U << 3)	/* data in the slots that follow */
+#define VRNIC_NDESC_VIRTUAL	(1U << 4)	/* local_addr needs no region */
+#define VRNIC_NDESC_TYPED	(1U << 5)	/* struct vrnic_ndesc_typed follows */
+#define VRNIC_NDESC_BACK	(1U << 6)	/* NOTIFY: at the peer that injected it */
+
+/**
+ * struct vrnic_ndesc - a native descriptor: the first slot of an operation
+ * @opcode: enum vrnic_native_opcode
+ * @flags: VRNIC_NDESC_*
+ * @num_slots: slots of the descriptor and of all that follows it (S2.3)
+ * @endpoint: number of the endpoint it goes to; FENCE_ALL: ignored
+ * @cookie: comes back in records and in a counter's error
+ * @length: bytes to move. RMW: 4 or 8. MESSAGE: bytes of data, without the
+ *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors.
+ * @local_addr: in the region @lkey; with VRNIC_NDESC_VIRTUAL any address of the
+ *	process that made the FIFO, which is pinned while it is used (S1).
+ *	RMW: where the old value goes, if @lkey is not 0.
+ * @remote_addr: in the region @rkey of the peer
+ * @lkey: local key
+ * @rkey: remote key
+ * @header_len: MESSAGE: bytes of header. They follow the first slot; with
+ *	VRNIC_NDESC_INLINE the data follows them without a gap.
+ * @local_counter: counter of this process, or 0: falls by @length (FENCE, RMW,
+ *	MESSAGE, RGET: by 1) once the local buffer may be reused (PUT, MESSAGE,
+ *	RGET) or holds the data (GET, RMW), or all before is done (FENCE)
+ * @remote_counter: counter of this process, or 0: falls likewise, once the
+ *	operation is done at the target
+ * @target_counter: counter of the target's process, or 0: likewise
+ * @arg: MESSAGE and NOTIFY: dispatch id, for the record. RMW: enum vrnic_rmw_op.
+ *	Otherwise zero.
+ *
+ * INLINE: @length bytes follow the first slot; @local_addr and @lkey are ignored.
+ * PUT and MESSAGE can be INLINE; PUT and GET can be VIRTUAL (MESSAGE's data, too)
+ * or TYPED. RMW has a second slot, struct vrnic_ndesc_rmw.
+ *
+ * Injected descriptors, those that a remote get brought, may be PUT, RGET and
+ * NOTIFY. They run at the process they were sent to, with the rights of the
+ * peer that sent them: @lkey is a *remote* key of the executing process's and
+ * needs the right to remote read; PUT and RGET always go back to that peer;
+ * @endpoint is ignored. @local_counter is one of the executing process's that
+ * is open to peers; @remote_counter and @target_counter are both the peer's.
+ * NOTIFY makes a record in the FIFO it runs in (with VRNIC_NDESC_BACK: in the
+ * peer's), whose status is that of the first failure of @target_counter, if
+ * that is not 0. When one fails, the rest of its remote get is dropped, and the
+ * peer gets a VRNIC_REC_ERROR.
+ */
+struct vrnic_ndesc {
+	__u8 opcode;
+	__u8 flags;
+	__u16 num_slots;
+	__u32 endpoint;
+	__aligned_u64 cookie;
+	__aligned_u64 length;
+	__aligned_u64 local_addr;
+	__aligned_u64 remote_addr;
+	__u32 lkey;
+	union {
+		__u32 rkey;
+		__u32 header_len;
+	};
+	__u32 local_counter;
+	__u32 remote_counter;
+	__u32 target_counter;
+	__u32 arg;
+};
+
+/* enum vrnic_rmw_op - what RMW does if the word equals @compare, or always */
+enum vrnic_rmw_op {
+	VRNIC_RMW_FETCH		= 0,	/* nothing */
+	VRNIC_RMW_SET		= 1,
+	VRNIC_RMW_ADD		= 2,
+	VRNIC_RMW_AND		= 3,
+	VRNIC_RMW_OR		= 4,
+	VRNIC_RMW_XOR		= 5,
+	VRNIC_RMW_COMPARE	= 0x100,	/* flag: only if equal to compare */
+};
+
+/**
+ * struct vrnic_ndesc_rmw - second slot of RMW
+ * @operand: 4-byte words: in the low half
+ * @compare: likewise; with VRNIC_RMW_COMPARE
+ * @reserved: zero
+ */
+struct vrnic_ndesc_rmw {
+	__aligned_u64 operand;
+	__aligned_u64 compare;
+	__aligned_u64 reserved[6];
+};
+
+/* enum vrnic_typed_mode - how a typed transfer is done (S3.3 to S3.5) */
+enum vrnic_typed_mode {
+	VRNIC_TYPED_AUTO	= 0,
+	VRNIC_TYPED_SAME	= 1,	/* equal types: one transfer with metadata */
+	VRNIC_TYPED_PACKED	= 2,	/* packed at the origin, cut by the target's type */
+	VRNIC_TYPED_CHUNKS	= 3,	/* one piece per common contiguous chunk */
+};
+
+/**
+ * struct vrnic_ndesc_typed - second slot of a typed PUT or GET
+ * @local_type: type of the local memory, made in this context; chunk offsets
+ *	count from @local_addr
+ * @remote_type: type of the remote memory, also made in this context; chunk
+ *	offsets count from @remote_addr
+ * @mode: enum vrnic_typed_mode
+ * @reserved0: zero
+ * @reserved: zero
+ *
+ * Both types have the same number of bytes, and that is struct vrnic_ndesc.length.
+ */
+struct vrnic_ndesc_typed {
+	__u32 local_type;
+	__u32 remote_type;
+	__u32 mode;
+	__u32 reserved0;
+	__aligned_u64 reserved[6];
+};
+
+/* enum vrnic_record_kind - struct vrnic_record.kind */
+enum vrnic_record_kind {
+	VRNIC_REC_PAD		= 0,	/* skip it: records do not wrap */
+	VRNIC_REC_COMPLETION	= 1,	/* of a SIGNALED descriptor */
+	VRNIC_REC_MESSAGE	= 2,	/* header and data follow in the next slots */
+	VRNIC_REC_NOTIFY	= 3,	/* an injected NOTIFY ran here */
+	VRNIC_REC_ERROR		= 4,	/* what this process injected at a peer failed */
+};
+
+/**
+ * struct vrnic_record - the first slot of a record in a reception FIFO
+ * @kind: enum vrnic_record_kind
+ * @opcode: of the descriptor
+ * @status: enum ibv_wc_status. FENCE: of the first operation that failed since
+ *	the endpoint's last fence
+ * @failed_opcode: FENCE: that operation's opcode, or 0
+ * @num_slots: slots of the record and its data
+ * @header_len: MESSAGE: bytes of header, at the start of the second slot
+ * @length: MESSAGE: bytes of data, right after the header
+ * @arg: MESSAGE and NOTIFY: dispatch id
+ * @cookie: of the descriptor
+ * @value: RMW: what was there. Others: bytes that were placed.
+ * @failed_cookie: FENCE: cookie of the first operation that failed
+ * @endpoint: COMPLETION: the descriptor's
+ * @vendor_err: enum vrnic_vendor_err
+ * @source: MESSAGE, NOTIFY, ERROR: number of the peer's FIFO
+ * @task: MESSAGE, NOTIFY, ERROR: task of the peer
+ * @reserved: zero
+ *
+ * Records lie in slots [cons, prod) of the ring. The kernel stores
+ * vrnic_ring_hdr.prod with release after a record; the process stores cons with
+ * release when it is done with one. If VRNIC_RING_DOORBELL is set in the ring's
+ * flags after that and a full fence, a sender waits for room: VRNIC_ADVANCE.
+ */
+struct vrnic_record {
+	__u8 kind;
+	__u8 opcode;
+	__u8 status;
+	__u8 failed_opcode;
+	__u16 num_slots;
+	__u16 header_len;
+	__u32 length;
+	__u32 arg;
+	__aligned_u64 cookie;
+	__aligned_u64 value;
+	__aligned_u64 failed_cookie;
+	__u32 endpoint;
+	__u32 vendor_err;
+	__u32 source;
+	__u32 task;
+	__aligned_u64 reserved;
+};
+
+/**
+ * struct vrnic_counter_cell - a counter, in memory that process and kernel share
+ * @remaining: bytes that are still to come; both sides use atomic additions.
+ *	May fall below zero: data can arrive before it is expected.
+ * @errors: operations that failed; stored with release after the fields below.
+ *	The process sets it to 0, when nothing is under way, to start again.
+ * @status: enum ibv_wc_status of the first failure since then
+ * @opcode: its opcode
+ * @reserved0: zero
+ * @vendor_err: its enum vrnic_vendor_err
+ * @reserved1: zero
+ * @cookie: its cookie
+ * @placed: bytes that it had placed
+ * @reserved: zero
+ */
+struct vrnic_counter_cell {
+	__s64 remaining __attribute__((aligned(8)));
+	__u32 errors;
+	__u8 status;
+	__u8 opcode;
+	__u16 reserved0;
+	__u32 vendor_err;
+	__u32 reserved1;
+	__aligned_u64 cookie;
+	__aligned_u64 placed;
+	__aligned_u64 reserved[3];
+};
+
+/**
+ * struct vrnic_address - where a FIFO is; to be handed to those who may use it
+ * @gid: of its device
+ * @fifo: its number
+ * @task: of its process, as that said
+ * @secret: whoever knows it may make an endpoint
+ */
+struct vrnic_address {
+	__u8 gid[16];
+	__u32 fifo;
+	__u32 task;
+	__aligned_u64 secret;
+};
+
+#define VRNIC_FIFO_OPEN		(1U << 0)	/* other users' processes find it by name */
+
+/**
+ * struct vrnic_create_fifo_req - what a FIFO is to be
+ * @name: client it belongs to; empty: cannot be found by name
+ * @task: number of the process within the client
+ * @context: number of the FIFO within the task
+ * @inject_slots: VRNIC_FIFO_SLOTS_MIN to _MAX, rounded up to a power of two
+ * @receive_slots: likewise; at least two of the longest messages must fit
+ * @gid_index: which of the device's GIDs its address has
+ * @flags: VRNIC_FIFO_*
+ * @eventfd: signalled when a record comes and the ring is armed; or -1
+ * @reserved: zero
+ */
+struct vrnic_create_fifo_req {
+	char name[VRNIC_CLIENT_NAME];
+	__u32 task;
+	__u32 context;
+	__u32 inject_slots;
+	__u32 receive_slots;
+	__u32 gid_index;
+	__u32 flags;
+	__s32 eventfd;
+	__u32 reserved;
+};
+
+/**
+ * struct vrnic_create_fifo_resp - what it became
+ * @inject: injection ring
+ * @receive: reception ring
+ * @address: for its peers; @address.fifo is its number in ioctls, too
+ */
+struct vrnic_create_fifo_resp {
+	struct vrnic_ring_info inject;
+	struct vrnic_ring_info receive;
+	struct vrnic_address address;
+};
+
+/**
+ * struct vrnic_lookup_req - a FIFO of this host, by name
+ * @name: of its client
+ * @task: number of the process
+ * @context: number of the FIFO
+ */
+struct vrnic_lookup_req {
+	char name[VRNIC_CLIENT_NAME];
+	__u32 task;
+	__u32 context;
+};
+
+/**
+ * struct vrnic_create_endpoint_resp - a peer, as descriptors name it
+ * @endpoint: for struct vrnic_ndesc.endpoint; counts within its FIFO
+ * @reserved: zero
+ */
+struct vrnic_create_endpoint_resp {
+	__u32 endpoint;
+	__u32 reserved;
+};
+
+#define VRNIC_COUNTER_OPEN	(1U << 0)	/* peers may name it */
+
+/**
+ * struct vrnic_create_counter_req - what a counter is to be
+ * @flags: VRNIC_COUNTER_*
+ * @eventfd: signalled when it falls to zero or below, and at a failure; or -1
+ */
+struct vrnic_create_counter_req {
+	__u32 flags;
+	__s32 eventfd;
+};
+
+/**
+ * struct vrnic_create_counter_resp - where it is
+ * @offset: of the page it lies in, for mmap(2); pages hold many counters
+ * @cell: index of its struct vrnic_counter_cell in the page
+ * @counter: number, never 0; for descriptors, of this process and of peers
+ */
+struct vrnic_create_counter_resp {
+	__aligned_u64 offset;
+	__u32 cell;
+	__u32 counter;
+};
+
+/**
+ * struct vrnic_type_row - @count contiguous chunks
+ * @offset: of the first one, from the start of the storage
+ * @bytes: of each; not 0
+ * @count: not 0
+ * @stride: from the start of one to the start of the next; ignored if @count is 1
+ *
+ * A type's bytes are those of its rows, in order (S3.1).
+ */
+struct vrnic_type_row {
+	__s64 offset __attribute__((aligned(8)));
+	__aligned_u64 bytes;
+	__aligned_u64 count;
+	__s64 stride __attribute__((aligned(8)));
+};
+
+#define VRNIC_TYPE_ROWS_MAX	(1U << 20)
+
+/**
+ * struct vrnic_create_type_req - the metadata of a type
+ * @rows: address of an array of struct vrnic_type_row
+ * @nr_rows: 1 to VRNIC_TYPE_ROWS_MAX
+ * @reserved: zero
+ */
+struct vrnic_create_type_req {
+	__aligned_u64 rows;
+	__u32 nr_rows;
+	__u32 reserved;
+};
+
+/**
+ * struct vrnic_create_type_resp - the type, as descriptors name it
+ * @type: number, never 0
+ * @reserved: zero
+ */
+struct vrnic_create_type_resp {
+	__u32 type;
+	__u32 reserved;
+};
+
+/*
  * Driver-specific objects and methods of the uverbs ioctl interface. Their
  * numbers start at UVERBS_ID_DRIVER_NS (1 << 12).
  */
 enum vrnic_objects {
 	VRNIC_OBJECT_DOORBELL = (1U << 12),
+	VRNIC_OBJECT_FIFO,
+	VRNIC_OBJECT_ENDPOINT,
+	VRNIC_OBJECT_COUNTER,
+	VRNIC_OBJECT_TYPE,
 };
 
 enum vrnic_doorbell_methods {
@@ -368,13 +743,116 @@ enum vrnic_doorbell_alloc_attrs {
 	VRNIC_ATTR_DOORBELL_ALLOC_FD = (1U << 12),	/* out: the file */
 };
 
+enum vrnic_fifo_methods {
+	VRNIC_METHOD_FIFO_CREATE = (1U << 12),
+	VRNIC_METHOD_FIFO_DESTROY,
+	VRNIC_METHOD_FIFO_LOOKUP,
+};
+
+enum vrnic_fifo_create_attrs {
+	VRNIC_ATTR_FIFO_CREATE_HANDLE = (1U << 12),	/* out: object */
+	VRNIC_ATTR_FIFO_CREATE_PD,	/* in: object */
+	VRNIC_ATTR_FIFO_CREATE_REQ,	/* in: struct vrnic_create_fifo_req */
+	VRNIC_ATTR_FIFO_CREATE_RESP,	/* out: struct vrnic_create_fifo_resp */
+};
+
+enum vrnic_fifo_destroy_attrs {
+	VRNIC_ATTR_FIFO_DESTROY_HANDLE = (1U << 12),	/* EBUSY: it has endpoints */
+};
+
+enum vrnic_fifo_lookup_attrs {
+	VRNIC_ATTR_FIFO_LOOKUP_REQ = (1U << 12),	/* in: struct vrnic_lookup_req */
+	VRNIC_ATTR_FIFO_LOOKUP_RESP,	/* out: struct vrnic_address */
+};
+
+enum vrnic_endpoint_methods {
+	VRNIC_METHOD_ENDPOINT_CREATE = (1U << 12),
+	VRNIC_METHOD_ENDPOINT_DESTROY,
+};
+
+enum vrnic_endpoint_create_attrs {
+	VRNIC_ATTR_ENDPOINT_CREATE_HANDLE = (1U << 12),	/* out: object */
+	VRNIC_ATTR_ENDPOINT_CREATE_FIFO,	/* in: object */
+	VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS,	/* in: struct vrnic_address */
+	VRNIC_ATTR_ENDPOINT_CREATE_RESP,	/* out: struct vrnic_create_endpoint_resp */
+};
+
+enum vrnic_endpoint_destroy_attrs {
+	VRNIC_ATTR_ENDPOINT_DESTROY_HANDLE = (1U << 12),
+};
+
+enum vrnic_counter_methods {
+	VRNIC_METHOD_COUNTER_CREATE = (1U << 12),
+	VRNIC_METHOD_COUNTER_DESTROY,
+};
+
+enum vrnic_counter_create_attrs {
+	VRNIC_ATTR_COUNTER_CREATE_HANDLE = (1U << 12),	/* out: object */
+	VRNIC_ATTR_COUNTER_CREATE_REQ,	/* in: struct vrnic_create_counter_req */
+	VRNIC_ATTR_COUNTER_CREATE_RESP,	/* out: struct vrnic_create_counter_resp */
+};
+
+enum vrnic_counter_destroy_attrs {
+	VRNIC_ATTR_COUNTER_DESTROY_HANDLE = (1U << 12),
+};
+
+enum vrnic_type_methods {
+	VRNIC_METHOD_TYPE_CREATE = (1U << 12),
+	VRNIC_METHOD_TYPE_DESTROY,
+};
+
+enum vrnic_type_create_attrs {
+	VRNIC_ATTR_TYPE_CREATE_HANDLE = (1U << 12),	/* out: object */
+	VRNIC_ATTR_TYPE_CREATE_REQ,	/* in: struct vrnic_create_type_req */
+	VRNIC_ATTR_TYPE_CREATE_RESP,	/* out: struct vrnic_create_type_resp */
+};
+
+enum vrnic_type_destroy_attrs {
+	VRNIC_ATTR_TYPE_DESTROY_HANDLE = (1U << 12),
+};
+
 /*
- * The doorbell file: one for each context. VRNIC_DOORBELL takes a queue pair
- * number as its argument (by value) and runs the queue pair's rings in the
- * caller's context within a budget; the rest goes to the engine's threads.
- * Returns 0, or -1 with errno EINVAL (no such queue pair in this context) or
- * EIO (device is gone).
+ * The doorbell file: one for each context, all its calls are ioctls.
+ *
+ * VRNIC_DOORBELL takes a queue pair number as its argument (by value) and runs
+ * the queue pair's rings in the caller's context within a budget; the rest goes
+ * to the engine's threads. Returns 0, or -1 with errno EINVAL (no such queue
+ * pair in this context) or EIO (device is gone).
  */
 #define VRNIC_DOORBELL		_IO('V', 0x01)
+
+/*
+ * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
+ * injection ring and for what peers injected; senders that wait for room in its
+ * reception ring go on. Errors as above.
+ */
+#define VRNIC_ADVANCE		_IO('V', 0x02)
+
+/* enum vrnic_wait_for - struct vrnic_wait.what */
+enum vrnic_wait_for {
+	VRNIC_WAIT_COUNTER	= 1,	/* remaining <= threshold, or errors */
+	VRNIC_WAIT_FIFO		= 2,	/* a record in the reception ring */
+};
+
+#define VRNIC_WAIT_FOREVER	(~0ULL)
+
+/**
+ * struct vrnic_wait - what to sleep for
+ * @what: enum vrnic_wait_for
+ * @id: number of the counter or of the FIFO
+ * @threshold: COUNTER: bytes that may remain
+ * @timeout_ns: relative; VRNIC_WAIT_FOREVER
+ *
+ * Errors: ETIME, EINTR, EINVAL (no such object in this context), EIO (device is
+ * gone), ECANCELED (the object was destroyed meanwhile).
+ */
+struct vrnic_wait {
+	__u32 what;
+	__u32 id;
+	__s64 threshold __attribute__((aligned(8)));
+	__aligned_u64 timeout_ns;
+};
+
+#define VRNIC_WAIT		_IOW('V', 0x03, struct vrnic_wait)
 
 #endif /* RDMA_VRNIC_ABI_H */
