@@ -24,7 +24,10 @@
 	X(REMOTE_ERRORS,	"remote_errors")	\
 	X(FLUSHED,		"flushed")		\
 	X(CQ_OVERFLOWS,		"cq_overflows")		\
-	X(RING_ERRORS,		"ring_errors")
+	X(RING_ERRORS,		"ring_errors")		\
+	X(TYPES,		"types_now")		\
+	X(TYPE_PAIRS,		"type_intersections")	\
+	X(TYPED_BYTES,		"bytes_typed")
 
 #define X(sym, name) VRNIC_STAT_##sym,
 enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };

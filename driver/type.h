@@ -16,7 +16,6 @@
 
 struct ib_ucontext;
 struct mem_cgroup;
-struct uapi_definition;
 struct vrnic_dev;
 struct vrnic_seg;
 
@@ -65,14 +64,22 @@ static inline u64 vrnic_type_bytes(const struct vrnic_type *type)
 	return type->rows.bytes;
 }
 
+enum vrnic_pair_kind {
+	VRNIC_PAIR_SAME,	/* equal, but for where the storage begins */
+	VRNIC_PAIR_TABLE,	/* here is the table */
+	VRNIC_PAIR_LARGE,	/* it would be too large */
+};
+
 /**
  * struct vrnic_pair - what two types have in common, computed once
  * @rcu: freed a grace period after the last reference
  * @refs: the lists', and each transfer that uses it
- * @in_local: in the local type's list; RCU
- * @in_remote: in the remote type's list
- * @remote: the remote type; only compared
- * @nr: rows; 0: there would be too many
+ * @in_local: in @local's list
+ * @in_remote: in @remote's list
+ * @local: type; gone once this is in no list
+ * @remote: type; likewise
+ * @kind: what was found
+ * @nr: rows
  * @row: the table
  */
 struct vrnic_pair {
@@ -80,7 +87,9 @@ struct vrnic_pair {
 	refcount_t refs;
 	struct list_head in_local;
 	struct list_head in_remote;
-	const struct vrnic_type *remote;
+	struct vrnic_type *local;
+	struct vrnic_type *remote;
+	enum vrnic_pair_kind kind;
 	u32 nr;
 	struct vrnic_common_row row[];
 };
@@ -108,11 +117,12 @@ struct vrnic_walk {
  * @left: bytes to come
  * @pair: CHUNKS: the table, with a reference held, or NULL: both types are
  *	followed side by side
- * @walk: where it is; PACKED: where it is in either type
+ * @walk: where it is: the first one; PACKED: where it is in either type
  * @flat: PACKED: the one row of what is packed
  * @bounce: PACKED: what is packed at the origin
  *
- * Has no lock of its own: for one runner at a time.
+ * Has no lock of its own: for one runner at a time. Must stay where it is: a
+ * walk may point to @flat.
  */
 struct vrnic_typed {
 	struct vrnic_type *type[VRNIC_SIDES];
@@ -125,10 +135,14 @@ struct vrnic_typed {
 };
 
 /* type.c */
-extern const struct uapi_definition vrnic_type_defs[];
+struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
+				     struct ib_ucontext *uctx,
+				     struct vrnic_type_row *row, u32 nr);
+void vrnic_type_destroy(struct vrnic_type *type);
 struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev,
 				  struct ib_ucontext *uctx, u32 number);
 void vrnic_type_put(struct vrnic_type *type);
+void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes);
 struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
 				  struct vrnic_type *remote);
 void vrnic_pair_put(struct vrnic_pair *pair);

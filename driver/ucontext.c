@@ -139,5 +139,6 @@ DECLARE_UVERBS_NAMED_OBJECT(
 
 const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
+	UAPI_DEF_CHAIN(vrnic_type_defs),
 	{},
 };
