@@ -13,7 +13,7 @@
 #include "type.h"
 #include "vrnic.h"
 
-#define ROUNDS		400
+#define ROUNDS		200
 #define STORE_PAGES	16
 #define STORE_BYTES	(STORE_PAGES * PAGE_SIZE)
 #define ROOM		(STORE_BYTES - PAGE_SIZE)	/* of it is for a type */
