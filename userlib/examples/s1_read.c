@@ -10,7 +10,6 @@
  * while it needs it. A read that cannot be served ends as an error of the
  * counter, and is tried again with the right key.
  */
-#include <err.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
  * on the two engines ask each other for the next portion; both processes sleep.
  * At the end each says how much processor time it has used since.
  */
-#include <err.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -4,10 +4,8 @@
  * any program sets the native interface up: a client, a context with a name, an
  * endpoint to each peer.
  */
-#include <err.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,16 +23,6 @@ int must_be_good(int result, const char *call)
 	if (result < 0)
 		errx(1, "%s: %s", call, strerror(-result));
 	return result;
-}
-
-void expect(bool good, const char *format, ...)
-{
-	va_list args;
-
-	if (good)
-		return;
-	va_start(args, format);
-	verrx(1, format, args);
 }
 
 static double clock_us(clockid_t clock)

@@ -9,8 +9,8 @@
 #ifndef EXAMPLES_TASKS_H
 #define EXAMPLES_TASKS_H
 
+#include <err.h>
 #include <stdint.h>
-#include <stdnoreturn.h>
 #include <vrnic.h>
 
 #define TASKS_MAX	4
@@ -59,9 +59,8 @@ const struct window *hear(struct task *task, unsigned int from);
 #define must(call)	must_be_good(call, #call)
 int must_be_good(int result, const char *call);
 
-/* End the task unless the data is what it has to be. */
-__attribute__((format(printf, 2, 3)))
-void expect(bool good, const char *format, ...);
+/* End the task unless the data is what it has to be; a format and values follow. */
+#define expect(good, ...)	((good) ? (void)0 : errx(1, __VA_ARGS__))
 
 /* Memory of the process, registered; and both given back. */
 struct ibv_mr *open_memory(struct task *task, size_t bytes, int access);
