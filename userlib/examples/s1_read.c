@@ -60,19 +60,20 @@ static void lend(struct task *task)
 static void read_book(struct task *task, unsigned char *copy,
 		      const struct window *window, struct vrnic_counter *counter)
 {
-	double begin = now_us(), end;
+	double begin = now_us(), us;
+	int64_t left;
 	size_t i;
 
 	must(vrnic_read(task->peer[0], copy, BOOK, window->address, window->rkey,
 			counter));
-	printf("task 1: asked for %lu bytes; when the call returns %lld are still to come\n",
-	       BOOK, (long long)vrnic_counter_read(counter));
+	left = vrnic_counter_read(counter);
 	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
-	end = now_us();
+	us = now_us() - begin;
 	for (i = 0; i < BOOK; i++)
 		expect(copy[i] == letter(i), "wrong byte %zu after the read", i);
-	printf("task 1: all there after %.0f us, %.0f MB/s, and right\n",
-	       end - begin, BOOK / (end - begin));
+	printf("task 1: read %lu bytes; when the call returned %lld were still to come\n",
+	       BOOK, (long long)left);
+	printf("task 1: all there after %.0f us, %.0f MB/s, and right\n", us, BOOK / us);
 }
 
 /* The other way to be told: a descriptor for poll(2). */
@@ -96,7 +97,10 @@ static void write_page(struct task *task, unsigned char *page,
 	printf("task 1: wrote %d bytes, and poll(2) said that they are taken\n", PAGE);
 }
 
-/* A read behind the end of the book, and the same inside of it. */
+/*
+ * A read behind the end of the book, and the same inside of it. The failure is
+ * also told to the next fence, which is ours to take.
+ */
 static void fail_and_retry(struct task *task, unsigned char *copy,
 			   const struct window *window, struct vrnic_counter *counter)
 {
@@ -113,6 +117,8 @@ static void fail_and_retry(struct task *task, unsigned char *copy,
 	       vrnic_vendor_err_str(error.vendor_err),
 	       (unsigned long long)error.placed);
 
+	expect(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL) == -EIO,
+	       "the fence does not know of the failure");
 	vrnic_counter_set(counter, 0);
 	must(vrnic_read(task->peer[0], copy, PAGE, behind - 1, window->rkey, counter));
 	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
@@ -127,6 +133,7 @@ static void borrow(struct task *task)
 	struct vrnic_counter *counter;
 
 	expect(copy, "no memory");
+	memset(copy, 0, BOOK);
 	must(vrnic_counter_create(task->client, 0, &counter));
 	read_book(task, copy, window, counter);
 	write_page(task, copy, window, counter);
