@@ -8,7 +8,7 @@
  * Task 0 opens a book to others, and does nothing more. Task 1 reads it into
  * memory from malloc(), and writes a page back; the kernel pins what it needs
  * while it needs it. A read that cannot be served ends as an error of the
- * counter, and is tried again with the right key.
+ * counter, and is tried again where the book is.
  */
 #include <errno.h>
 #include <poll.h>
@@ -56,6 +56,35 @@ static void lend(struct task *task)
 	close_memory(mr);
 }
 
+/*
+ * A read behind the end of the book, and the same inside of it. The failure is
+ * also told to the next fence, which is ours to take.
+ */
+static void fail_and_retry(struct task *task, unsigned char *copy,
+			   const struct window *window, struct vrnic_counter *counter)
+{
+	uint64_t behind = window->address + BOOK - PAGE + 1;
+	struct vrnic_error error;
+	int ret;
+
+	must(vrnic_read(task->peer[0], copy, PAGE, behind, window->rkey, counter));
+	ret = vrnic_counter_wait(counter, 0, PATIENCE_NS);
+	expect(ret == -EIO, "reading behind the end gives %d", ret);
+	expect(vrnic_counter_error(counter, &error) == 1, "%u errors", error.count);
+	printf("task 1: a read over the end fails: %s (%s), %llu bytes placed\n",
+	       ibv_wc_status_str(error.status),
+	       vrnic_vendor_err_str(error.vendor_err),
+	       (unsigned long long)error.placed);
+
+	expect(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL) == -EIO,
+	       "the fence does not know of the failure");
+	vrnic_counter_set(counter, 0);
+	must(vrnic_read(task->peer[0], copy, PAGE, behind - 1, window->rkey, counter));
+	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
+	expect(copy[PAGE - 1] == letter(BOOK - 1), "wrong byte after the retry");
+	printf("task 1: tried again, one byte further down: right\n");
+}
+
 /* The whole book. The counter is memory: looking at it is no system call. */
 static void read_book(struct task *task, unsigned char *copy,
 		      const struct window *window, struct vrnic_counter *counter)
@@ -97,35 +126,6 @@ static void write_page(struct task *task, unsigned char *page,
 	printf("task 1: wrote %d bytes, and poll(2) said that they are taken\n", PAGE);
 }
 
-/*
- * A read behind the end of the book, and the same inside of it. The failure is
- * also told to the next fence, which is ours to take.
- */
-static void fail_and_retry(struct task *task, unsigned char *copy,
-			   const struct window *window, struct vrnic_counter *counter)
-{
-	uint64_t behind = window->address + BOOK - PAGE + 1;
-	struct vrnic_error error;
-	int ret;
-
-	must(vrnic_read(task->peer[0], copy, PAGE, behind, window->rkey, counter));
-	ret = vrnic_counter_wait(counter, 0, PATIENCE_NS);
-	expect(ret == -EIO, "reading behind the end gives %d", ret);
-	expect(vrnic_counter_error(counter, &error) == 1, "%u errors", error.count);
-	printf("task 1: a read over the end fails: %s (%s), %llu bytes placed\n",
-	       ibv_wc_status_str(error.status),
-	       vrnic_vendor_err_str(error.vendor_err),
-	       (unsigned long long)error.placed);
-
-	expect(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL) == -EIO,
-	       "the fence does not know of the failure");
-	vrnic_counter_set(counter, 0);
-	must(vrnic_read(task->peer[0], copy, PAGE, behind - 1, window->rkey, counter));
-	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
-	expect(copy[PAGE - 1] == letter(BOOK - 1), "wrong byte after the retry");
-	printf("task 1: tried again, one byte further down: right\n");
-}
-
 static void borrow(struct task *task)
 {
 	const struct window *window = hear(task, 0);
@@ -135,9 +135,9 @@ static void borrow(struct task *task)
 	expect(copy, "no memory");
 	memset(copy, 0, BOOK);
 	must(vrnic_counter_create(task->client, 0, &counter));
+	fail_and_retry(task, copy, window, counter);
 	read_book(task, copy, window, counter);
 	write_page(task, copy, window, counter);
-	fail_and_retry(task, copy, window, counter);
 	tell(task, 0, NULL);
 	must(vrnic_counter_destroy(counter));
 	free(copy);

@@ -87,7 +87,7 @@ static void send_records(struct task *task)
 	}
 	printf("task 1: %d records, %u bytes in %u slots, from one buffer of %zu bytes: %.0f us\n",
 	       RECORDS, bytes, slots, (size_t)LONGEST, now_us() - begin);
-	printf("task 1: the ring of %d slots was full %u times, and the call said so\n",
+	printf("task 1: the ring has %d slots; %u times there was no room, and the call said so\n",
 	       SLOTS, full);
 	expect(vrnic_put_inline(task->peer[0], much, sizeof(much), window->address,
 				window->rkey, NULL) == -EMSGSIZE,
