@@ -133,7 +133,7 @@ static void borrow(struct task *task)
 	struct vrnic_counter *counter;
 
 	expect(copy, "no memory");
-	memset(copy, 0, BOOK);
+	memset(copy, 0xff, BOOK);
 	must(vrnic_counter_create(task->client, 0, &counter));
 	fail_and_retry(task, copy, window, counter);
 	read_book(task, copy, window, counter);
