@@ -10,7 +10,7 @@ export DESTDIR
 build	:= tools/build --suite $(SUITE)
 
 all:
-	$(build) module provider tests examples
+	$(build) module provider library tests examples
 
 demo:
 	$(build) module provider examples
@@ -33,7 +33,7 @@ lint:
 	tools/lint
 
 install:
-	tools/install provider headers man
+	tools/install provider library headers man
 
 modules_install:
 	tools/install module
@@ -42,7 +42,7 @@ clean:
 	tools/clean
 
 help:
-	@echo 'make                   compile module, provider, tests and examples (build/)'
+	@echo 'make                   compile module, provider, library, tests, examples (build/)'
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
 	@echo 'make check             the whole test suite'
 	@echo 'make quick             compile, and run the selftests in user-mode Linux: half a minute;'
@@ -50,7 +50,7 @@ help:
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
-	@echo 'make install           the provider where libibverbs looks, header, man page'
+	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man page'
 	@echo 'make modules_install   the module for the running kernel'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo
