@@ -223,7 +223,7 @@ static __always_inline u64 copy_small(struct lane to, struct lane from,
 	return done ?: copy_lanes(to, from, bytes, n);
 }
 
-static noinline u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
+static u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
 {
 	switch (bytes) {
 	case 4:
