@@ -34,6 +34,44 @@ int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
 	return 0;
 }
 
+static struct vrnic_mmap *mmap_insert(struct ib_ucontext *uctx, void *mem,
+				      size_t bytes)
+{
+	struct vrnic_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->mem = mem;
+	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, bytes);
+	if (err) {
+		kfree(map);
+		return ERR_PTR(err);
+	}
+	return map;
+}
+
+/**
+ * vrnic_mmap_new() - memory that a process may map
+ * @uctx: the process's context
+ * @bytes: a multiple of pages
+ *
+ * Return: zeroed memory, or NULL. Undone by rdma_user_mmap_entry_remove().
+ */
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
+{
+	void *mem = vmalloc_user(bytes);
+	struct vrnic_mmap *map;
+
+	if (!mem)
+		return NULL;
+	map = mmap_insert(uctx, mem, bytes);
+	if (!IS_ERR(map))
+		return map;
+	vfree(mem);
+	return NULL;
+}
+
 /**
  * vrnic_ring_export() - let a process map the ring
  * @ring: from vrnic_ring_alloc(); its memory belongs to the mapping from now on
@@ -45,18 +83,10 @@ int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
 int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 		      struct vrnic_ring_info *info)
 {
-	struct vrnic_mmap *map;
-	int err;
+	struct vrnic_mmap *map = mmap_insert(uctx, ring->hdr, ring_bytes(ring));
 
-	map = kzalloc(sizeof(*map), GFP_KERNEL);
-	if (!map)
-		return -ENOMEM;
-	map->mem = ring->hdr;
-	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, ring_bytes(ring));
-	if (err) {
-		kfree(map);
-		return err;
-	}
+	if (IS_ERR(map))
+		return PTR_ERR(map);
 	ring->map = map;
 	info->offset = rdma_user_mmap_get_offset(&map->rdma);
 	info->bytes = ring_bytes(ring);
@@ -105,8 +135,12 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	map = container_of(entry, struct vrnic_mmap, rdma);
+	err = map->private && current->mm != to_vuc(uctx)->mm ? -EPERM : 0;
+	if (map->private)
+		vm_flags_set(vma, VM_DONTCOPY);
 	/* the area holds references on the pages: they outlive the entry */
-	err = remap_vmalloc_range(vma, map->mem, 0);
+	if (!err)
+		err = remap_vmalloc_range(vma, map->mem, 0);
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

@@ -100,14 +100,36 @@ struct vrnic_pd {
 	struct ib_pd ibpd;
 };
 
+/**
+ * struct vrnic_ucontext - what a process has open
+ * @ibuc: the core's part
+ * @mm: memory of the process that opened it; its count is held
+ * @counter_lock: protects @counter_pages
+ * @counter_pages: struct vrnic_counter_page
+ */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
+	struct mm_struct *mm;
+	struct mutex counter_lock;	/* protects @counter_pages */
+	struct list_head counter_pages;
 };
 
-/* Memory that a process maps: a ring. */
+static inline struct vrnic_ucontext *to_vuc(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct vrnic_ucontext, ibuc);
+}
+
+/**
+ * struct vrnic_mmap - memory that a process maps: a ring, or counters
+ * @rdma: the core's part
+ * @mem: the memory
+ * @private: only the process that opened the context may map it, and its
+ *	children do not get it
+ */
 struct vrnic_mmap {
 	struct rdma_user_mmap_entry rdma;
 	void *mem;
+	bool private;
 };
 
 /**
@@ -333,6 +355,7 @@ static inline struct vrnic_cq *vrnic_recv_cq(struct vrnic_qp *qp)
 }
 
 /* ring.c */
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
