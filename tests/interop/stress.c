@@ -14,7 +14,6 @@
  *   -l SECONDS that it may take (50)  -i REPORTS per second (0)  -p PORT (18600)
  */
 #include <arpa/inet.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, KINDS }
 
 /* struct op - operation @number, as both hosts know it */
 struct op {
-	uint64_t number, value;
+	__u64 number, value;
 	enum kind kind;
 	unsigned int size, offset, word;
 };
@@ -45,10 +44,10 @@ static struct options opt = {
 
 static unsigned int duration;
 static struct host host;
-static uint64_t words[WORDS];	/* what the atomics have made of the server's */
-static volatile uint64_t at;	/* number of the operation that is waited for */
+static __u64 words[WORDS];	/* what the atomics have made of the server's */
+static volatile __u64 at;	/* number of the operation that is waited for */
 
-static uint64_t mix(uint64_t x)
+static __u64 mix(__u64 x)
 {
 	x += 0x9e3779b97f4a7c15ULL;
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -64,13 +63,13 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-static bool last_of_round(uint64_t number)
+static bool last_of_round(__u64 number)
 {
 	return number % opt.window == opt.window - 1;
 }
 
 /* Small ones are as frequent as large ones, and sizes around powers of two too. */
-static unsigned int draw_size(uint64_t random)
+static unsigned int draw_size(__u64 random)
 {
 	unsigned int power = 1U << random % 24, size;
 
@@ -82,9 +81,9 @@ static unsigned int draw_size(uint64_t random)
 	return size > opt.max_size ? opt.max_size : size;
 }
 
-static struct op draw(uint64_t number)
+static struct op draw(__u64 number)
 {
-	uint64_t random = mix(((uint64_t)opt.seed << 40) ^ number);
+	__u64 random = mix(((__u64)opt.seed << 40) ^ number);
 	struct op op = {
 		.number = number,
 		.value = mix(random),
@@ -119,24 +118,24 @@ static size_t slot_len(void)
 
 enum area { SENT, TARGET, SOURCE, CONTROL, AREAS };
 
-static size_t slot_offset(enum area area, uint64_t number)
+static size_t slot_offset(enum area area, __u64 number)
 {
 	return (area * opt.window + number % opt.window) * slot_len();
 }
 
-static uint8_t *slot(enum area area, uint64_t number)
+static uint8_t *slot(enum area area, __u64 number)
 {
 	return host.data + slot_offset(area, number);
 }
 
-static uint64_t pattern_word(uint64_t tag, size_t index)
+static __u64 pattern_word(__u64 tag, size_t index)
 {
 	return mix(tag * 0x10001 + opt.seed) + index * 0x9e3779b97f4a7c15ULL;
 }
 
-static void fill(uint8_t *to, uint64_t tag, size_t len)
+static void fill(uint8_t *to, __u64 tag, size_t len)
 {
-	uint64_t word;
+	__u64 word;
 	size_t at;
 
 	for (at = 0; at < len; at += 8) {
@@ -147,20 +146,20 @@ static void fill(uint8_t *to, uint64_t tag, size_t len)
 
 /* check WHAT: the pattern from word @first on, and nothing behind it. */
 static void check(const char *what, const struct op *op, const uint8_t *seen,
-		  uint64_t tag, size_t first, size_t len)
+		  __u64 tag, size_t first, size_t len)
 {
-	uint64_t word;
+	__u64 word;
 	size_t at;
 
 	for (at = 0; at < len; at += 8) {
 		word = pattern_word(tag, first + at / 8);
 		if (memcmp(seen + at, &word, len - at < 8 ? len - at : 8))
-			die("%s %" PRIu64 " of %u bytes: wrong data in the 8 bytes from %zu on",
+			die("%s %llu of %u bytes: wrong data in the 8 bytes from %zu on",
 			    what, op->number, op->size, at);
 	}
 	for (at = len; at < len + GUARD; at++)
 		if (seen[at] != UNTOUCHED)
-			die("%s %" PRIu64 " of %u bytes: byte %zu behind it was written to",
+			die("%s %llu of %u bytes: byte %zu behind it was written to",
 			    what, op->number, op->size, at - len);
 }
 
@@ -171,7 +170,7 @@ static struct ibv_sge sge_of(struct ibv_mr *mr, void *addr, size_t len)
 	};
 }
 
-static void post_receive(enum area area, uint64_t number)
+static void post_receive(enum area area, __u64 number)
 {
 	struct ibv_sge sge = sge_of(host.data_mr, slot(area, number),
 				    opt.max_size + GUARD);
@@ -184,16 +183,16 @@ static void post_receive(enum area area, uint64_t number)
 		die("cannot post a receive");
 }
 
-static void post(struct ibv_send_wr *wr)
+static void post_wr(struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
 	if (ibv_post_send(host.qp, wr, &bad))
-		die("cannot post operation %" PRIu64, wr->wr_id);
+		die("cannot post operation %llu", (__u64)wr->wr_id);
 }
 
-/* next: the one completion that may come now. */
-static struct ibv_wc next(struct ibv_cq *cq, const char *queue, uint64_t wr_id)
+/* next_wc: the one completion that may come now. */
+static struct ibv_wc next_wc(struct ibv_cq *cq, const char *queue, __u64 wr_id)
 {
 	struct ibv_wc wc;
 	int n;
@@ -204,11 +203,11 @@ static struct ibv_wc next(struct ibv_cq *cq, const char *queue, uint64_t wr_id)
 	if (n < 0)
 		die("the %s completion queue failed", queue);
 	if (wc.status != IBV_WC_SUCCESS)
-		die("%s %" PRIu64 " ended with: %s", queue, wr_id,
+		die("%s %llu ended with: %s", queue, wr_id,
 		    ibv_wc_status_str(wc.status));
 	if (wc.wr_id != wr_id)
-		die("%s %" PRIu64 " completed, where %" PRIu64 " was to be next",
-		    queue, wc.wr_id, wr_id);
+		die("%s %llu completed, where %llu was to be next",
+		    queue, (__u64)wc.wr_id, wr_id);
 	return wc;
 }
 
@@ -217,7 +216,7 @@ static void none_left(void)
 	struct ibv_wc wc;
 
 	if (ibv_poll_cq(host.scq, 1, &wc) || ibv_poll_cq(host.rcq, 1, &wc))
-		die("one completion too many: %" PRIu64, wc.wr_id);
+		die("one completion too many: %llu", (__u64)wc.wr_id);
 }
 
 static void post_send_like(const struct op *op, bool final)
@@ -232,7 +231,7 @@ static void post_send_like(const struct op *op, bool final)
 	};
 
 	fill(from, op->number, op->size);
-	post(&wr);
+	post_wr(&wr);
 }
 
 static void post_write(const struct op *op)
@@ -251,7 +250,7 @@ static void post_write(const struct op *op)
 	};
 
 	fill(from, op->number, op->size);
-	post(&wr);
+	post_wr(&wr);
 }
 
 /* READs begin at a whole word, so that the pattern does. */
@@ -277,18 +276,18 @@ static void post_read(const struct op *op)
 	};
 
 	memset(to, UNTOUCHED, slot_len());
-	post(&wr);
+	post_wr(&wr);
 }
 
 /* compared: every second CMP_SWAP finds what it compares with. */
-static uint64_t compared(const struct op *op)
+static __u64 compared(const struct op *op)
 {
 	return words[op->word] ^ (op->value & 1);
 }
 
 static void post_atomic(const struct op *op)
 {
-	uint64_t *to = (uint64_t *)host.results + op->number % opt.window;
+	__u64 *to = (__u64 *)host.results + op->number % opt.window;
 	struct ibv_sge sge = sge_of(host.results_mr, to, 8);
 	struct ibv_send_wr wr = {
 		.wr_id = op->number, .sg_list = &sge, .num_sge = 1,
@@ -306,13 +305,13 @@ static void post_atomic(const struct op *op)
 		wr.wr.atomic.compare_add = compared(op);
 		wr.wr.atomic.swap = op->value;
 	}
-	post(&wr);
+	post_wr(&wr);
 }
 
 /* What the words are after @op; the answer to it is what they were. */
-static uint64_t apply(const struct op *op)
+static __u64 apply(const struct op *op)
 {
-	uint64_t was = words[op->word];
+	__u64 was = words[op->word];
 
 	if (op->kind == FETCH_ADD)
 		words[op->word] += op->value;
@@ -340,28 +339,28 @@ static void post_op(const struct op *op, bool final)
 	}
 }
 
-static void check_atomic(const struct op *op, uint64_t expected)
+static void check_atomic(const struct op *op, __u64 expected)
 {
-	uint64_t seen = ((uint64_t *)host.results)[op->number % opt.window];
+	__u64 seen = ((__u64 *)host.results)[op->number % opt.window];
 
 	if (seen != expected)
-		die("atomic %" PRIu64 " returned %" PRIx64 ", not %" PRIx64,
+		die("atomic %llu returned %llx, not %llx",
 		    op->number, seen, expected);
 }
 
 /* The answer to a round: the words as the server has them. */
-static void check_answer(uint64_t round)
+static void check_answer(__u64 round)
 {
-	struct ibv_wc wc = next(host.rcq, "answer", round);
+	struct ibv_wc wc = next_wc(host.rcq, "answer", round);
 
 	if (wc.byte_len != sizeof(words) ||
 	    memcmp(slot(CONTROL, round), words, sizeof(words)))
-		die("after round %" PRIu64 ", the words that atomics work on are wrong", round);
+		die("after round %llu, the words that atomics work on are wrong", round);
 }
 
-static void client_round(uint64_t round, bool final)
+static void client_round(__u64 round, bool final)
 {
-	uint64_t expected[opt.window], number = round * opt.window;
+	__u64 expected[opt.window], number = round * opt.window;
 	unsigned int i;
 	struct op op;
 
@@ -374,7 +373,7 @@ static void client_round(uint64_t round, bool final)
 	}
 	for (i = 0; i < opt.window; i++) {
 		op = draw(number + i);
-		next(host.scq, "operation", op.number);
+		next_wc(host.scq, "operation", op.number);
 		if (op.kind == READ)
 			check("READ", &op, slot(TARGET, op.number),
 			      READ_TAG + op.value % opt.window,
@@ -386,9 +385,9 @@ static void client_round(uint64_t round, bool final)
 	none_left();
 }
 
-static uint64_t round_bytes(uint64_t round)
+static __u64 round_bytes(__u64 round)
 {
-	uint64_t bytes = 0, i;
+	__u64 bytes = 0, i;
 	struct op op;
 
 	for (i = 0; i < opt.window; i++) {
@@ -398,7 +397,7 @@ static uint64_t round_bytes(uint64_t round)
 	return bytes;
 }
 
-static bool is_final(uint64_t round, double start)
+static bool is_final(__u64 round, double start)
 {
 	if (duration)
 		return now() - start >= duration;
@@ -406,10 +405,10 @@ static bool is_final(uint64_t round, double start)
 }
 
 /* report: bytes since the last report, several times a second. */
-static void report(double start, uint64_t bytes)
+static void report(double start, __u64 bytes)
 {
 	static double last;
-	static uint64_t told;
+	static __u64 told;
 	double t = now() - start;
 
 	if (!opt.interval || t - last < 1.0 / opt.interval)
@@ -422,7 +421,7 @@ static void report(double start, uint64_t bytes)
 
 static void client(void)
 {
-	uint64_t round = 0, bytes = 0;
+	__u64 round = 0, bytes = 0;
 	double start = now(), took;
 	bool final;
 
@@ -434,22 +433,22 @@ static void client(void)
 		round++;
 	} while (!final);
 	took = now() - start;
-	printf("verified %" PRIu64 " operations, %" PRIu64 " bytes in %.2f s, %.1f MB/s\n",
+	printf("verified %llu operations, %llu bytes in %.2f s, %.1f MB/s\n",
 	       round * opt.window, bytes, took, bytes / took / 1e6);
 }
 
-static void check_receive(const struct op *op, uint64_t number, const struct ibv_wc *wc)
+static void check_receive(const struct op *op, __u64 number, const struct ibv_wc *wc)
 {
 	bool imm = op->kind != SEND;
 
 	if (wc->byte_len != op->size)
-		die("message %" PRIu64 " of %u bytes: %u were told", op->number,
+		die("message %llu of %u bytes: %u were told", op->number,
 		    op->size, wc->byte_len);
 	if (!!(wc->wc_flags & IBV_WC_WITH_IMM) != imm)
-		die("message %" PRIu64 ": immediate data, or not, against its kind",
+		die("message %llu: immediate data, or not, against its kind",
 		    op->number);
 	if (imm && !last_of_round(op->number) && ntohl(wc->imm_data) != (uint32_t)op->number)
-		die("message %" PRIu64 ": its immediate data are %u", op->number,
+		die("message %llu: its immediate data are %u", op->number,
 		    ntohl(wc->imm_data));
 	/* A receive that WRITE_IMM consumed has nothing in it. */
 	check("message", op, slot(SENT, number), op->number, 0,
@@ -464,13 +463,13 @@ static void check_write(const struct op *op)
 
 	for (i = 0; i < op->offset; i++)
 		if (target[i] != UNTOUCHED)
-			die("WRITE %" PRIu64 ": byte %u before it was written to",
+			die("WRITE %llu: byte %u before it was written to",
 			    op->number, op->offset - i);
 	check("WRITE", op, target + op->offset, op->number, 0, op->size);
 	memset(target, UNTOUCHED, slot_len());
 }
 
-static void answer(uint64_t round)
+static void answer(__u64 round)
 {
 	struct ibv_sge sge = sge_of(host.results_mr, host.results, sizeof(words));
 	struct ibv_send_wr wr = {
@@ -478,14 +477,14 @@ static void answer(uint64_t round)
 		.opcode = IBV_WR_SEND,
 	};
 
-	post(&wr);
-	next(host.scq, "answer", round);
+	post_wr(&wr);
+	next_wc(host.scq, "answer", round);
 }
 
 /* server_round: sets @received, the number of the next receive. True: the last one. */
-static bool server_round(uint64_t round, uint64_t *received)
+static bool server_round(__u64 round, __u64 *received)
 {
-	uint64_t number = round * opt.window, i, from = *received;
+	__u64 number = round * opt.window, i, from = *received;
 	struct ibv_wc wc = { 0 };
 	struct op op;
 
@@ -493,7 +492,7 @@ static bool server_round(uint64_t round, uint64_t *received)
 		op = draw(number + i);
 		if (!consumes_receive(&op))
 			continue;
-		wc = next(host.rcq, "receive", *received);
+		wc = next_wc(host.rcq, "receive", *received);
 		check_receive(&op, *received, &wc);
 		++*received;
 	}
@@ -511,11 +510,11 @@ static bool server_round(uint64_t round, uint64_t *received)
 
 static void server(void)
 {
-	uint64_t round = 0, received = 0;
+	__u64 round = 0, received = 0;
 
 	while (!server_round(round, &received))
 		round++;
-	printf("looked at %" PRIu64 " messages in %" PRIu64 " rounds\n", received, round + 1);
+	printf("looked at %llu messages in %llu rounds\n", received, round + 1);
 }
 
 /* prepare: what a server has to have before the client's first operation. */
@@ -536,7 +535,7 @@ static void too_long(int signal)
 {
 	char text[100];
 	int len = snprintf(text, sizeof(text),
-			   "stress: not over after %u s; waiting for number %" PRIu64 "\n",
+			   "stress: not over after %u s; waiting for number %llu\n",
 			   opt.limit, at);
 
 	(void)signal;
@@ -545,7 +544,7 @@ static void too_long(int signal)
 	_exit(2);
 }
 
-static void usage(void)
+static void wrong_usage(void)
 {
 	die("usage: stress -d DEVICE -g GID-INDEX [OPTION...] [SERVER]; options: see stress.c");
 }
@@ -564,7 +563,7 @@ static unsigned int *option(int letter)
 	case 'i': return &opt.interval;
 	case 'p': return &opt.port;
 	}
-	usage();
+	wrong_usage();
 	return NULL;
 }
 
@@ -584,7 +583,7 @@ static void parse(int argc, char **argv)
 	if (optind < argc)
 		opt.host = argv[optind];
 	if (!opt.device || opt.gid_index < 0 || !opt.max_size || !opt.window)
-		usage();
+		wrong_usage();
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <infiniband/verbs.h>
+#include <linux/types.h>
 
 /**
  * struct options - the command line; both hosts have to be given the same
@@ -28,7 +31,7 @@ struct options {
 /* struct address - of a queue pair and its memory, as it goes over the socket */
 struct address {
 	union ibv_gid gid;
-	uint64_t data, results;
+	__u64 data, results;
 	uint32_t qpn, psn, data_rkey, results_rkey;
 };
 
@@ -49,7 +52,13 @@ struct host {
 	int fd;
 };
 
-void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define die(...)							\
+	do {								\
+		fflush(stdout);						\
+		fprintf(stderr, "stress: " __VA_ARGS__);		\
+		fputc('\n', stderr);					\
+		exit(1);						\
+	} while (0)
 
 /* Each dies, with a reason, if it does not succeed. */
 void host_open(struct host *host, const struct options *opt, size_t data_len,

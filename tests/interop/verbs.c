@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #include <errno.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,6 @@
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |	\
 		 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define READS	8	/* READs and atomics under way */
-
-void die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	fflush(stdout);
-	fputs("stress: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(1);
-}
 
 static struct ibv_context *open_device(const char *name)
 {
@@ -43,7 +29,7 @@ static struct ibv_context *open_device(const char *name)
 	return ctx;
 }
 
-static uint8_t *memory(size_t len)
+static uint8_t *map_memory(size_t len)
 {
 	void *map = mmap(NULL, len, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -104,8 +90,8 @@ void host_open(struct host *host, const struct options *opt, size_t data_len,
 		die("no protection domain");
 	host->data_len = data_len;
 	host->results_len = results_len;
-	host->data = memory(data_len);
-	host->results = memory(results_len);
+	host->data = map_memory(data_len);
+	host->results = map_memory(results_len);
 	host->data_mr = region(host->pd, host->data, data_len);
 	host->results_mr = region(host->pd, host->results, results_len);
 	open_qp(host, opt);

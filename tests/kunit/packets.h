@@ -18,8 +18,7 @@
  */
 struct packet {
 	const char *name;
-	_Bool ipv6;
-	unsigned char opcode, ext, pad;
+	unsigned char ipv6, opcode, ext, pad;
 	unsigned short len;
 	unsigned char bytes[160];
 };
