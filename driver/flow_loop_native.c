@@ -13,6 +13,7 @@
 
 #include "flow.h"
 #include "native.h"
+#include "type.h"
 
 /* A full queue of remote gets: 20 us, and twice as long each time, to 20 s. */
 #define FULL_FIRST_NS	20000ULL
@@ -235,15 +236,63 @@ static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 	else
 		verr = move_registered(inj, &remote, n);
 	vrnic_seg_put(&remote);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(op, verr);
+	return moved(inj, n, budget);
+}
+
+/* One side of a typed transfer: a single check for all of its chunks. */
+static int open_typed(struct vrnic_injector *inj, bool remote, int access,
+		      struct vrnic_seg *seg)
+{
+	u64 addr, len;
+
+	if (!vrnic_nop_typed_range(inj, remote, &addr, &len))
+		return VRNIC_VERR_BOUNDS;
+	if (remote)
+		return open_remote(inj, addr, len, access, seg);
+	return open_local(inj, addr, len, access, seg);
+}
+
+/* From page to page, along the chunks that both types have in common. */
+static enum vrnic_step typed(struct vrnic_injector *inj,
+			     struct vrnic_budget *budget)
+{
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	struct vrnic_seg local, remote;
+	struct vrnic_nop *op = &inj->op;
+	int verr;
+	u64 n;
+
+	verr = inj->typed_begun ? 0 : vrnic_nop_typed_begin(inj);
+	if (!verr)
+		verr = open_typed(inj, false, get, &local);
+	if (verr)
+		return fail_local(op, verr);
+	verr = open_typed(inj, true, get ? IB_ACCESS_REMOTE_READ :
+			  IB_ACCESS_REMOTE_WRITE, &remote);
+	if (verr) {
+		vrnic_seg_put(&local);
+		return fail_remote(inj, verr);
+	}
+	if (get)
+		n = vrnic_typed_copy(inj->typed, &local, &remote, false,
+				     budget->bytes);
+	else
+		n = vrnic_typed_copy(inj->typed, &remote, &local, true,
+				     budget->bytes);
+	vrnic_seg_put(&remote);
+	vrnic_seg_put(&local);
 	return moved(inj, n, budget);
 }
 
 static enum vrnic_step loop_put(struct vrnic_injector *inj,
 				struct vrnic_budget *budget)
 {
-	enum vrnic_step step = put_or_get(inj, budget);
+	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
+			       typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step == VRNIC_STEP_DONE)
 		vrnic_count_add(inj->fifo->dev, BYTES_PUT, inj->op.done);
@@ -253,7 +302,8 @@ static enum vrnic_step loop_put(struct vrnic_injector *inj,
 static enum vrnic_step loop_get(struct vrnic_injector *inj,
 				struct vrnic_budget *budget)
 {
-	enum vrnic_step step = put_or_get(inj, budget);
+	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
+			       typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step == VRNIC_STEP_DONE)
 		vrnic_count_add(inj->fifo->dev, BYTES_GOT, inj->op.done);
@@ -386,6 +436,8 @@ static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 	int verr;
 
 	verr = vrnic_virtual_pin(inj, d->local_addr, d->length, false, &seg[nr]);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(&inj->op, verr);
 	if (seg[nr].len == d->length)

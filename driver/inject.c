@@ -168,6 +168,7 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
 	vrnic_virtual_free(inj);
+	vrnic_nop_typed_free(inj);
 	if (inj->rget)
 		vrnic_rget_free(inj->rget);
 }
@@ -419,6 +420,7 @@ static void finish(struct vrnic_injector *inj)
 	int verr = 0;
 
 	op->finished = true;
+	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
 		verr = vrnic_nop_count(inj, 1);
 	if (verr)

@@ -29,6 +29,7 @@
 struct eventfd_ctx;
 struct vrnic_fifo;
 struct vrnic_rget;
+struct vrnic_typed;
 struct vrnic_virtual;
 
 /**
@@ -104,6 +105,8 @@ struct vrnic_nop {
  * @remote: region of @peer, likewise
  * @rget: the remote get that @op came with; NULL: it came from the ring
  * @virt: room for pinned pages (S1); made when first needed
+ * @typed: room for a typed transfer (S3); likewise
+ * @typed_begun: there is one under way in it
  * @wait_until: do not run @op before; 0: run it
  * @stall: in @stalled_on->stalled; protected by stall_lock
  * @stalled_on: FIFO whose reception ring it waits for, referenced; likewise
@@ -117,6 +120,8 @@ struct vrnic_injector {
 	struct vrnic_held remote;
 	struct vrnic_rget *rget;
 	struct vrnic_virtual *virt;
+	struct vrnic_typed *typed;
+	bool typed_begun;
 	u64 wait_until;
 	struct list_head stall;
 	struct vrnic_fifo *stalled_on;
@@ -268,6 +273,13 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg);
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
 void vrnic_virtual_free(struct vrnic_injector *inj);
+
+/* typed.c: typed descriptors (S3) */
+int vrnic_nop_typed_begin(struct vrnic_injector *inj);
+bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
+			   u64 *len);
+void vrnic_nop_typed_end(struct vrnic_injector *inj);
+void vrnic_nop_typed_free(struct vrnic_injector *inj);
 
 /* flow_loop_native.c */
 enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,

@@ -39,7 +39,10 @@
 	X(RECEPTION_STALLS,	"reception_stalls")	\
 	X(RGETS,		"remote_gets")		\
 	X(RGET_WAITS,		"remote_get_waits")	\
-	X(FENCES,		"fences")
+	X(FENCES,		"fences")		\
+	X(TYPES,		"native_types")		\
+	X(TYPE_PAIRS,		"type_intersections")	\
+	X(TYPED_BYTES,		"bytes_typed")
 
 #define X(sym, name) VRNIC_STAT_##sym,
 enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };

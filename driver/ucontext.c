@@ -186,5 +186,6 @@ const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),
 	UAPI_DEF_CHAIN(vrnic_endpoint_defs),
 	UAPI_DEF_CHAIN(vrnic_counter_defs),
+	UAPI_DEF_CHAIN(vrnic_type_defs),
 	{},
 };

@@ -52,6 +52,7 @@
  * @keys: local and remote keys: number = key >> 8, entry = region or tagged
  *	window; readers under RCU
  * @avs: address vectors by number; readers under RCU
+ * @types: types by number; readers under RCU
  * @gsi: queue pair 1, or NULL; readers under RCU
  * @engine: the threads
  * @stats: counters
@@ -70,6 +71,7 @@ struct vrnic_dev {
 	netdevice_tracker ndev_tracker;
 	struct vrnic_ids keys;
 	struct xarray avs;
+	struct vrnic_ids types;
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
@@ -374,8 +376,9 @@ enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
 int vrnic_netlink_init(void);
 void vrnic_netlink_exit(void);
 
-/* ucontext.c, pd.c */
+/* ucontext.c, type.c, pd.c */
 extern const struct uapi_definition vrnic_uapi_defs[];
+extern const struct uapi_definition vrnic_type_defs[];
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata);
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx);
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx);
