@@ -664,11 +664,11 @@ struct vrnic_create_endpoint_resp {
 /**
  * struct vrnic_create_counter_req - what a counter is to be
  * @flags: VRNIC_COUNTER_*
- * @eventfd: signalled when it falls to zero or below, and at a failure; or -1
+ * @reserved: zero
  */
 struct vrnic_create_counter_req {
 	__u32 flags;
-	__s32 eventfd;
+	__u32 reserved;
 };
 
 /**
@@ -784,6 +784,7 @@ enum vrnic_endpoint_destroy_attrs {
 enum vrnic_counter_methods {
 	VRNIC_METHOD_COUNTER_CREATE = (1U << 12),
 	VRNIC_METHOD_COUNTER_DESTROY,
+	VRNIC_METHOD_COUNTER_EVENTFD,
 };
 
 enum vrnic_counter_create_attrs {
@@ -794,6 +795,15 @@ enum vrnic_counter_create_attrs {
 
 enum vrnic_counter_destroy_attrs {
 	VRNIC_ATTR_COUNTER_DESTROY_HANDLE = (1U << 12),
+};
+
+/*
+ * An eventfd that is signalled when the counter falls to zero or below, and at a
+ * failure; also at once, if that has happened. EBUSY: it has one already.
+ */
+enum vrnic_counter_eventfd_attrs {
+	VRNIC_ATTR_COUNTER_EVENTFD_HANDLE = (1U << 12),
+	VRNIC_ATTR_COUNTER_EVENTFD_FD,	/* in: __s32 */
 };
 
 enum vrnic_type_methods {
