@@ -236,6 +236,8 @@ static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 	else
 		verr = move_registered(inj, &remote, n);
 	vrnic_seg_put(&remote);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(op, verr);
 	return moved(inj, n, budget);
@@ -434,6 +436,8 @@ static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 	int verr;
 
 	verr = vrnic_virtual_pin(inj, d->local_addr, d->length, false, &seg[nr]);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(&inj->op, verr);
 	if (seg[nr].len == d->length)
