@@ -221,7 +221,7 @@ int raw_endpoint_destroy(struct raw_fifo *fifo, uint32_t handle)
 int raw_counter(struct raw_fifo *fifo, uint32_t flags,
 		struct raw_counter *counter)
 {
-	struct vrnic_create_counter_req req = { .flags = flags, .eventfd = -1 };
+	struct vrnic_create_counter_req req = { .flags = flags };
 	struct vrnic_create_counter_resp resp = {};
 	struct ib_uverbs_attr *out;
 	struct call call;

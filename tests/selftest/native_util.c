@@ -39,6 +39,18 @@ uint64_t rng_below(struct rng *rng, uint64_t n)
 	return n ? (rng_next(rng) >> 8) % n : 0;
 }
 
+void rng_fill(struct rng *rng, void *data, size_t len)
+{
+	uint64_t word;
+	size_t at, n;
+
+	for (at = 0; at < len; at += n) {
+		word = rng_next(rng);
+		n = len - at < sizeof(word) ? len - at : sizeof(word);
+		memcpy((uint8_t *)data + at, &word, n);
+	}
+}
+
 uint64_t now_ns(void)
 {
 	struct timespec ts;

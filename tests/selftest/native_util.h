@@ -33,6 +33,7 @@ struct rng {
 uint64_t rng_next(struct rng *rng);
 /* From 0 to @n - 1; 0 if @n is. */
 uint64_t rng_below(struct rng *rng, uint64_t n);
+void rng_fill(struct rng *rng, void *data, size_t len);
 
 /* What the other side has to know of a node: plain data. */
 struct node_info {

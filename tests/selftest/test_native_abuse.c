@@ -408,10 +408,8 @@ static struct vrnic_ndesc random_desc(FIXTURE_DATA(abuse) *self)
 {
 	struct rng *rng = &self->rng;
 	struct vrnic_ndesc d;
-	unsigned int i;
 
-	for (i = 0; i < sizeof(d) / 8; i++)
-		((uint64_t *)&d)[i] = rng_next(rng);
+	rng_fill(rng, &d, sizeof(d));
 	if (rng_below(rng, 8) == 0)
 		return d;
 	d.opcode = VRNIC_NOP_PUT - 1 + rng_below(rng, 10);

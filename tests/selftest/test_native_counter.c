@@ -259,10 +259,10 @@ TEST_F(counter, epoll_on_many)
 	for (i = 0; i < 16; i++) {
 		ASSERT_OK(vrnic_counter_create(bed->b.client,
 					       VRNIC_COUNTER_PEERS, &c[i]));
+		vrnic_counter_set(c[i], 1000);
 		event = (struct epoll_event){ .events = EPOLLIN, .data.u32 = i };
 		ASSERT_OK(epoll_ctl(epfd, EPOLL_CTL_ADD, vrnic_counter_fd(c[i]),
 				    &event));
-		vrnic_counter_set(c[i], 1000);
 	}
 	EXPECT_EQ(0, epoll_wait(epfd, &event, 1, 10));
 	for (i = 15; i >= 0; i--) {
@@ -281,6 +281,17 @@ TEST_F(counter, epoll_on_many)
 	for (i = 0; i < 16; i++)
 		EXPECT_OK(vrnic_counter_destroy(c[i]));
 	close(epfd);
+}
+
+/* Who asks for the file afterwards has not missed it. */
+TEST_F(counter, file_of_what_has_happened)
+{
+	struct vrnic_counter *c = self->bed.a.counter;
+
+	ASSERT_OK(nbed_put(&self->bed, 0, 0, 8, DONE(.remote = c)));
+	ASSERT_OK(counter_done(c));
+	EXPECT_TRUE(readable(vrnic_counter_fd(c), 0));
+	EXPECT_EQ(vrnic_counter_fd(c), vrnic_counter_fd(c));
 }
 
 TEST_F(counter, file_is_readable_after_a_failure)
@@ -408,6 +419,15 @@ TEST(exact_with_processes)
 	EXPECT_OK(node_close(&node));
 }
 
+/* Without another look at the counter, which may be gone. */
+static void *only_wait(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->ret = vrnic_counter_wait(w->counter, w->threshold, w->timeout);
+	return NULL;
+}
+
 /* A counter may go while it is waited for, ... */
 TEST_F(counter, destroyed_while_waited_for)
 {
@@ -417,15 +437,11 @@ TEST_F(counter, destroyed_while_waited_for)
 	for (i = 0; i < scaled(100); i++) {
 		ASSERT_OK(vrnic_counter_create(self->bed.a.client, 0, &w.counter));
 		vrnic_counter_set(w.counter, 1);
-		/* what is read after the wait would be freed memory */
-		struct vrnic_counter *doomed = w.counter;
-		struct waiting only = w;
-
-		ASSERT_OK(pthread_create(&w.thread, NULL, wait_for, &only));
+		ASSERT_OK(pthread_create(&w.thread, NULL, only_wait, &w));
 		usleep(2000);
-		ASSERT_OK(vrnic_counter_destroy(doomed));
+		ASSERT_OK(vrnic_counter_destroy(w.counter));
 		ASSERT_OK(pthread_join(w.thread, NULL));
-		ASSERT_EQ(-ECANCELED, only.ret);
+		ASSERT_EQ(-ECANCELED, w.ret);
 	}
 }
 

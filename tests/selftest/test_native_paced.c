@@ -616,13 +616,22 @@ TEST(contexts_are_closed_under_way)
 	free(offers);
 }
 
+/* A message without data is still offered, answered, and over. */
+TEST_F(paced, zero_bytes)
+{
+	ASSERT_OK(offer(self, 0, 0));
+	EXPECT_EQ(0, self->offers->rts[0].length);
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, self->taken.status.value);
+	EXPECT_EQ(-1, buf_is_not(&self->bed.b.buf, 0, LEN, 0));
+}
+
 TEST_F(paced, refuses_what_makes_no_sense)
 {
 	struct node *a = &self->bed.a;
 	static uint8_t header[1025];
 
-	EXPECT_EQ(-EINVAL, vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 0, NULL,
-					  0, NULL));
 	EXPECT_EQ(-EMSGSIZE, vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8,
 					    header, 1025, NULL));
 	ASSERT_OK(vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8, header, 1024,

@@ -42,10 +42,6 @@ TEST_F(put_size, put)
 	struct nbed *bed = &self->bed;
 	unsigned int i;
 
-	if (!variant->size) {
-		EXPECT_EQ(-EINVAL, nbed_put(bed, 0, 0, 0, NULL));
-		return;
-	}
 	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
 		buf_fill(&bed->a.buf, i);
 		memset(bed->b.buf.addr, 0, bed->b.buf.len);
@@ -63,10 +59,6 @@ TEST_F(put_size, get)
 	struct nbed *bed = &self->bed;
 	unsigned int i;
 
-	if (!variant->size) {
-		EXPECT_EQ(-EINVAL, nbed_get(bed, 0, 0, 0, NULL));
-		return;
-	}
 	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
 		buf_fill(&bed->b.buf, i);
 		memset(bed->a.buf.addr, 0, bed->a.buf.len);
@@ -98,6 +90,27 @@ TEST_F(put, three_counters)
 	EXPECT_OK(counter_done(bed->b.open));
 	EXPECT_EQ(0, vrnic_counter_read(bed->b.open));
 	EXPECT_OK(vrnic_counter_destroy(local));
+}
+
+/* Nothing to move is moved at once; also that is told. */
+TEST_F(put, zero_bytes)
+{
+	struct nbed *bed = &self->bed;
+	struct told told = {};
+
+	ASSERT_OK(nbed_put(bed, 0, 0, 0, DONE(TELL(&told),
+					      .target = bed->a.peer.counter)));
+	ASSERT_OK(nbed_get(bed, 0, 0, 0, DONE(TELL(&told))));
+	ASSERT_OK(vrnic_put_inline(bed->a.to, NULL, 0, bed->a.peer.addr,
+				   bed->a.peer.rkey, DONE(TELL(&told))));
+	ASSERT_OK(vrnic_read(bed->a.to, NULL, 0, bed->a.peer.addr,
+			     bed->a.peer.rkey, bed->a.counter));
+	ASSERT_OK(advance_until(bed->a.context, &told.count, 3));
+	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
+	EXPECT_EQ(0, told.status.value);
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_EQ(0, vrnic_counter_read(bed->b.open));
+	EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, 65536, 0));
 }
 
 TEST_F(put, callback_and_cookie)
