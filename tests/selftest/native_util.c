@@ -67,6 +67,16 @@ uint64_t cpu_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
+uint64_t cpu_step_ns(void)
+{
+	uint64_t start = cpu_ns(), now;
+
+	do
+		now = cpu_ns();
+	while (now == start);
+	return now - start;
+}
+
 static int node_build(struct node *node, size_t len,
 		      const struct vrnic_context_attr *attr)
 {
@@ -322,7 +332,7 @@ int hear(int fd)
 	return recv(fd, &byte, 1, 0) == 1 ? 0 : -EPIPE;
 }
 
-long long statistic(const char *name)
+static long long read_statistic(const char *name)
 {
 	long long value = -1;
 	char path[256];
@@ -331,14 +341,24 @@ long long statistic(const char *name)
 	snprintf(path, sizeof(path),
 		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s", dev_name(),
 		 name);
-	/* the core shows what it read up to 10 ms ago */
-	usleep(15000);
 	f = fopen(path, "r");
 	if (!f || fscanf(f, "%lld", &value) != 1)
 		value = -1;
 	if (f)
 		fclose(f);
 	return value;
+}
+
+/* The core shows what it read up to 10 ms ago. */
+static void let_statistics_age(void)
+{
+	usleep(15000);
+}
+
+long long statistic(const char *name)
+{
+	let_statistics_age();
+	return read_statistic(name);
 }
 
 static const char * const gauges[] = {
@@ -351,8 +371,9 @@ long long native_objects(char *text, size_t size)
 	unsigned int i;
 	size_t n = 0;
 
+	let_statistics_age();
 	for (i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {
-		value = statistic(gauges[i]);
+		value = read_statistic(gauges[i]);
 		if (value < 0)
 			return -1;
 		sum += value;

@@ -139,5 +139,7 @@ long long native_objects(char *text, size_t size);
 
 uint64_t now_ns(void);
 uint64_t cpu_ns(void);	/* of this process */
+/* The step in which that clock goes: as coarse as a tick on some machines. */
+uint64_t cpu_step_ns(void);
 
 #endif /* NATIVE_UTIL_H */

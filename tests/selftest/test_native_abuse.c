@@ -203,7 +203,7 @@ static const struct bad_desc {
 	BAD("inline data without its slots", VRNIC_VERR_SLOTS,
 	    .opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 64,
 	    .flags = VRNIC_NDESC_INLINE),
-	BAD("2^64 - 1 bytes inline", VRNIC_VERR_SLOTS,
+	BAD("2^64 - 1 bytes inline", VRNIC_VERR_LENGTH,
 	    .opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = ~0ULL,
 	    .flags = VRNIC_NDESC_INLINE),
 	BAD("message of 2^64 - 1 bytes", VRNIC_VERR_LENGTH,
@@ -474,6 +474,8 @@ static bool stuck(struct raw_fifo *a)
 
 TEST_F(abuse, random_descriptors)
 {
+	long long errors = statistic("native_errors");
+	long long rgets = statistic("remote_gets");
 	int i, renewed = 0, rounds = scaled(GARBAGE) / ROUND;
 
 	for (i = 0; i < rounds; i++) {
@@ -489,7 +491,11 @@ TEST_F(abuse, random_descriptors)
 			renewed++;
 		}
 	}
-	TH_LOG("%d descriptors, %d new FIFOs", i * ROUND, renewed);
+	TH_LOG("%d descriptors, %d new FIFOs, %lld failed, %lld remote gets",
+	       i * ROUND, renewed, statistic("native_errors") - errors,
+	       statistic("remote_gets") - rgets);
+	/* nearly right ones have to get through, or nothing was tried */
+	EXPECT_GT(statistic("remote_gets") - rgets, i);
 	ASSERT_OK(renew(self));
 	EXPECT_TRUE(pair_works(self, 3));
 }

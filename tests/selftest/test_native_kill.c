@@ -51,6 +51,7 @@ static int submit(struct node *n, enum kind kind, struct vrnic_type *type)
 {
 	static uint8_t data[3000];
 	const struct vrnic_done *done = DONE(.remote = n->counter);
+	int ret;
 
 	switch (kind) {
 	case PUT:
@@ -79,7 +80,9 @@ static int submit(struct node *n, enum kind kind, struct vrnic_type *type)
 		return vrnic_rmw(n->to, VRNIC_RMW_ADD, 8, n->peer.addr,
 				 n->peer.rkey, 1, 0, NULL, NULL, done);
 	case FENCE:
-		return vrnic_fence(n->to, done);
+		ret = vrnic_put_inline(n->to, data, 8, n->peer.addr,
+				       n->peer.rkey, NULL);
+		return ret ? ret : vrnic_fence(n->to, done);
 	case PACED:
 		return vrnic_rts_send(n->to, n->buf.addr, n->buf.mr, LEN, NULL,
 				      0, done);

@@ -206,7 +206,13 @@ struct big {
 	size_t len;
 };
 
-#define CPU_LIMIT	MSEC_NS
+/* Where processor time is counted in ticks, one may fall into the moment. */
+static uint64_t cpu_limit(void)
+{
+	uint64_t step = cpu_step_ns();
+
+	return step > MSEC_NS ? step : MSEC_NS;
+}
 
 static int sleep_on(int fd)
 {
@@ -230,8 +236,9 @@ static int big_origin(int fd, const void *arg)
 	if (!ret)
 		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
 				     big->len, NULL, 0, DONE(TELL(&sent)));
-	if (!ret && vrnic_context_arm(node.context))
-		ret = -EBUSY;
+	/* the offer's own record is there already */
+	while (!ret && vrnic_context_arm(node.context) > 0)
+		ret = vrnic_advance(node.context, 10) < 0 ? -EIO : 0;
 	before = cpu_ns();
 	if (!ret)
 		ret = sleep_on(vrnic_context_fd(node.context));
@@ -253,11 +260,12 @@ TEST(s4_4_neither_process_runs)
 	struct offers *offers = calloc(1, sizeof(*offers));
 	struct told taken = {};
 	struct node node = {};
-	uint64_t before, mine, its, start;
+	uint64_t before, mine, its, start, limit;
 	struct peer peer;
 	int ret;
 
 	NEED_NATIVE();
+	limit = cpu_limit();
 	ASSERT_NE(NULL, offers);
 	ASSERT_OK(peer_start(&peer, big_origin, &big));
 	ASSERT_OK(node_open(&node, big.len, NULL));
@@ -278,8 +286,8 @@ TEST(s4_4_neither_process_runs)
 	TH_LOG("%zu MiB in %llu us; target ran %llu us, origin %llu us",
 	       big.len >> 20, (unsigned long long)start / 1000,
 	       (unsigned long long)mine / 1000, (unsigned long long)its / 1000);
-	EXPECT_LT(mine, CPU_LIMIT);
-	EXPECT_LT(its, CPU_LIMIT);
+	EXPECT_LE(mine, limit);
+	EXPECT_LE(its, limit);
 	EXPECT_EQ(-1, buf_differs(&node.buf, 0, big.len, 99, 0));
 	ASSERT_OK(advance_until(node.context, &taken.count, 1));
 	EXPECT_EQ(IBV_WC_SUCCESS, taken.status.status);
