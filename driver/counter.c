@@ -134,6 +134,7 @@ static void signal(struct vrnic_counter *c)
  */
 static void wake(struct vrnic_counter *c, s64 left, u64 n)
 {
+	/* the barrier that this needs is told of above */
 	if (left <= READ_ONCE(c->threshold) && waitqueue_active(&c->wait))
 		wake_up_all(&c->wait);
 	if (left <= 0 && (u64)-left < n)

@@ -23,8 +23,11 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Rows of the largest table that is kept: 3 MiB. */
-#define PAIR_ROWS	65536
+/*
+ * Rows of the largest table that is kept: 1.5 MiB. It also bounds the time that
+ * a burst may spend on a table, to half a millisecond or so.
+ */
+#define PAIR_ROWS	32768
 
 /* Tables that a type may have as the local one. */
 #define PAIRS_MAX	8

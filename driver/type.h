@@ -96,16 +96,16 @@ struct vrnic_pair {
 
 /**
  * struct vrnic_walk - a position in a sequence of common chunks
- * @next: row after @row, if they come from a table
- * @merge: where they come from otherwise
- * @row: current row
+ * @row: current row: in a table, or @own
+ * @own: what @merge gave; to begin with, a row of nothing
+ * @merge: where rows come from, if there is no table
  * @chunk: chunks of it that are done
  * @skip: bytes of the chunk after those that are done
  */
 struct vrnic_walk {
-	const struct vrnic_common_row *next;
+	const struct vrnic_common_row *row;
+	struct vrnic_common_row own;
 	struct vrnic_merge merge;
-	struct vrnic_common_row row;
 	u64 chunk;
 	u64 skip;
 };
@@ -121,8 +121,8 @@ struct vrnic_walk {
  * @flat: PACKED: the one row of what is packed
  * @bounce: PACKED: what is packed at the origin
  *
- * Has no lock of its own: for one runner at a time. Must stay where it is: a
- * walk may point to @flat.
+ * Has no lock of its own: for one runner at a time. Must stay where it is, as
+ * walks point into it.
  */
 struct vrnic_typed {
 	struct vrnic_type *type[VRNIC_SIDES];

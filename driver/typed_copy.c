@@ -16,6 +16,7 @@
  * region when the segment was opened.
  */
 
+#include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -27,8 +28,14 @@
 /* PACKED: bytes of a portion. */
 #define BOUNCE_BYTES	SZ_64K
 
+/* A table has to have so many rows before it matters how short they are. */
+#define SHREDS		64
+
 /* Chunks up to this are copied by a loop, larger ones page by page. */
 #define CHUNK_MAX	PAGE_SIZE
+
+/* Chunks that are farther apart look for their pages themselves. */
+#define PAGED_STRIDE	512
 
 /* How far to look for pages that follow each other. */
 #define LOOK_AHEAD	SZ_64K
@@ -59,12 +66,19 @@ struct lane {
 	u64 stride;
 };
 
+/* struct paged - where a loop is that finds the page of each chunk itself */
+struct paged {
+	void **pages;
+	u64 off;
+	u64 stride;
+};
+
 static struct view view_of(const struct vrnic_seg *seg, enum vrnic_side side)
 {
 	return (struct view){ .seg = seg, .side = side };
 }
 
-/* What is worth to be looked at behind a chunk of this row. */
+/* How much of the run behind a chunk of this row is worth to be looked for. */
 static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 {
 	u64 stride = row->side[side].stride;
@@ -72,29 +86,36 @@ static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 	return row->count > 1 && stride - 1 < PAGE_SIZE ? LOOK_AHEAD : 0;
 }
 
-/* Take in what lies before it in the same page: chunks may go downwards. */
-static void window_widen(struct view *v, u64 bytes)
-{
-	v->mem -= bytes;
-	v->start -= bytes;
-	v->size += bytes;
-}
-
-/* Put the window where the chunk at @at is, if it is in one run. */
+/*
+ * Put the window where the chunk at @at is, if it is in one run. It begins with
+ * the chunk's page, as chunks may go downwards; what lies outside of the
+ * segment is never reached.
+ */
 static bool window_move(struct view *v, const struct vrnic_common_row *row,
 			u64 at)
 {
-	u64 pos = at - v->base;
-	u64 want = max(row->bytes, look_ahead(row, v->side));
+	u64 off = v->seg->off + at - v->base, in_page = offset_in_page(off);
+	u64 want = max(in_page + row->bytes, look_ahead(row, v->side));
+	u64 page = off >> PAGE_SHIFT, last;
+	void **pages;
 
-	v->mem = vrnic_seg_run(v->seg, pos, min(want, v->seg->len - pos),
-			       &v->size);
-	v->start = at;
-	if (v->size < row->bytes)
-		return false;
-	if (!v->seg->kva)
-		window_widen(v, offset_in_page(v->seg->off + pos));
-	return true;
+	if (v->seg->kva) {
+		v->mem = v->seg->kva;
+		v->start = v->base;
+		v->size = v->seg->len;
+		return true;
+	}
+	last = (v->seg->off + v->seg->len - 1) >> PAGE_SHIFT;
+	pages = v->seg->mr->pages;
+	v->mem = pages[page];
+	v->start = at - in_page;
+	v->size = PAGE_SIZE;
+	while (v->size < want && page < last &&
+	       pages[page + 1] == pages[page] + PAGE_SIZE) {
+		v->size += PAGE_SIZE;
+		page++;
+	}
+	return in_page + row->bytes <= v->size;
 }
 
 static bool lane_open(struct view *v, const struct vrnic_common_row *row,
@@ -171,13 +192,75 @@ static u64 copy_run(struct lane *to, struct lane *from, u64 bytes, u64 n)
 static void copy_piece(const struct vrnic_walk *w, struct view *dst,
 		       struct view *src, u64 n, bool last)
 {
-	u64 to = w->row.side[dst->side].offset +
-		 w->chunk * w->row.side[dst->side].stride + w->skip;
-	u64 from = w->row.side[src->side].offset +
-		   w->chunk * w->row.side[src->side].stride + w->skip;
+	u64 to = w->row->side[dst->side].offset +
+		 w->chunk * w->row->side[dst->side].stride + w->skip;
+	u64 from = w->row->side[src->side].offset +
+		   w->chunk * w->row->side[src->side].stride + w->skip;
 
 	vrnic_seg_copy(dst->seg, to - dst->base, src->seg, from - src->base, n,
 		       last);
+}
+
+/*
+ * Chunks that are far apart, where a window would serve few of them: then each
+ * finds its page itself, if none can lie across two pages.
+ */
+static bool paged_open(const struct view *v, const struct vrnic_walk *w,
+		       struct paged *p)
+{
+	u64 stride = w->row->side[v->side].stride;
+	u64 unit = w->row->bytes;
+
+	if (v->seg->kva)
+		return false;
+	p->pages = v->seg->mr->pages;
+	p->stride = stride;
+	p->off = v->seg->off + w->row->side[v->side].offset +
+		 w->chunk * stride - v->base;
+	return !((p->off | stride) & (unit - 1));
+}
+
+static __always_inline void copy_paged(struct paged to, struct paged from,
+				       u64 bytes, u64 n)
+{
+	for (; n; n--, to.off += to.stride, from.off += from.stride)
+		copy_chunk(to.pages[to.off >> PAGE_SHIFT] +
+				   offset_in_page(to.off),
+			   from.pages[from.off >> PAGE_SHIFT] +
+				   offset_in_page(from.off), bytes);
+}
+
+static bool is_far(u64 stride)
+{
+	return stride + PAGED_STRIDE > 2 * PAGED_STRIDE;
+}
+
+static bool copy_far_chunks(struct vrnic_walk *w, struct view *dst,
+			    struct view *src, u64 n)
+{
+	struct paged to, from;
+
+	if (n == 1 || (!is_far(w->row->side[0].stride) &&
+		       !is_far(w->row->side[1].stride)))
+		return false;
+	if (!is_power_of_2(w->row->bytes) || !paged_open(dst, w, &to) ||
+	    !paged_open(src, w, &from))
+		return false;
+	switch (w->row->bytes) {
+	case 4:
+		copy_paged(to, from, 4, n);
+		break;
+	case 8:
+		copy_paged(to, from, 8, n);
+		break;
+	case 16:
+		copy_paged(to, from, 16, n);
+		break;
+	default:
+		return false;
+	}
+	w->chunk += n;
+	return true;
 }
 
 static void copy_chunks(struct vrnic_walk *w, struct view *dst,
@@ -186,12 +269,14 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 	struct lane to, from;
 	u64 done;
 
+	if (copy_far_chunks(w, dst, src, n))
+		return;
 	for (; n; n -= done, w->chunk += done) {
-		if (lane_open(dst, &w->row, w->chunk, &to) &&
-		    lane_open(src, &w->row, w->chunk, &from)) {
-			done = copy_run(&to, &from, w->row.bytes, n);
+		if (lane_open(dst, w->row, w->chunk, &to) &&
+		    lane_open(src, w->row, w->chunk, &from)) {
+			done = copy_run(&to, &from, w->row->bytes, n);
 		} else {
-			copy_piece(w, dst, src, w->row.bytes, false);
+			copy_piece(w, dst, src, w->row->bytes, false);
 			done = 1;
 		}
 	}
@@ -200,19 +285,19 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 /* Be at a chunk; there is one. */
 static void walk_settle(struct vrnic_walk *w)
 {
-	if (w->chunk < w->row.count)
+	if (w->chunk < w->row->count)
 		return;
 	w->chunk = 0;
-	if (w->next)
-		w->row = *w->next++;
+	if (w->row != &w->own)
+		w->row++;
 	else
-		vrnic_merge_next(&w->merge, &w->row);
+		vrnic_merge_next(&w->merge, &w->own);
 }
 
 /* Whole chunks of the current row in the next @n bytes; the last one apart. */
 static u64 whole_chunks(const struct vrnic_walk *w, u64 n, bool final)
 {
-	u64 bytes = w->row.bytes, left = w->row.count - w->chunk;
+	u64 bytes = w->row->bytes, left = w->row->count - w->chunk;
 
 	if (w->skip || bytes > CHUNK_MAX)
 		return 0;
@@ -230,14 +315,14 @@ static void walk_copy(struct vrnic_walk *w, struct view *dst, struct view *src,
 		chunks = whole_chunks(w, n, final);
 		if (chunks) {
 			copy_chunks(w, dst, src, chunks);
-			n -= chunks * w->row.bytes;
+			n -= chunks * w->row->bytes;
 			continue;
 		}
-		len = min(w->row.bytes - w->skip, n);
+		len = min(w->row->bytes - w->skip, n);
 		copy_piece(w, dst, src, len, final && len == n);
 		n -= len;
 		w->skip += len;
-		if (w->skip == w->row.bytes) {
+		if (w->skip == w->row->bytes) {
 			w->skip = 0;
 			w->chunk++;
 		}
@@ -304,7 +389,7 @@ static void begin_table(struct vrnic_typed *t, struct vrnic_pair *pair)
 {
 	t->mode = VRNIC_TYPED_CHUNKS;
 	t->pair = pair;
-	t->walk[0].next = pair->row;
+	t->walk[0].row = pair->row;
 }
 
 static int begin_packed(struct vrnic_typed *t)
@@ -324,6 +409,19 @@ static int begin_packed(struct vrnic_typed *t)
 	return 0;
 }
 
+/*
+ * Do the two types cut each other to bits? Then the loops over either type,
+ * which know only one kind of chunk for a long time, are faster than the table.
+ */
+static bool is_shredded(const struct vrnic_typed *t,
+			const struct vrnic_pair *pair)
+{
+	u64 rows = (u64)t->type[0]->rows.nr + t->type[1]->rows.nr;
+
+	return pair->nr > SHREDS && pair->nr > 2 * rows &&
+	       t->left < 32ULL * pair->nr;
+}
+
 /* Follow what is known about the pair; without memory for it, do without. */
 static int begin_pair(struct vrnic_typed *t, u32 mode)
 {
@@ -331,7 +429,8 @@ static int begin_pair(struct vrnic_typed *t, u32 mode)
 						 t->type[VRNIC_SIDE_REMOTE]);
 	enum vrnic_pair_kind kind = pair ? pair->kind : VRNIC_PAIR_LARGE;
 
-	if (kind == VRNIC_PAIR_TABLE) {
+	if (kind == VRNIC_PAIR_TABLE &&
+	    (mode == VRNIC_TYPED_CHUNKS || !is_shredded(t, pair))) {
 		begin_table(t, pair);
 		return 0;
 	}
@@ -398,6 +497,8 @@ int vrnic_typed_begin(struct vrnic_typed *t, struct vrnic_type *local,
 		.type = { local, remote },
 		.left = local->rows.bytes,
 	};
+	t->walk[0].row = &t->walk[0].own;
+	t->walk[1].row = &t->walk[1].own;
 	if (local->rows.bytes == remote->rows.bytes)
 		err = begin(t, mode);
 	if (err)

@@ -13,7 +13,7 @@
 #include "type.h"
 #include "vrnic.h"
 
-#define ROUNDS		400
+#define ROUNDS		200
 #define STORE_PAGES	16
 #define STORE_BYTES	(STORE_PAGES * PAGE_SIZE)
 #define ROOM		(STORE_BYTES - PAGE_SIZE)	/* of it is for a type */
@@ -202,6 +202,8 @@ static void shuffle(struct bed *b, struct store *s)
 		swap(s->pages[x], s->pages[y]);
 	}
 	s->off = below(b, PAGE_SIZE);
+	if (below(b, 2))
+		s->off &= ~15;
 }
 
 /* The base that a type's offsets count from, as an offset in the store. */
@@ -425,6 +427,40 @@ static void explosion(struct kunit *test)
 	drop_types(b);
 }
 
+/* Types that cut each other to bits: packed, though there is a table. */
+static void shreds(struct kunit *test)
+{
+	struct bed *b = test->priv;
+
+	SET(test, VRNIC_SIDE_LOCAL, ROW(0, 12, 1000, 20));
+	SET(test, VRNIC_SIDE_REMOTE, ROW(0, 8, 1500, 20));
+	KUNIT_EXPECT_EQ(test, transfer(test, VRNIC_TYPED_AUTO, VRNIC_SIDE_REMOTE),
+			VRNIC_TYPED_PACKED);
+	KUNIT_EXPECT_EQ(test, transfer(test, VRNIC_TYPED_CHUNKS, VRNIC_SIDE_LOCAL),
+			VRNIC_TYPED_CHUNKS);
+	drop_types(b);
+}
+
+/* Columns of a matrix: chunks that are far apart, of the sizes that matter. */
+static void far_chunks(struct kunit *test)
+{
+	static const s64 strides[] = { 528, 1024, -2048, 4096, 3000, -4080 };
+	struct bed *b = test->priv;
+	u32 i, round;
+	u64 bytes;
+
+	for (bytes = 1; bytes <= 32; bytes *= 2) {
+		for (i = 0; i < ARRAY_SIZE(strides); i++) {
+			SET(test, VRNIC_SIDE_LOCAL, ROW(0, bytes, 7, strides[i]));
+			SET(test, VRNIC_SIDE_REMOTE,
+			    ROW(64, bytes, 7, strides[(i * 5 + 1) % 6]));
+			for (round = 0; round < 4; round++)
+				transfer(test, VRNIC_TYPED_AUTO, round & 1);
+			drop_types(b);
+		}
+	}
+}
+
 static void begin_refuses(struct kunit *test)
 {
 	struct bed *b = test->priv;
@@ -510,6 +546,8 @@ static struct kunit_case type_cases[] = {
 	KUNIT_CASE(s3_6_worked_example),
 	KUNIT_CASE(last_of_overlapping_chunks),
 	KUNIT_CASE(explosion),
+	KUNIT_CASE(shreds),
+	KUNIT_CASE(far_chunks),
 	KUNIT_CASE(begin_refuses),
 	KUNIT_CASE(found_by_its_owner),
 	KUNIT_CASE(tables_are_kept),

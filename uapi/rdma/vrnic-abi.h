@@ -573,7 +573,7 @@ struct vrnic_record {
  * @reserved: zero
  */
 struct vrnic_counter_cell {
-	__s64 remaining __attribute__((aligned(8)));
+	__s64 remaining;
 	__u32 errors;
 	__u8 status;
 	__u8 opcode;
@@ -693,10 +693,10 @@ struct vrnic_create_counter_resp {
  * A type's bytes are those of its rows, in order (S3.1).
  */
 struct vrnic_type_row {
-	__s64 offset __attribute__((aligned(8)));
+	__s64 offset;
 	__aligned_u64 bytes;
 	__aligned_u64 count;
-	__s64 stride __attribute__((aligned(8)));
+	__s64 stride;
 };
 
 #define VRNIC_TYPE_ROWS_MAX	(1U << 20)
@@ -859,7 +859,7 @@ enum vrnic_wait_for {
 struct vrnic_wait {
 	__u32 what;
 	__u32 id;
-	__s64 threshold __attribute__((aligned(8)));
+	__s64 threshold;
 	__aligned_u64 timeout_ns;
 };
 

@@ -180,8 +180,9 @@ int vrnic_client_open(const char *device, struct vrnic_client **client)
 	if (!client)
 		return -EINVAL;
 	list = ibv_get_device_list(NULL);
+	/* that includes a kernel without verbs */
 	if (!list)
-		return errno == ENOSYS ? -ENODEV : -errno;
+		return -ENODEV;
 	ret = open_listed(list, device, client);
 	ibv_free_device_list(list);
 	return ret;

@@ -111,7 +111,8 @@ static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
 			return ret;
 	}
 	t->slot[i] = x;
-	x->id = i | (uint32_t)++t->uses[i] << ID_SLOT_BITS;
+	t->uses[i]++;
+	x->id = i | (uint32_t)t->uses[i] << ID_SLOT_BITS;
 	return 0;
 }
 

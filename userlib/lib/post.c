@@ -29,7 +29,7 @@ struct vrnic_queued {
 	struct vrnic_op *op;
 	struct vrnic_type *types[2];
 	uint32_t slots;
-	_Alignas(8) uint8_t image[];
+	uint64_t image[];
 };
 
 /* ---- operations that somebody waits for ---- */
@@ -230,7 +230,7 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	memcpy(item->image, &req->desc, sizeof(req->desc));
 	for (i = 0; i < req->nr_parts; i++) {
 		if (req->parts[i].iov_len)
-			memcpy(item->image + offset, req->parts[i].iov_base,
+			memcpy((uint8_t *)item->image + offset, req->parts[i].iov_base,
 			       req->parts[i].iov_len);
 		offset += req->parts[i].iov_len;
 	}
