@@ -15,7 +15,7 @@
 #define LEN		65536
 #define SLOTS		128
 #define SEED		20250118
-#define GARBAGE		100000	/* random descriptors in all */
+#define GARBAGE		200000	/* slots of random descriptors in all */
 #define ROUND		64	/* of them, for one doorbell */
 #define SECRET_LEN	4096	/* of b's memory that nobody was given */
 
@@ -369,64 +369,122 @@ TEST_F(abuse, garbage_in_counters)
 	EXPECT_TRUE(pair_works(self, 9));
 }
 
-static uint32_t random_key(FIXTURE_DATA(abuse) *self)
+/* An address in a's or b's buffer, with room for @len bytes: mostly. */
+static uint64_t random_addr(FIXTURE_DATA(abuse) *self, bool at_b, uint64_t len)
 {
-	const struct ibv_mr *a = self->pair.a.buf.mr, *b = self->pair.b.buf.mr;
+	struct raw_fifo *fifo = at_b ? &self->pair.b : &self->pair.a;
 
-	switch (rng_below(&self->rng, 10)) {
-	case 0: return rng_next(&self->rng);
-	case 1: return a->rkey;
-	case 2: return b->lkey;
-	case 3: case 4: case 5: return a->lkey;
-	default: return b->rkey;
-	}
+	return (uintptr_t)fifo->buf.addr +
+	       (rng_below(&self->rng, LEN - len) & ~63ULL);
 }
 
-static uint64_t random_addr(FIXTURE_DATA(abuse) *self)
+static uint32_t random_counter(FIXTURE_DATA(abuse) *self, bool at_b)
 {
-	switch (rng_below(&self->rng, 8)) {
-	case 0: return rng_next(&self->rng);
-	case 1: case 2: case 3:
-		return (uintptr_t)self->pair.a.buf.addr + rng_below(&self->rng, LEN);
-	default:
-		return (uintptr_t)self->pair.b.buf.addr + rng_below(&self->rng, LEN);
-	}
+	if (rng_below(&self->rng, 2))
+		return 0;
+	return at_b ? self->its.number : self->mine.number;
 }
 
-static uint32_t random_counter(FIXTURE_DATA(abuse) *self)
+static uint8_t random_opcode(struct rng *rng, bool injected)
 {
-	switch (rng_below(&self->rng, 8)) {
-	case 0: return rng_next(&self->rng);
-	case 1: return self->mine.number;
-	case 2: return self->its.number;
-	default: return 0;
-	}
+	static const uint8_t three[] = {
+		VRNIC_NOP_PUT, VRNIC_NOP_RGET, VRNIC_NOP_NOTIFY,
+	};
+
+	return injected ? three[rng_below(rng, 3)] :
+			  VRNIC_NOP_PUT + rng_below(rng, 8);
 }
 
-/* Pure garbage, or nearly right: the latter gets further. */
-static struct vrnic_ndesc random_desc(FIXTURE_DATA(abuse) *self)
+static uint8_t random_flags(struct rng *rng, uint8_t opcode)
 {
+	static const uint8_t kinds[] = {
+		0, VRNIC_NDESC_INLINE, VRNIC_NDESC_VIRTUAL, VRNIC_NDESC_TYPED,
+	};
+	uint8_t flags = rng_below(rng, 2) ? VRNIC_NDESC_SIGNALED : 0;
+
+	switch (opcode) {
+	case VRNIC_NOP_PUT:
+		return flags | kinds[rng_below(rng, 4)];
+	case VRNIC_NOP_GET:
+		return flags | (kinds[rng_below(rng, 4)] & ~VRNIC_NDESC_INLINE);
+	case VRNIC_NOP_MESSAGE:
+		return flags | kinds[rng_below(rng, 3)];
+	}
+	return flags;
+}
+
+static uint64_t random_length(struct rng *rng, const struct vrnic_ndesc *d)
+{
+	if (d->opcode == VRNIC_NOP_RGET)
+		return sizeof(*d) * (1 + rng_below(rng, VRNIC_RGET_DESCS));
+	if (d->opcode == VRNIC_NOP_RMW)
+		return rng_below(rng, 2) ? 4 : 8;
+	if (d->flags & VRNIC_NDESC_TYPED)
+		return 80;
+	return rng_below(rng, 200);
+}
+
+static unsigned int slots_of(const struct vrnic_ndesc *d)
+{
+	uint64_t bytes = 0;
+
+	if (d->opcode == VRNIC_NOP_RMW || d->flags & VRNIC_NDESC_TYPED)
+		return 2;
+	if (d->opcode == VRNIC_NOP_MESSAGE)
+		bytes = d->header_len;
+	if (d->flags & VRNIC_NDESC_INLINE)
+		bytes += d->length;
+	return 1 + (bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
+}
+
+/* One that is right; an injected one for b's engine if it is in a's buffer. */
+static struct vrnic_ndesc right_desc(FIXTURE_DATA(abuse) *self, bool injected,
+				     bool at_b)
+{
+	struct raw_pair *pair = &self->pair;
+	const struct ibv_mr *here = at_b ? pair->b.buf.mr : pair->a.buf.mr;
+	const struct ibv_mr *there = at_b ? pair->a.buf.mr : pair->b.buf.mr;
+	struct vrnic_ndesc d = {
+		.opcode = random_opcode(&self->rng, injected),
+		.endpoint = at_b ? pair->b_to_a : pair->a_to_b,
+		.cookie = rng_next(&self->rng),
+		.lkey = injected ? here->rkey : here->lkey,
+		.rkey = there->rkey,
+		.local_counter = random_counter(self, at_b),
+		.remote_counter = random_counter(self, injected ? !at_b : at_b),
+		.target_counter = random_counter(self, !at_b),
+	};
+
+	d.flags = injected ? 0 : random_flags(&self->rng, d.opcode);
+	d.length = random_length(&self->rng, &d);
+	d.local_addr = random_addr(self, at_b, 2048);
+	d.remote_addr = random_addr(self, !at_b, 2048);
+	if (d.opcode == VRNIC_NOP_MESSAGE)
+		d.header_len = rng_below(&self->rng, 100);
+	if (d.opcode == VRNIC_NOP_RMW || d.opcode == VRNIC_NOP_MESSAGE ||
+	    d.opcode == VRNIC_NOP_NOTIFY)
+		d.arg = rng_below(&self->rng, 6);
+	d.num_slots = slots_of(&d);
+	return d;
+}
+
+/* Right, or with a word or two that are not, or nothing but garbage. */
+static struct vrnic_ndesc random_desc(FIXTURE_DATA(abuse) *self, bool injected,
+				      bool at_b)
+{
+	struct vrnic_ndesc d = right_desc(self, injected, at_b);
+	uint32_t words[sizeof(d) / sizeof(uint32_t)];
 	struct rng *rng = &self->rng;
-	struct vrnic_ndesc d;
+	int wrong = rng_below(rng, 4);
 
-	rng_fill(rng, &d, sizeof(d));
-	if (rng_below(rng, 8) == 0)
-		return d;
-	d.opcode = VRNIC_NOP_PUT - 1 + rng_below(rng, 10);
-	d.flags &= rng_below(rng, 2) ? VRNIC_NDESC_SIGNALED : 0x7a;
-	d.num_slots = rng_below(rng, 8) ? 1 + rng_below(rng, 3) : rng_below(rng, 70);
-	d.endpoint = rng_below(rng, 16) ? self->pair.a_to_b : d.endpoint;
-	d.length = rng_below(rng, 16) ? rng_below(rng, 600) : d.length;
-	if (d.opcode == VRNIC_NOP_RGET)
-		d.length = 64 * rng_below(rng, 18);
-	d.local_addr = random_addr(self);
-	d.remote_addr = random_addr(self);
-	d.lkey = random_key(self);
-	d.rkey = d.opcode == VRNIC_NOP_MESSAGE ? rng_below(rng, 200) : random_key(self);
-	d.local_counter = random_counter(self);
-	d.remote_counter = random_counter(self);
-	d.target_counter = random_counter(self);
-	d.arg = rng_below(rng, 8) ? rng_below(rng, 8) : d.arg;
+	if (rng_below(rng, 16) == 0)
+		rng_fill(rng, &d, sizeof(d));
+	memcpy(words, &d, sizeof(d));
+	for (; wrong > 1; wrong--)
+		words[rng_below(rng, ARRAY_SIZE(words))] ^=
+			rng_below(rng, 2) ? rng_next(rng) :
+					    1U << rng_below(rng, 32);
+	memcpy(&d, words, sizeof(d));
 	return d;
 }
 
@@ -437,22 +495,41 @@ static void fill_buffers(FIXTURE_DATA(abuse) *self)
 	struct vrnic_ndesc *b = (struct vrnic_ndesc *)self->pair.b.buf.addr;
 	unsigned int i;
 
+	/* a's are for b's engine, where b is here and a is there */
 	for (i = 0; i < LEN / sizeof(*a); i++) {
-		a[i] = random_desc(self);
-		b[i] = random_desc(self);
+		a[i] = random_desc(self, true, true);
+		b[i] = random_desc(self, true, false);
 	}
 }
 
+/* What follows a descriptor in its slots: a typed one's types are real. */
+static void put_desc(FIXTURE_DATA(abuse) *self, uint32_t at)
+{
+	struct raw_fifo *a = &self->pair.a;
+	struct vrnic_ndesc_typed typed = {
+		.local_type = self->type, .remote_type = self->type,
+		.mode = rng_below(&self->rng, 5),
+	};
+	struct vrnic_ndesc d = random_desc(self, false, false);
+	uint8_t *slots = a->inject_slots;
+
+	memcpy(slots + at % a->inject_entries * VRNIC_SLOT_SIZE, &d, sizeof(d));
+	if (d.flags & VRNIC_NDESC_TYPED)
+		memcpy(slots + (at + 1) % a->inject_entries * VRNIC_SLOT_SIZE,
+		       &typed, sizeof(typed));
+}
+
+/* Descriptors that follow each other; what is left over of the last is garbage. */
 static void fill_round(FIXTURE_DATA(abuse) *self)
 {
 	struct raw_fifo *a = &self->pair.a;
 	uint32_t prod = a->inject->prod, i;
 	struct vrnic_ndesc d;
 
-	for (i = 0; i < ROUND; i++) {
-		d = random_desc(self);
-		memcpy(a->inject_slots + (prod + i) % a->inject_entries *
-		       VRNIC_SLOT_SIZE, &d, sizeof(d));
+	for (i = 0; i < ROUND; i += d.num_slots % 8 + !(d.num_slots % 8)) {
+		put_desc(self, prod + i);
+		memcpy(&d, a->inject_slots + (prod + i) % a->inject_entries *
+		       VRNIC_SLOT_SIZE, sizeof(d));
 	}
 	__atomic_store_n(&a->inject->prod, prod + ROUND, __ATOMIC_SEQ_CST);
 }
@@ -491,11 +568,13 @@ TEST_F(abuse, random_descriptors)
 			renewed++;
 		}
 	}
-	TH_LOG("%d descriptors, %d new FIFOs, %lld failed, %lld remote gets",
-	       i * ROUND, renewed, statistic("native_errors") - errors,
-	       statistic("remote_gets") - rgets);
-	/* nearly right ones have to get through, or nothing was tried */
-	EXPECT_GT(statistic("remote_gets") - rgets, i);
+	errors = statistic("native_errors") - errors;
+	rgets = statistic("remote_gets") - rgets;
+	TH_LOG("%d slots, %d new FIFOs, %lld failed, %lld remote gets",
+	       i * ROUND, renewed, errors, rgets);
+	/* right ones have to get through, and wrong ones not */
+	EXPECT_GT(rgets, i);
+	EXPECT_GT(errors, i);
 	ASSERT_OK(renew(self));
 	EXPECT_TRUE(pair_works(self, 3));
 }

@@ -390,6 +390,38 @@ TEST_F(inject, full_queue_of_remote_gets_does_not_stop_the_own)
 		ASSERT_OK(record_of(self, false, VRNIC_REC_COMPLETION, &record));
 }
 
+/* Whoever has an endpoint to a FIFO that goes is told, once for each. */
+TEST_F(inject, peer_is_gone)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	uint32_t endpoint, handle, gone = pair->b.address.fifo;
+	uint32_t task = pair->b.address.task;
+	int i;
+
+	ASSERT_OK(raw_endpoint(&pair->a, &pair->b.address, &endpoint, &handle));
+	EXPECT_EQ(-EAGAIN, raw_try(&pair->a, &record));
+	ASSERT_OK(raw_endpoint_destroy(&pair->b, pair->handle_b));
+	ASSERT_OK(raw_counter_destroy(&pair->b, &self->its));
+	ASSERT_OK(raw_close(&pair->b));
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(raw_take(&pair->a, &record));
+		EXPECT_EQ(VRNIC_REC_ERROR, record.kind);
+		EXPECT_EQ(0, record.opcode);
+		EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, record.status);
+		EXPECT_EQ(VRNIC_VERR_PEER, record.vendor_err);
+		EXPECT_EQ(gone, record.source);
+		EXPECT_EQ(task, record.task);
+	}
+	EXPECT_EQ(-EAGAIN, raw_try(&pair->a, &record));
+	ASSERT_OK(raw_endpoint_destroy(&pair->a, handle));
+	/* what the teardown expects */
+	ASSERT_OK(raw_open(&pair->b, SLOTS, 256, LEN));
+	ASSERT_OK(raw_counter(&pair->b, VRNIC_COUNTER_OPEN, &self->its));
+	ASSERT_OK(raw_endpoint(&pair->b, &pair->a.address, &pair->b_to_a,
+			       &pair->handle_b));
+}
+
 /* Two engines that send remote gets to each other for ever starve nobody. */
 TEST_F(inject, endless_chain)
 {

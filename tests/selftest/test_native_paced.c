@@ -511,8 +511,8 @@ static int offers_and_waits(int fd, const void *arg)
 
 TEST(origin_is_killed)
 {
-	struct big big = { 32 << 20 };
-	struct vrnic_pace pace = { 1 << 20 };
+	struct big big = { 64 << 20 };
+	struct vrnic_pace pace = { 1 << 18 };
 	struct offers *offers = calloc(1, sizeof(*offers));
 	struct told taken = {};
 	struct node node = {};
@@ -542,11 +542,64 @@ TEST(origin_is_killed)
 	free(offers);
 }
 
+/* The target dies with an offer that it did not answer: the origin is told. */
+static int answers_nothing(int fd, const void *arg)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct node node = {};
+	int ret = offers ? node_open(&node, LEN, NULL) : -ENOMEM;
+
+	if (!ret)
+		ret = vrnic_rts_handler_set(node.context, keep_offer, offers);
+	if (!ret)
+		ret = node_meet(&node, fd);
+	if (!ret && *(const int *)arg)
+		ret = advance_until(node.context, &offers->count, 3);
+	if (!ret)
+		ret = say(fd);
+	for (;;)
+		pause();
+	return ret;
+}
+
+TEST(target_dies_without_an_answer)
+{
+	struct told sent = {};
+	struct node node = {};
+	struct peer peer;
+	int i, j;
+
+	NEED_NATIVE();
+	for (i = 0; i < 6; i++) {
+		int sees_them = i & 1;
+
+		ASSERT_OK(peer_start(&peer, answers_nothing, &sees_them));
+		if (!i)
+			ASSERT_OK(node_open(&node, LEN, NULL));
+		ASSERT_OK(node_meet(&node, peer.fd));
+		for (j = 0; j < 3; j++)
+			ASSERT_OK(vrnic_rts_send(node.to, node.buf.addr,
+						 node.buf.mr, LEN, NULL, 0,
+						 DONE(TELL(&sent),
+						      .remote = node.counter)));
+		ASSERT_OK(hear(peer.fd));
+		EXPECT_EQ(3 * i, sent.count);
+		ASSERT_OK(peer_kill(&peer));
+		ASSERT_OK(advance_until(node.context, &sent.count, 3 * i + 3));
+		EXPECT_NE(IBV_WC_SUCCESS, sent.status.status);
+		EXPECT_EQ(3, vrnic_counter_error(node.counter, NULL));
+		vrnic_counter_set(node.counter, 0);
+		ASSERT_OK(vrnic_endpoint_destroy(node.to));
+		node.to = NULL;
+	}
+	EXPECT_OK(node_close(&node));
+}
+
 /* The target dies after it accepted: the origin is told. */
 static int accepts_and_waits(int fd, const void *arg)
 {
 	const struct big *big = arg;
-	struct vrnic_pace pace = { 1 << 20 };
+	struct vrnic_pace pace = { 1 << 18 };
 	struct offers offers = {};
 	struct told taken = {};
 	struct node node = {};
@@ -570,7 +623,7 @@ static int accepts_and_waits(int fd, const void *arg)
 
 TEST(target_is_killed)
 {
-	struct big big = { 32 << 20 };
+	struct big big = { 64 << 20 };
 	struct told sent = {};
 	struct node node = {};
 	struct peer peer;
