@@ -10,9 +10,12 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Is there a FIFO at this address, and may it be used? */
-static int address_check(struct vrnic_dev *dev,
-			 const struct vrnic_address *address)
+/* Whose endpoints lead to which FIFO. Rarely changed, so one lock for all will do. */
+static DEFINE_SPINLOCK(watch_lock);
+
+/* The FIFO at this address, if it may be used, with a reference. */
+static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
+				      const struct vrnic_address *address)
 {
 	struct vrnic_fifo *peer;
 	union ib_gid gid;
@@ -20,16 +23,61 @@ static int address_check(struct vrnic_dev *dev,
 
 	memcpy(&gid, address->gid, sizeof(gid));
 	if (!vrnic_gid_is_local(dev, &gid))
-		return -EHOSTUNREACH;
+		return ERR_PTR(-EHOSTUNREACH);
 	peer = vrnic_fifo_get(address->fifo);
 	if (!peer)
-		return -ENOENT;
+		return ERR_PTR(-ENOENT);
 	if (!vrnic_reaches(dev, &gid, peer->dev))
 		err = -EHOSTUNREACH;
 	else if (peer->address.secret != address->secret)
 		err = -EACCES;
+	if (!err)
+		return peer;
 	vrnic_fifo_put(peer);
+	return ERR_PTR(err);
+}
+
+static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
+{
+	int err = 0;
+
+	spin_lock(&watch_lock);
+	if (peer->gone_told)
+		err = -ENOENT;
+	else
+		list_add_tail(&ep->watch, &peer->watchers);
+	spin_unlock(&watch_lock);
 	return err;
+}
+
+static void unwatch(struct vrnic_endpoint *ep)
+{
+	struct vrnic_rget *notice;
+
+	spin_lock(&watch_lock);
+	list_del_init(&ep->watch);
+	notice = ep->notice;
+	ep->notice = NULL;
+	spin_unlock(&watch_lock);
+	vrnic_rget_free(notice);
+}
+
+/**
+ * vrnic_watchers_tell() - a FIFO is gone: tell those who have endpoints to it
+ * @fifo: the FIFO; its injectors have stopped, so nothing of it comes after this
+ */
+void vrnic_watchers_tell(struct vrnic_fifo *fifo)
+{
+	struct vrnic_endpoint *ep, *next;
+
+	spin_lock(&watch_lock);
+	fifo->gone_told = true;
+	list_for_each_entry_safe(ep, next, &fifo->watchers, watch) {
+		list_del_init(&ep->watch);
+		vrnic_notice_send(ep->fifo, ep->notice);
+		ep->notice = NULL;
+	}
+	spin_unlock(&watch_lock);
 }
 
 /*
@@ -49,14 +97,14 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	vrnic_unpark(&fifo->inject.run);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_queue(&fifo->inject.run);
+	unwatch(ep);
 	vrnic_count_add(fifo->dev, ENDPOINTS, -1);
 	vrnic_fifo_put(fifo);
 	kfree(ep);
 	return 0;
 }
 
-static int endpoint_new(struct vrnic_fifo *fifo,
-			const struct vrnic_address *address,
+static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 			struct vrnic_endpoint **result)
 {
 	struct vrnic_endpoint *ep;
@@ -66,18 +114,26 @@ static int endpoint_new(struct vrnic_fifo *fifo,
 	if (!ep)
 		return -ENOMEM;
 	ep->fifo = fifo;
-	ep->peer = *address;
+	ep->peer = peer->address;
+	INIT_LIST_HEAD(&ep->watch);
+	ep->notice = vrnic_notice_new(&ep->peer);
+	err = ep->notice ? watch(ep, peer) : -ENOMEM;
+	if (err)
+		goto free;
 	/* complete before it can be found: xa_alloc() publishes it */
 	err = xa_alloc(&fifo->endpoints, &ep->number, ep, xa_limit_31b,
 		       GFP_KERNEL_ACCOUNT);
-	if (err) {
-		kfree(ep);
-		return err;
-	}
+	if (err)
+		goto free;
 	refcount_inc(&fifo->refs);
 	vrnic_count(fifo->dev, ENDPOINTS);
 	*result = ep;
 	return 0;
+
+free:
+	unwatch(ep);
+	kfree(ep);
+	return err;
 }
 
 static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
@@ -90,14 +146,18 @@ static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 	struct vrnic_create_endpoint_resp resp = {};
 	struct vrnic_address address;
 	struct vrnic_endpoint *ep;
+	struct vrnic_fifo *peer;
 	int err;
 
 	err = uverbs_copy_from(&address, attrs,
 			       VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS);
-	if (!err)
-		err = address_check(fifo->dev, &address);
-	if (!err)
-		err = endpoint_new(fifo, &address, &ep);
+	if (err)
+		return err;
+	peer = address_get(fifo->dev, &address);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	err = endpoint_new(fifo, peer, &ep);
+	vrnic_fifo_put(peer);
 	if (err)
 		return err;
 	uobj->object = ep;

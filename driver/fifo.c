@@ -261,6 +261,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	spin_lock_init(&fifo->receive_lock);
 	init_waitqueue_head(&fifo->wait);
 	INIT_LIST_HEAD(&fifo->stalled);
+	INIT_LIST_HEAD(&fifo->watchers);
 	vrnic_rgets_init(&fifo->rgets);
 	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
 	vrnic_injector_init(&fifo->rget, fifo, &vrnic_rget_ops);
@@ -373,6 +374,7 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	name_del(fifo);
 	vrnic_ids_free(&vrnic_fifos, fifo->id);
 	fifo_stop(fifo);
+	vrnic_watchers_tell(fifo);
 	vrnic_fifo_put(fifo);
 	wait_for_completion(&fifo->gone);
 	atomic_dec(&fifo->pd->usecnt);

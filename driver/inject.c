@@ -135,7 +135,7 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_OPCODE;
 	if (!length_fits(op))
 		return VRNIC_VERR_LENGTH;
-	if (!injected && !slots_fit(&op->d))
+	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
 	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
 		return VRNIC_VERR_ALIGN;

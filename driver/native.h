@@ -7,6 +7,8 @@
  *
  *	vrnic_fifo.ctrl		mutex; parks the injectors
  *	  an injector's run bit	whoever runs it
+ *	  watch_lock		spinlock; whose endpoints lead to a FIFO
+ *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; who waits for room, and for whom
  *	    vrnic_runner.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
@@ -54,12 +56,16 @@ struct vrnic_failure {
  * @number: index in @fifo->endpoints
  * @peer: where the peer is
  * @failure: protected by the run bit of @fifo->inject
+ * @watch: in the peer's list of watchers; protected by watch_lock
+ * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
  */
 struct vrnic_endpoint {
 	struct vrnic_fifo *fifo;
 	u32 number;
 	struct vrnic_address peer;
 	struct vrnic_failure failure;
+	struct list_head watch;
+	struct vrnic_rget *notice;
 };
 
 /**
@@ -173,6 +179,8 @@ struct vrnic_rgets {
  * @wait: who sleeps until a record comes
  * @stalled: injectors that wait for room; protected by stall_lock
  * @closed: nobody may wait for it any more; likewise
+ * @watchers: endpoints that lead here; protected by watch_lock
+ * @gone_told: they were told that it is gone; likewise
  */
 struct vrnic_fifo {
 	struct rcu_head rcu;
@@ -205,6 +213,8 @@ struct vrnic_fifo {
 	wait_queue_head_t wait;
 	struct list_head stalled;
 	bool closed;
+	struct list_head watchers;
+	bool gone_told;
 };
 
 /* A user's relative timeout. */
@@ -224,6 +234,7 @@ void vrnic_fifos_exit(void);
 
 /* endpoint.c */
 extern const struct uapi_definition vrnic_endpoint_defs[];
+void vrnic_watchers_tell(struct vrnic_fifo *fifo);
 
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];
@@ -266,6 +277,8 @@ int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs);
 void vrnic_rgets_init(struct vrnic_rgets *rgets);
 void vrnic_rgets_close(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer);
+void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
 const struct vrnic_address *vrnic_rget_peer(const struct vrnic_rget *rget);
 
 /* rdma_object.c: local memory that needs no region (S1) */

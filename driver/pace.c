@@ -22,7 +22,7 @@
  * struct vrnic_rget - what one remote get brought
  * @link: in struct vrnic_rgets.queue
  * @from: the peer that sent it, whose rights count
- * @nr: descriptors
+ * @nr: descriptors; 0: a notice that @from is gone
  * @next: the next one to run
  * @d: private copies
  */
@@ -45,6 +45,44 @@ void vrnic_rget_free(struct vrnic_rget *rget)
 	kfree(rget);
 }
 
+/**
+ * vrnic_notice_new() - make the notice that a peer is gone, for when it is
+ * @peer: the peer
+ */
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer)
+{
+	struct vrnic_rget *notice = kzalloc(sizeof(*notice), GFP_KERNEL_ACCOUNT);
+
+	if (notice)
+		notice->from = *peer;
+	return notice;
+}
+
+/**
+ * vrnic_notice_send() - have a notice become a record
+ * @to: who is to be told
+ * @notice: what vrnic_notice_new() made; belongs to @to from now on
+ *
+ * However full the queue is: there are not more of them than endpoints.
+ */
+void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
+{
+	struct vrnic_rgets *rgets = &to->rgets;
+	bool closed;
+
+	spin_lock(&rgets->lock);
+	closed = rgets->closed;
+	if (!closed) {
+		list_add_tail(&notice->link, &rgets->queue);
+		rgets->nr++;
+	}
+	spin_unlock(&rgets->lock);
+	if (closed)
+		vrnic_rget_free(notice);
+	else
+		vrnic_queue(&to->rget.run);
+}
+
 static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget)
 {
 	int ret = 0;
@@ -52,7 +90,7 @@ static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget)
 	spin_lock(&rgets->lock);
 	if (rgets->closed)
 		ret = -EPIPE;
-	else if (rgets->nr == RGETS_MAX)
+	else if (rgets->nr >= RGETS_MAX)
 		ret = -EAGAIN;
 	else
 		list_add_tail(&rget->link, &rgets->queue);
@@ -124,25 +162,34 @@ int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs)
 
 /* ---- running what was injected ---- */
 
-/* Have the next descriptor in @inj->op. Return: false if there is none. */
-static bool fetch(struct vrnic_injector *inj)
+static void free_rget(struct vrnic_injector *inj)
+{
+	vrnic_rget_free(inj->rget);
+	inj->rget = NULL;
+}
+
+/* Have one with something to do in @inj->rget. Return: false if there is none. */
+static bool next_rget(struct vrnic_injector *inj)
+{
+	struct vrnic_rget *rget = inj->rget;
+
+	if (rget && rget->nr && rget->next == rget->nr)
+		free_rget(inj);
+	if (!inj->rget)
+		inj->rget = rgets_take(&inj->fifo->rgets);
+	return inj->rget;
+}
+
+/* Have the next descriptor of @inj->rget in @inj->op. */
+static void fetch(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 
-	if (inj->rget && inj->rget->next == inj->rget->nr) {
-		vrnic_rget_free(inj->rget);
-		inj->rget = NULL;
-	}
-	if (!inj->rget)
-		inj->rget = rgets_take(&inj->fifo->rgets);
-	if (!inj->rget)
-		return false;
 	*op = (struct vrnic_nop) {
 		.active = true,
 		.d = inj->rget->d[inj->rget->next++],
 	};
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
-	return true;
 }
 
 static enum vrnic_step execute(struct vrnic_injector *inj,
@@ -195,6 +242,25 @@ static bool tell_peer(struct vrnic_injector *inj)
 	return false;
 }
 
+/* A peer is gone: let the own process know. Return: false if there is no room. */
+static bool tell_gone(struct vrnic_injector *inj)
+{
+	struct vrnic_record rec = {
+		.kind = VRNIC_REC_ERROR,
+		.status = IB_WC_RETRY_EXC_ERR,
+		.vendor_err = VRNIC_VERR_PEER,
+		.source = inj->rget->from.fifo,
+		.task = inj->rget->from.task,
+	};
+
+	if (vrnic_record_post(inj->fifo, &rec, NULL, 0)) {
+		vrnic_stall(inj, inj->fifo);
+		return false;
+	}
+	free_rget(inj);
+	return true;
+}
+
 /* What came with it is dropped. */
 static void drop(struct vrnic_injector *inj)
 {
@@ -235,8 +301,12 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 
 	if (vrnic_injector_waits(inj))
 		return false;
-	if (!inj->op.active && !fetch(inj))
+	if (!inj->op.active && !next_rget(inj))
 		return false;
+	if (!inj->rget->nr)
+		return tell_gone(inj);
+	if (!inj->op.active)
+		fetch(inj);
 	if (!vrnic_injector_hold(inj, &inj->rget->from)) {
 		drop(inj);
 		return true;

@@ -510,7 +510,8 @@ enum vrnic_record_kind {
 	VRNIC_REC_COMPLETION	= 1,	/* of a SIGNALED descriptor */
 	VRNIC_REC_MESSAGE	= 2,	/* header and data follow in the next slots */
 	VRNIC_REC_NOTIFY	= 3,	/* an injected NOTIFY ran here */
-	VRNIC_REC_ERROR		= 4,	/* what this process injected at a peer failed */
+	VRNIC_REC_ERROR		= 4,	/* what this process injected at a peer failed; */
+					/* opcode 0: the peer of an endpoint is gone */
 };
 
 /**

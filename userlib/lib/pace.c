@@ -229,7 +229,7 @@ static void end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 
 /*
  * Tell the peer. Without the memory for it the peer is not told, and keeps its
- * transfer until it destroys the endpoint; so it does if we die.
+ * transfer until it destroys the endpoint, or this one is gone.
  */
 static int send_verdict(struct vrnic_endpoint *ep, uint32_t dispatch,
 			uint32_t id, uint32_t status, uint32_t vendor_err)
@@ -838,6 +838,36 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 		end(ctx, x, rec->status, rec->vendor_err);
 }
 
+static struct vrnic_transfer *take_any(struct vrnic_context *ctx,
+				       uint32_t source)
+{
+	struct vrnic_transfers *t = &ctx->transfers;
+	struct vrnic_transfer *x = NULL;
+	uint32_t i;
+
+	vrnic_lock(ctx);
+	for (i = 0; i < t->nr && !x; i++)
+		if (t->slot[i] && t->slot[i]->ep->peer.fifo == source)
+			x = t->slot[i];
+	if (x)
+		table_remove(t, x);
+	vrnic_unlock(ctx);
+	return x;
+}
+
+/*
+ * Nothing of the peer comes after this. Who is told may start another transfer,
+ * which fails by itself: there is an end to this.
+ */
+static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	uint32_t left = ctx->transfers.nr;
+	struct vrnic_transfer *x;
+
+	while (left-- && (x = take_any(ctx, rec->source)))
+		end(ctx, x, rec->status, rec->vendor_err);
+}
+
 /*
  * What we injected at the peer failed. After a put that was not the last one the
  * chain goes on, and its end says that it failed.
@@ -847,6 +877,10 @@ void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	bool incoming = rec->cookie & COOKIE_TARGET;
 	struct vrnic_transfer *x;
 
+	if (!rec->opcode) {
+		peer_gone(ctx, rec);
+		return;
+	}
 	if (rec->opcode == VRNIC_NOP_PUT && !(rec->cookie & COOKIE_LAST))
 		return;
 	x = take(ctx, (uint32_t)rec->cookie, incoming, rec->source);

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* S5: fences without accounting, and advance. */
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "native.h"
+#include "native_raw.h"
+
+#define LEN	(1 << 20)
+
+NBED(fence, LEN, .inject_slots = 2048);
+
+TEST_F(fence, s5_1_endpoint_is_client_context_task)
+{
+	struct vrnic_context *c[4];
+	struct vrnic_endpoint *to[4];
+	char name[32];
+	int i;
+
+	snprintf(name, sizeof(name), "fence-%d", getpid());
+	for (i = 0; i < 4; i++)
+		ASSERT_OK(vrnic_context_create(self->bed.b.client,
+			CONTEXT(.name = name, .task = i / 2, .number = i % 2),
+			&c[i]));
+	for (i = 0; i < 4; i++) {
+		ASSERT_OK(vrnic_endpoint_find(self->bed.a.context, name, i / 2,
+					      i % 2, &to[i]));
+		EXPECT_EQ(i / 2, vrnic_endpoint_task(to[i]));
+	}
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_find(self->bed.a.context, name, 2, 0,
+					       &to[0]));
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_find(self->bed.a.context, name, 0, 2,
+					       &to[0]));
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_find(self->bed.a.context, "no such name",
+					       0, 0, &to[0]));
+	for (i = 0; i < 4; i++) {
+		EXPECT_OK(vrnic_endpoint_destroy(to[i]));
+		EXPECT_OK(vrnic_context_destroy(c[i]));
+	}
+}
+
+/* The order in which callbacks come is that of the queue. */
+struct sequence {
+	int count, bad;
+};
+
+static void in_order(struct vrnic_context *context,
+		     const struct vrnic_status *status, void *arg)
+{
+	struct sequence *s = arg;
+
+	/* a fence's cookie is that of what failed before it */
+	s->bad += status->status || (status->opcode != VRNIC_NOP_FENCE &&
+				     status->cookie != (uint64_t)s->count);
+	s->count++;
+}
+
+TEST_F(fence, s5_2_queue_is_executed_in_order)
+{
+	struct nbed *bed = &self->bed;
+	struct sequence s = {};
+	struct vrnic_done done = { .callback = in_order, .arg = &s };
+	struct rng rng = { 5 };
+	int i, ret;
+
+	for (i = 0; i < 1000; i++) {
+		size_t len = 1 + (rng_below(&rng, 10) ? rng_below(&rng, 100) :
+						       rng_below(&rng, LEN));
+
+		done.cookie = i;
+		switch (rng_below(&rng, 4)) {
+		case 0:
+			ret = vrnic_fence(bed->a.to, &done);
+			break;
+		case 1:
+			ret = nbed_get(bed, 0, 0, len, &done);
+			break;
+		default:
+			ret = nbed_put(bed, 0, 0, len, &done);
+		}
+		ASSERT_OK(ret);
+	}
+	ASSERT_OK(advance_until(bed->a.context, &s.count, 1000));
+	EXPECT_EQ(0, s.bad);
+}
+
+/* At the moment the fence is told, all before it is in place. */
+struct arrival {
+	struct nbed *bed;
+	int puts, count, bad;
+};
+
+#define PIECE	64
+
+static void all_there(struct vrnic_context *context,
+		      const struct vrnic_status *status, void *arg)
+{
+	struct arrival *a = arg;
+
+	a->bad += !!status->status;
+	a->bad += !nbed_arrived(a->bed, 50, 0, 0, (size_t)a->puts * PIECE);
+	a->count++;
+}
+
+static const int puts_before[] = { 0, 1, 2, 10, 100, 1000 };
+
+TEST_F(fence, s5_3_done_when_all_before_it_is)
+{
+	struct nbed *bed = &self->bed;
+	struct arrival a = { bed };
+	unsigned int i;
+	int j;
+
+	buf_fill(&bed->a.buf, 50);
+	for (i = 0; i < ARRAY_SIZE(puts_before); i++) {
+		memset(bed->b.buf.addr, 0, LEN);
+		a.puts = puts_before[i];
+		for (j = 0; j < a.puts; j++)
+			ASSERT_OK(nbed_put(bed, j * PIECE, j * PIECE, PIECE, NULL));
+		ASSERT_OK(vrnic_fence(bed->a.to, DONE(.callback = all_there,
+						      .arg = &a)));
+		ASSERT_OK(advance_until(bed->a.context, &a.count, i + 1));
+		EXPECT_EQ(0, a.bad) TH_LOG("%d puts", a.puts);
+	}
+}
+
+/* Also what is so large that engine threads do it. */
+TEST_F(fence, s5_3_large_puts_and_gets)
+{
+	struct nbed *bed = &self->bed;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		buf_fill(&bed->a.buf, i);
+		memset(bed->b.buf.addr, 0, LEN);
+		ASSERT_OK(nbed_put(bed, 0, 0, LEN, NULL));
+		ASSERT_OK(nbed_put(bed, 0, 0, LEN, NULL));
+		ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+		ASSERT_TRUE(nbed_arrived(bed, i, 0, 0, LEN));
+		memset(bed->a.buf.addr, 0, LEN);
+		ASSERT_OK(nbed_get(bed, 0, 0, LEN, NULL));
+		ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+		ASSERT_EQ(-1, buf_differs(&bed->a.buf, 0, LEN, i, 0));
+	}
+}
+
+/* What is queued behind it waits for its turn, and is not waited for. */
+TEST_F(fence, s5_3_later_operations_behind_it)
+{
+	struct nbed *bed = &self->bed;
+	struct told fences = {}, puts = {};
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		ASSERT_OK(nbed_put(bed, 0, 0, 4096, DONE(TELL(&puts))));
+		ASSERT_OK(vrnic_fence(bed->a.to, DONE(TELL(&fences))));
+	}
+	ASSERT_OK(nbed_put(bed, 0, 0, 8, DONE(TELL(&puts))));
+	ASSERT_OK(advance_until(bed->a.context, &puts.count, 201));
+	EXPECT_EQ(200, fences.count);
+	EXPECT_EQ(IBV_WC_SUCCESS, fences.status.status);
+	EXPECT_EQ(VRNIC_NOP_FENCE, fences.status.opcode);
+}
+
+/* One slot and one record, and no memory that grows with what is before it. */
+TEST(s5_4_costs_one_descriptor)
+{
+	struct vrnic_record record;
+	struct raw_pair pair = {};
+	struct vrnic_ndesc put, fence;
+	uint32_t before;
+	int i, round;
+
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&pair, 4096, 256, 4096));
+	put = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 8,
+		.endpoint = pair.a_to_b,
+		.local_addr = (uintptr_t)pair.a.buf.addr,
+		.lkey = pair.a.buf.mr->lkey,
+		.remote_addr = (uintptr_t)pair.b.buf.addr,
+		.rkey = pair.b.buf.mr->rkey,
+	};
+	fence = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_FENCE, .num_slots = 1,
+		.flags = VRNIC_NDESC_SIGNALED, .endpoint = pair.a_to_b,
+	};
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < (round ? round * 2000 : 1); i++)
+			raw_fill(&pair.a, &put, NULL, 0);
+		before = pair.a.inject->prod;
+		fence.cookie = round;
+		ASSERT_OK(raw_post(&pair.a, &fence, NULL, 0));
+		EXPECT_EQ(before + 1, pair.a.inject->prod);
+		ASSERT_OK(raw_take(&pair.a, &record));
+		EXPECT_EQ(VRNIC_NOP_FENCE, record.opcode);
+		EXPECT_EQ(round, record.cookie);
+		EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+		EXPECT_EQ(1, record.num_slots);
+		EXPECT_EQ(-EAGAIN, raw_try(&pair.a, &record));
+		EXPECT_EQ(before + 1, pair.a.inject->cons);
+	}
+	EXPECT_OK(raw_pair_close(&pair));
+}
+
+static int bad_put(struct nbed *bed, uint64_t cookie)
+{
+	struct node *a = &bed->a;
+
+	return vrnic_put(a->to, a->buf.addr, a->buf.mr, 8, a->peer.addr,
+			 ~a->peer.rkey, DONE(.cookie = cookie));
+}
+
+TEST_F(fence, s5_5_tells_the_first_that_failed)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_status status = {};
+	struct told told = {};
+	int i;
+
+	for (i = 0; i < 100; i++)
+		ASSERT_OK(i == 40 || i == 60 ? bad_put(bed, i) :
+			  nbed_put(bed, 0, 0, 8, DONE(.cookie = i)));
+	ASSERT_OK(vrnic_fence(bed->a.to, DONE(TELL(&told), .cookie = 7777,
+					      .remote = bed->a.counter)));
+	ASSERT_OK(advance_until(bed->a.context, &told.count, 1));
+	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, told.status);
+	EXPECT_EQ(VRNIC_VERR_KEY, told.status.vendor_err);
+	EXPECT_EQ(VRNIC_NOP_PUT, told.status.opcode);
+	EXPECT_EQ(40, told.status.cookie);
+	EXPECT_EQ(-EIO, counter_done(bed->a.counter));
+	vrnic_counter_set(bed->a.counter, 0);
+	/* told once: the next fence is about what came after */
+	ASSERT_OK(nbed_put(bed, 0, 0, 8, NULL));
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+	EXPECT_EQ(IBV_WC_SUCCESS, status.status);
+	ASSERT_OK(bad_put(bed, 90));
+	EXPECT_EQ(-EIO, vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, status);
+	EXPECT_EQ(90, status.cookie);
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+}
+
+/* What failed towards one endpoint is not told by another's fence. */
+TEST_F(fence, s5_5_each_endpoint_for_itself)
+{
+	struct nbed *bed = &self->bed;
+	struct node_info info = node_info(&bed->b);
+	struct vrnic_endpoint *other;
+
+	ASSERT_OK(vrnic_endpoint_create(bed->a.context, &info.address, &other));
+	ASSERT_OK(bad_put(bed, 1));
+	EXPECT_OK(vrnic_fence_wait(other, WAIT_NS, NULL));
+	EXPECT_EQ(-EIO, vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_OK(vrnic_endpoint_destroy(other));
+}
+
+#define ENDPOINTS	5
+
+TEST_F(fence, s5_5_all_endpoints)
+{
+	struct nbed *bed = &self->bed;
+	struct node peers[ENDPOINTS] = {};
+	struct vrnic_endpoint *to[ENDPOINTS];
+	struct vrnic_status status = {};
+	struct node *a = &bed->a;
+	struct node_info info;
+	int i, j, round;
+
+	buf_fill(&a->buf, 55);
+	for (i = 0; i < ENDPOINTS; i++) {
+		ASSERT_OK(node_open(&peers[i], LEN, NULL));
+		info = node_info(&peers[i]);
+		ASSERT_OK(vrnic_endpoint_create(a->context, &info.address, &to[i]));
+	}
+	for (round = 0; round < 3; round++) {
+		for (j = 0; j < 20; j++)
+			for (i = 0; i < ENDPOINTS; i++)
+				ASSERT_OK(vrnic_put(to[i], a->buf.addr, a->buf.mr,
+					j ? 1000 : LEN,
+					(uintptr_t)peers[i].buf.addr,
+					peers[i].buf.mr->rkey ^
+						(round == 1 && i == 2 && j == 7),
+					DONE(.cookie = i * 100 + j)));
+		EXPECT_EQ(round == 1 ? -EIO : 0,
+			  vrnic_fence_all_wait(a->context, WAIT_NS, &status));
+		if (round == 1)
+			EXPECT_EQ(207, status.cookie);
+		for (i = 0; i < ENDPOINTS; i++) {
+			EXPECT_EQ(-1, buf_differs(&peers[i].buf, 0, LEN, 55, 0));
+			memset(peers[i].buf.addr, 0, LEN);
+		}
+	}
+	for (i = 0; i < ENDPOINTS; i++) {
+		EXPECT_OK(vrnic_endpoint_destroy(to[i]));
+		EXPECT_OK(node_close(&peers[i]));
+	}
+	EXPECT_OK(vrnic_fence_all_wait(a->context, WAIT_NS, NULL));
+}
+
+/* Fences that are waited for with counters. */
+TEST_F(fence, counters)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_counter *local;
+	int i;
+
+	ASSERT_OK(vrnic_counter_create(bed->a.client, 0, &local));
+	for (i = 0; i < 100; i++) {
+		ASSERT_OK(nbed_put(bed, 0, 0, 100, NULL));
+		ASSERT_OK(vrnic_fence(bed->a.to, DONE(.local = local,
+						      .remote = bed->a.counter)));
+	}
+	ASSERT_OK(counter_done(local));
+	ASSERT_OK(counter_done(bed->a.counter));
+	EXPECT_EQ(0, vrnic_counter_read(local));
+	EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+	EXPECT_OK(vrnic_counter_destroy(local));
+}
+
+/* The peer dies: the fence says so, and does not wait for ever. */
+TEST_F(fence, peer_goes)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_status status = {};
+
+	ASSERT_OK(nbed_put(bed, 0, 0, LEN, NULL));
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	ASSERT_OK(node_close(&bed->b));
+	ASSERT_OK(nbed_put(bed, 0, 0, 8, DONE(.cookie = 5)));
+	EXPECT_EQ(-EIO, vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+	EXPECT_EQ(5, status.cookie);
+	EXPECT_NE(IBV_WC_SUCCESS, status.status);
+}
+
+TEST_F(fence, timeout)
+{
+	struct nbed *bed = &self->bed;
+	static uint8_t data[3000];
+	int i;
+
+	/* a receiver that is full keeps what is behind it */
+	for (i = 0; !vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL) && i < 50; i++)
+		;
+	EXPECT_EQ(-ETIME, vrnic_fence_wait(bed->a.to, 20 * MSEC_NS, NULL));
+	for (i = 0; i < 1000; i++)
+		vrnic_advance(bed->b.context, 100);
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+}
+
+/* Several contexts from several threads at once, each advancing its own. */
+#define THREADS	4
+
+struct mill {
+	struct node node;
+	int error;
+	pthread_t thread;
+};
+
+static int grind(struct node *n)
+{
+	struct told told = {};
+	int i, j, ret = 0;
+
+	for (i = 0; i < 100 && !ret; i++) {
+		for (j = 0; j < 20 && !ret; j++)
+			ret = vrnic_put(n->to, n->buf.addr, n->buf.mr, 500 * j + 1,
+					n->peer.addr, n->peer.rkey,
+					DONE(TELL(&told), .flags = VRNIC_QUEUE));
+		if (!ret)
+			ret = vrnic_fence_wait(n->to, WAIT_NS, NULL);
+		if (!ret)
+			ret = advance_until(n->context, &told.count, 20 * (i + 1));
+	}
+	return ret;
+}
+
+static void *mill_thread(void *arg)
+{
+	struct mill *mill = arg;
+
+	mill->error = grind(&mill->node);
+	return NULL;
+}
+
+TEST_F(fence, contexts_in_parallel)
+{
+	struct mill *m = calloc(THREADS, sizeof(*m));
+	struct node_info target = node_info(&self->bed.b);
+	int i;
+
+	ASSERT_NE(NULL, m);
+	for (i = 0; i < THREADS; i++) {
+		/* all of one client, whose objects they share */
+		m[i].node.client = self->bed.a.client;
+		ASSERT_OK(node_open(&m[i].node, 16384, NULL));
+		ASSERT_OK(node_join(&m[i].node, &target));
+	}
+	for (i = 0; i < THREADS; i++)
+		ASSERT_OK(pthread_create(&m[i].thread, NULL, mill_thread, &m[i]));
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_OK(pthread_join(m[i].thread, NULL));
+		EXPECT_OK(m[i].error);
+		EXPECT_OK(node_close(&m[i].node));
+	}
+	free(m);
+}
+
+/* One context for all threads, which was asked for. */
+struct sharer {
+	struct node *node;
+	struct told told;
+	int error;
+	pthread_t thread;
+};
+
+static void count_shared(struct vrnic_context *context,
+			 const struct vrnic_status *status, void *arg)
+{
+	__atomic_fetch_add((int *)arg, 1, __ATOMIC_RELAXED);
+}
+
+static void *share(void *arg)
+{
+	struct sharer *s = arg;
+	uint64_t end = now_ns() + WAIT_NS;
+	int i, ret;
+
+	for (i = 0; i < 1000 && !s->error; i++) {
+		while ((ret = vrnic_put(s->node->to, s->node->buf.addr,
+					s->node->buf.mr, 64, s->node->peer.addr,
+					s->node->peer.rkey,
+					DONE(.callback = count_shared,
+					     .arg = &s->told.count,
+					     .target = s->node->peer.counter))) == -EAGAIN)
+			vrnic_advance(s->node->context, 10);
+		s->error = ret;
+	}
+	while (__atomic_load_n(&s->told.count, __ATOMIC_RELAXED) < 1000 &&
+	       !s->error && now_ns() < end) {
+		ret = vrnic_advance(s->node->context, 10);
+		s->error = ret < 0 ? ret : 0;
+		sched_yield();
+	}
+	return NULL;
+}
+
+TEST(shared_context)
+{
+	struct sharer s[THREADS] = {};
+	struct nbed bed = {};
+	int i;
+
+	NEED_NATIVE();
+	ASSERT_OK(nbed_open(&bed, 4096, CONTEXT(.flags = VRNIC_CONTEXT_SHARED,
+						.inject_slots = 64)));
+	vrnic_counter_set(bed.b.open, THREADS * 1000 * 64);
+	for (i = 0; i < THREADS; i++) {
+		s[i].node = &bed.a;
+		ASSERT_OK(pthread_create(&s[i].thread, NULL, share, &s[i]));
+	}
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_OK(pthread_join(s[i].thread, NULL));
+		EXPECT_OK(s[i].error);
+		EXPECT_EQ(1000, s[i].told.count);
+	}
+	EXPECT_EQ(0, vrnic_counter_read(bed.b.open));
+	EXPECT_OK(nbed_close(&bed));
+}
+
+/* Somebody is at it, in a callback that takes its time. */
+struct holder {
+	struct nbed *bed;
+	sem_t in, out;
+};
+
+static void hold(struct vrnic_context *context,
+		 const struct vrnic_status *status, void *arg)
+{
+	struct holder *h = arg;
+
+	sem_post(&h->in);
+	sem_wait(&h->out);
+}
+
+static void *advance_once(void *arg)
+{
+	struct holder *h = arg;
+
+	while (!vrnic_advance(h->bed->a.context, 1))
+		;
+	return NULL;
+}
+
+TEST_F(fence, advance_try)
+{
+	struct holder h = { &self->bed };
+	pthread_t thread;
+
+	sem_init(&h.in, 0, 0);
+	sem_init(&h.out, 0, 0);
+	EXPECT_EQ(0, vrnic_advance_try(self->bed.a.context, 10));
+	ASSERT_OK(nbed_put(&self->bed, 0, 0, 8, DONE(.callback = hold, .arg = &h)));
+	ASSERT_OK(pthread_create(&thread, NULL, advance_once, &h));
+	sem_wait(&h.in);
+	EXPECT_EQ(-EBUSY, vrnic_advance_try(self->bed.a.context, 10));
+	sem_post(&h.out);
+	ASSERT_OK(pthread_join(thread, NULL));
+	EXPECT_EQ(0, vrnic_advance_try(self->bed.a.context, 10));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * S4.3: remote gets, whose payload is descriptors. They run with the rights of
+ * who injected them: nothing moves that his own keys could not reach.
+ */
+#include "native.h"
+#include "native_raw.h"
+
+#define LEN	65536
+#define SLOTS	64
+
+FIXTURE(inject)
+{
+	struct raw_pair pair;
+	struct raw_counter mine, its;	/* a's and b's, open to peers */
+	struct vrnic_ndesc *batch;	/* what a injects: in a's buffer */
+};
+
+FIXTURE_SETUP(inject)
+{
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&self->pair, SLOTS, 256, LEN));
+	ASSERT_OK(raw_counter(&self->pair.a, VRNIC_COUNTER_OPEN, &self->mine));
+	ASSERT_OK(raw_counter(&self->pair.b, VRNIC_COUNTER_OPEN, &self->its));
+	self->batch = (struct vrnic_ndesc *)self->pair.a.buf.addr;
+	buf_fill(&self->pair.b.buf, 8);
+}
+
+FIXTURE_TEARDOWN(inject)
+{
+	if (!self->pair.a.dev.ctx)
+		return;
+	EXPECT_OK(raw_counter_destroy(&self->pair.a, &self->mine));
+	EXPECT_OK(raw_counter_destroy(&self->pair.b, &self->its));
+	EXPECT_OK(raw_pair_close(&self->pair));
+}
+
+#define DATA	4096	/* in a's buffer, where fetched data goes */
+
+/* b's memory into a's: what b's engine is asked to do. */
+static struct vrnic_ndesc fetch(FIXTURE_DATA(inject) *self, uint32_t lkey,
+				uint64_t addr, size_t len)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1,
+		.length = len, .local_addr = addr, .lkey = lkey,
+		.remote_addr = (uintptr_t)self->pair.a.buf.addr + DATA,
+		.rkey = self->pair.a.buf.mr->rkey,
+		.target_counter = self->mine.number,
+	};
+}
+
+static struct vrnic_ndesc notify(uint8_t flags, uint32_t arg)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_NOTIFY, .num_slots = 1, .flags = flags,
+		.arg = arg, .cookie = arg * 10,
+	};
+}
+
+static int rget(FIXTURE_DATA(inject) *self, unsigned int n)
+{
+	struct raw_fifo *a = &self->pair.a;
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+		.flags = VRNIC_NDESC_SIGNALED,
+		.endpoint = self->pair.a_to_b, .cookie = 0x4e7,
+		.length = n * sizeof(d), .local_addr = (uintptr_t)self->batch,
+		.lkey = a->buf.mr->lkey,
+	};
+
+	return raw_post(a, &d, NULL, 0);
+}
+
+static struct raw_fifo *owner(FIXTURE_DATA(inject) *self, bool at_b)
+{
+	return at_b ? &self->pair.b : &self->pair.a;
+}
+
+/* The next record of a kind at one side; others are passed over. */
+static int record_of(FIXTURE_DATA(inject) *self, bool at_b,
+		     enum vrnic_record_kind kind, struct vrnic_record *record)
+{
+	int ret;
+
+	do {
+		ret = raw_take(owner(self, at_b), record);
+	} while (!ret && record->kind != kind);
+	return ret;
+}
+
+TEST_F(inject, s4_3_descriptors_travel_and_run)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+
+	self->mine.cell->remaining = 5000;
+	self->batch[0] = fetch(self, pair->b.buf.mr->rkey,
+			       (uintptr_t)pair->b.buf.addr + 100, 5000);
+	self->batch[1] = notify(0, 11);
+	self->batch[2] = notify(VRNIC_NDESC_BACK, 22);
+	ASSERT_OK(rget(self, 3));
+	ASSERT_OK(record_of(self, true, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(11, record.arg);
+	EXPECT_EQ(110, record.cookie);
+	EXPECT_EQ(pair->a.address.fifo, record.source);
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	ASSERT_OK(record_of(self, false, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(22, record.arg);
+	EXPECT_EQ(pair->b.address.fifo, record.source);
+	EXPECT_EQ(0, self->mine.cell->remaining);
+	EXPECT_EQ(-1, buf_differs(&pair->a.buf, DATA, 5000, 8, 100));
+}
+
+TEST_F(inject, s4_3_sixteen_descriptors)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	unsigned int i, round;
+
+	for (round = 0; round < 200; round++) {
+		self->mine.cell->remaining = 15 * 64;
+		for (i = 0; i < 15; i++) {
+			self->batch[i] = fetch(self, pair->b.buf.mr->rkey,
+				(uintptr_t)pair->b.buf.addr + 64 * i, 64);
+			self->batch[i].remote_addr += 64 * i;
+		}
+		self->batch[15] = notify(VRNIC_NDESC_BACK, round);
+		ASSERT_OK(rget(self, 16));
+		ASSERT_OK(record_of(self, false, VRNIC_REC_NOTIFY, &record));
+		ASSERT_EQ(round, record.arg);
+		ASSERT_EQ(0, self->mine.cell->remaining);
+		ASSERT_EQ(-1, buf_differs(&pair->a.buf, DATA, 15 * 64, 8, 0));
+	}
+}
+
+/* A chain: b's engine sends a remote get back, and a's engine runs that. */
+TEST_F(inject, s4_4_chain_goes_to_and_fro)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_ndesc *there = (struct vrnic_ndesc *)pair->b.buf.addr;
+	struct vrnic_record record;
+
+	/* at b, for a's engine: put a's words into b */
+	there[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 64,
+		.local_addr = (uintptr_t)pair->a.buf.addr + 2 * DATA,
+		.lkey = pair->a.buf.mr->rkey,
+		.remote_addr = (uintptr_t)pair->b.buf.addr + DATA,
+		.rkey = pair->b.buf.mr->rkey,
+	};
+	there[1] = notify(VRNIC_NDESC_BACK, 33);
+	memset(pair->a.buf.addr + 2 * DATA, 0x3e, 64);
+	/* at a, for b's engine: send those to a */
+	self->batch[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+		.length = 2 * sizeof(there[0]),
+		.local_addr = (uintptr_t)there, .lkey = pair->b.buf.mr->rkey,
+	};
+	ASSERT_OK(rget(self, 1));
+	ASSERT_OK(record_of(self, true, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(33, record.arg);
+	EXPECT_EQ(-1, buf_is_not(&pair->b.buf, DATA, 64, 0x3e));
+}
+
+/* It says what was wrong, to who injected it, and nothing has moved. */
+static void expect_refused(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(inject) *self, unsigned int n,
+			   const char *what)
+{
+	struct vrnic_record record = {};
+	struct buf *buf = &self->pair.a.buf;
+
+	memset(buf->addr + DATA, 0x66, LEN - DATA);
+	ASSERT_OK(rget(self, n)) TH_LOG("%s", what);
+	EXPECT_OK(record_of(self, false, VRNIC_REC_ERROR, &record))
+		TH_LOG("%s", what);
+	EXPECT_NE(IBV_WC_SUCCESS, record.status) TH_LOG("%s", what);
+	EXPECT_EQ(-1, buf_is_not(buf, DATA, LEN - DATA, 0x66)) TH_LOG("%s", what);
+	EXPECT_EQ(0, self->mine.cell->remaining) TH_LOG("%s", what);
+}
+
+TEST_F(inject, needs_a_key_that_opens)
+{
+	struct raw_fifo *b = &self->pair.b;
+	uint64_t addr = (uintptr_t)b->buf.addr;
+	struct ibv_mr *local, *write_only, *foreign;
+	struct rng rng = { 77 };
+	struct ibv_pd *pd;
+	int i;
+
+	local = ibv_reg_mr(b->dev.pd, b->buf.addr, LEN, IBV_ACCESS_LOCAL_WRITE);
+	write_only = ibv_reg_mr(b->dev.pd, b->buf.addr, LEN,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	pd = ibv_alloc_pd(b->dev.ctx);
+	ASSERT_NE(NULL, pd);
+	foreign = ibv_reg_mr(pd, b->buf.addr, LEN, ACCESS_REMOTE);
+	ASSERT_NE(NULL, local);
+	ASSERT_NE(NULL, write_only);
+	ASSERT_NE(NULL, foreign);
+
+	self->batch[0] = fetch(self, local->rkey, addr, 64);
+	expect_refused(_metadata, self, 1, "key without remote rights");
+	self->batch[0] = fetch(self, local->lkey, addr, 64);
+	expect_refused(_metadata, self, 1, "local key");
+	self->batch[0] = fetch(self, b->buf.mr->lkey, addr, 64);
+	expect_refused(_metadata, self, 1, "local key of open memory");
+	self->batch[0] = fetch(self, write_only->rkey, addr, 64);
+	expect_refused(_metadata, self, 1, "key without remote read");
+	self->batch[0] = fetch(self, foreign->rkey, addr, 64);
+	expect_refused(_metadata, self, 1, "key of another domain");
+	self->batch[0] = fetch(self, 0, addr, 64);
+	expect_refused(_metadata, self, 1, "key 0");
+	self->batch[0] = fetch(self, b->buf.mr->rkey, addr + LEN - 63, 64);
+	expect_refused(_metadata, self, 1, "beyond the end");
+	self->batch[0] = fetch(self, b->buf.mr->rkey, addr - 1, 64);
+	expect_refused(_metadata, self, 1, "before the start");
+	self->batch[0] = fetch(self, b->buf.mr->rkey, addr, ~0ULL);
+	expect_refused(_metadata, self, 1, "2^64 - 1 bytes");
+	self->batch[0] = fetch(self, 0, addr, 64);
+	self->batch[0].flags = VRNIC_NDESC_VIRTUAL;
+	expect_refused(_metadata, self, 1, "any address");
+	for (i = 0; i < 500; i++) {
+		self->batch[0] = fetch(self, b->buf.mr->rkey ^
+				       (1U << (i % 32)) ^ (i < 32 ? 0 : rng_next(&rng) & ~0xffU),
+				       addr, 64);
+		if (self->batch[0].lkey != b->buf.mr->rkey)
+			expect_refused(_metadata, self, 1, "guessed key");
+	}
+	EXPECT_OK(ibv_dereg_mr(local));
+	EXPECT_OK(ibv_dereg_mr(write_only));
+	EXPECT_OK(ibv_dereg_mr(foreign));
+	EXPECT_OK(ibv_dealloc_pd(pd));
+}
+
+/* Only put, remote get and notify, and these without extras. */
+TEST_F(inject, only_three_opcodes)
+{
+	struct raw_fifo *b = &self->pair.b;
+	struct vrnic_ndesc good = fetch(self, b->buf.mr->rkey,
+					(uintptr_t)b->buf.addr, 64);
+	int op;
+
+	for (op = 0; op < 256; op++) {
+		if (op == VRNIC_NOP_PUT || op == VRNIC_NOP_RGET ||
+		    op == VRNIC_NOP_NOTIFY)
+			continue;
+		self->batch[0] = good;
+		self->batch[0].opcode = op;
+		expect_refused(_metadata, self, 1, "opcode");
+	}
+	self->batch[0] = good;
+	self->batch[0].flags = VRNIC_NDESC_INLINE;
+	self->batch[0].num_slots = 2;
+	expect_refused(_metadata, self, 2, "inline");
+	self->batch[0] = good;
+	self->batch[0].flags = VRNIC_NDESC_TYPED;
+	self->batch[0].num_slots = 2;
+	expect_refused(_metadata, self, 2, "typed");
+	self->batch[0] = good;
+	self->batch[0].num_slots = 0;
+	expect_refused(_metadata, self, 1, "no slots");
+	self->batch[0] = good;
+	self->batch[0].num_slots = 3;
+	expect_refused(_metadata, self, 1, "three slots");
+}
+
+/* Counters of the process that runs it only if they are open to peers. */
+TEST_F(inject, counters_are_validated)
+{
+	struct raw_fifo *b = &self->pair.b;
+	struct raw_counter closed;
+	struct vrnic_record record;
+
+	ASSERT_OK(raw_counter(b, 0, &closed));
+	self->its.cell->remaining = 64;
+	self->mine.cell->remaining = 64;
+	self->batch[0] = fetch(self, b->buf.mr->rkey, (uintptr_t)b->buf.addr, 64);
+	self->batch[0].local_counter = self->its.number;
+	self->batch[1] = notify(VRNIC_NDESC_BACK, 1);
+	ASSERT_OK(rget(self, 2));
+	ASSERT_OK(record_of(self, false, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(0, self->its.cell->remaining);
+	EXPECT_EQ(0, self->mine.cell->remaining);
+	self->batch[0].local_counter = closed.number;
+	expect_refused(_metadata, self, 1, "closed counter");
+	self->batch[0].local_counter = self->its.number ^ 0x10;
+	expect_refused(_metadata, self, 1, "no such counter");
+	EXPECT_EQ(0, closed.cell->remaining);
+	EXPECT_EQ(0, closed.cell->errors);
+	EXPECT_OK(raw_counter_destroy(b, &closed));
+}
+
+/* When one fails the rest of its remote get is dropped; later ones run. */
+TEST_F(inject, rest_is_dropped)
+{
+	struct raw_fifo *b = &self->pair.b;
+	uint64_t addr = (uintptr_t)b->buf.addr;
+	struct vrnic_record record;
+
+	self->batch[0] = fetch(self, ~b->buf.mr->rkey, addr, 64);
+	self->batch[1] = fetch(self, b->buf.mr->rkey, addr, 64);
+	self->batch[2] = notify(0, 1);
+	expect_refused(_metadata, self, 3, "first of three");
+	EXPECT_EQ(-EAGAIN, raw_try(b, &record));
+	self->batch[0] = notify(0, 2);
+	ASSERT_OK(rget(self, 1));
+	ASSERT_OK(record_of(self, true, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(2, record.arg);
+}
+
+static const uint64_t bad_lengths[] = {
+	0, 1, 63, 65, 17 * 64, 1 << 20, 1ULL << 32, 1ULL << 63, ~63ULL, ~0ULL,
+};
+
+/* Lengths that are not some descriptors: an error here, nothing there. */
+TEST_F(inject, length_of_a_remote_get)
+{
+	struct raw_fifo *a = &self->pair.a;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad_lengths); i++) {
+		d = (struct vrnic_ndesc){
+			.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+			.flags = VRNIC_NDESC_SIGNALED, .cookie = i,
+			.endpoint = self->pair.a_to_b, .length = bad_lengths[i],
+			.local_addr = (uintptr_t)self->batch,
+			.lkey = a->buf.mr->lkey,
+		};
+		self->batch[0] = notify(0, 9);
+		ASSERT_OK(raw_post(a, &d, NULL, 0));
+		ASSERT_OK(raw_take(a, &record));
+		EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
+		EXPECT_EQ(i, record.cookie);
+		EXPECT_NE(IBV_WC_SUCCESS, record.status) TH_LOG("case %u", i);
+		EXPECT_EQ(-EAGAIN, raw_try(&self->pair.b, &record));
+	}
+}
+
+/* NOTIFY is for injected ones only. */
+TEST_F(inject, notify_is_not_for_rings)
+{
+	struct vrnic_ndesc d = notify(0, 1);
+	struct vrnic_record record;
+
+	d.endpoint = self->pair.a_to_b;
+	d.flags = VRNIC_NDESC_SIGNALED;
+	ASSERT_OK(raw_post(&self->pair.a, &d, NULL, 0));
+	ASSERT_OK(raw_take(&self->pair.a, &record));
+	EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
+	EXPECT_NE(IBV_WC_SUCCESS, record.status);
+	EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
+}
+
+/* b's own queue is its own: that of remote gets is another one. */
+TEST_F(inject, full_queue_of_remote_gets_does_not_stop_the_own)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	int i, round, got;
+
+	/* b's reception FIFO fills with notifications: the remote gets wait */
+	self->batch[0] = notify(0, 5);
+	for (i = 0; i < 16; i++)
+		self->batch[i] = notify(0, i);
+	for (round = 0; round < 40; round++)
+		ASSERT_OK(rget(self, 16));
+	d = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 64,
+		.endpoint = pair->b_to_a, .local_addr = (uintptr_t)pair->b.buf.addr,
+		.lkey = pair->b.buf.mr->lkey,
+		.remote_addr = (uintptr_t)pair->a.buf.addr + DATA,
+		.rkey = pair->a.buf.mr->rkey,
+		.target_counter = self->mine.number,
+	};
+	self->mine.cell->remaining = 64;
+	ASSERT_OK(raw_post(&pair->b, &d, NULL, 0));
+	for (i = 0; i < 20000 && self->mine.cell->remaining; i++)
+		usleep(100);
+	EXPECT_EQ(0, self->mine.cell->remaining);
+	/* and all notifications come as the FIFO is emptied */
+	for (got = 0; got < 16 * 40; got++) {
+		ASSERT_OK(record_of(self, true, VRNIC_REC_NOTIFY, &record));
+		ASSERT_EQ(got % 16, record.arg);
+	}
+	for (i = 0; i < 40; i++)
+		ASSERT_OK(record_of(self, false, VRNIC_REC_COMPLETION, &record));
+}
+
+/* Whoever has an endpoint to a FIFO that goes is told, once for each. */
+TEST_F(inject, peer_is_gone)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	uint32_t endpoint, handle, gone = pair->b.address.fifo;
+	uint32_t task = pair->b.address.task;
+	int i;
+
+	ASSERT_OK(raw_endpoint(&pair->a, &pair->b.address, &endpoint, &handle));
+	EXPECT_EQ(-EAGAIN, raw_try(&pair->a, &record));
+	ASSERT_OK(raw_endpoint_destroy(&pair->b, pair->handle_b));
+	ASSERT_OK(raw_counter_destroy(&pair->b, &self->its));
+	ASSERT_OK(raw_close(&pair->b));
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(raw_take(&pair->a, &record));
+		EXPECT_EQ(VRNIC_REC_ERROR, record.kind);
+		EXPECT_EQ(0, record.opcode);
+		EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, record.status);
+		EXPECT_EQ(VRNIC_VERR_PEER, record.vendor_err);
+		EXPECT_EQ(gone, record.source);
+		EXPECT_EQ(task, record.task);
+	}
+	EXPECT_EQ(-EAGAIN, raw_try(&pair->a, &record));
+	ASSERT_OK(raw_endpoint_destroy(&pair->a, handle));
+	/* what the teardown expects */
+	ASSERT_OK(raw_open(&pair->b, SLOTS, 256, LEN));
+	ASSERT_OK(raw_counter(&pair->b, VRNIC_COUNTER_OPEN, &self->its));
+	ASSERT_OK(raw_endpoint(&pair->b, &pair->a.address, &pair->b_to_a,
+			       &pair->handle_b));
+}
+
+/* Two engines that send remote gets to each other for ever starve nobody. */
+TEST_F(inject, endless_chain)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_ndesc *there = (struct vrnic_ndesc *)pair->b.buf.addr;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	struct nbed bed = {};
+	int i;
+
+	/* each fetches the other's, which fetches this one */
+	self->batch[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1, .length = 64,
+		.local_addr = (uintptr_t)there, .lkey = pair->b.buf.mr->rkey,
+	};
+	there[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1, .length = 64,
+		.local_addr = (uintptr_t)self->batch, .lkey = pair->a.buf.mr->rkey,
+	};
+	ASSERT_OK(rget(self, 1));
+	ASSERT_OK(raw_take(&pair->a, &record));
+	EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
+	/* others go on, and so do these two */
+	ASSERT_OK(nbed_open(&bed, LEN, NULL));
+	for (i = 0; i < 200; i++) {
+		ASSERT_OK(nbed_put(&bed, 0, 0, LEN, DONE(.remote = bed.a.counter)));
+		ASSERT_OK(counter_done(bed.a.counter));
+	}
+	EXPECT_OK(nbed_close(&bed));
+	d = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_FENCE, .num_slots = 1,
+		.flags = VRNIC_NDESC_SIGNALED, .endpoint = pair->a_to_b,
+	};
+	ASSERT_OK(raw_post(&pair->a, &d, NULL, 0));
+	ASSERT_OK(raw_take(&pair->a, &record));
+	EXPECT_EQ(VRNIC_NOP_FENCE, record.opcode);
+	/* it ends with the memory, or with either of the two */
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* S2: message data in the slots that follow the descriptor. */
+#include "native.h"
+#include "native_raw.h"
+
+#define SLOTS	64
+#define LEN	8192
+#define FITS	((SLOTS - 1) * VRNIC_SLOT_SIZE)
+
+NBED(inline_put, LEN, .inject_slots = SLOTS);
+
+static int put_inline(struct nbed *bed, const void *data, size_t len, size_t to,
+		      const struct vrnic_done *done)
+{
+	return vrnic_put_inline(bed->a.to, data, len, bed->a.peer.addr + to,
+				bed->a.peer.rkey, done);
+}
+
+/* One descriptor of @len bytes in a ring of its own. */
+static struct vrnic_ndesc inline_desc(const struct raw_pair *pair, size_t len)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT,
+		.flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_SIGNALED,
+		.num_slots = 1 + (len + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE,
+		.endpoint = pair->a_to_b,
+		.length = len,
+		.cookie = len,
+		.remote_addr = (uintptr_t)pair->b.buf.addr,
+		.rkey = pair->b.buf.mr->rkey,
+	};
+}
+
+FIXTURE(raw_inline)
+{
+	struct raw_pair pair;
+	uint8_t data[LEN];
+};
+
+FIXTURE_SETUP(raw_inline)
+{
+	size_t i;
+
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&self->pair, SLOTS, 256, LEN));
+	for (i = 0; i < LEN; i++)
+		self->data[i] = i * 7 + (i >> 8);
+}
+
+FIXTURE_TEARDOWN(raw_inline)
+{
+	EXPECT_OK(raw_pair_close(&self->pair));
+}
+
+/* The producer's tail and the engine's head, as the memory shows them. */
+TEST_F(raw_inline, s2_1_slots_with_head_and_tail)
+{
+	struct raw_fifo *a = &self->pair.a;
+	struct vrnic_ndesc d = inline_desc(&self->pair, 8);
+	struct vrnic_record record;
+
+	EXPECT_EQ(SLOTS, a->inject_entries);
+	EXPECT_EQ(0, a->inject->prod);
+	EXPECT_EQ(0, a->inject->cons);
+	raw_fill(a, &d, self->data, 8);
+	EXPECT_EQ(0, a->inject->cons);
+	ASSERT_OK(raw_ring(a));
+	ASSERT_OK(raw_take(a, &record));
+	EXPECT_EQ(2, a->inject->prod);
+	EXPECT_EQ(2, a->inject->cons);
+	EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
+	EXPECT_EQ(8, record.cookie);
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+}
+
+TEST_F(raw_inline, s2_2_data_in_the_slots_that_follow)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	size_t len;
+
+	for (len = 1; len <= FITS; len += len < 200 ? 1 : 61) {
+		memset(pair->b.buf.addr, 0, LEN);
+		d = inline_desc(pair, len);
+		ASSERT_OK(raw_post(&pair->a, &d, self->data, len));
+		ASSERT_OK(raw_take(&pair->a, &record));
+		ASSERT_EQ(IBV_WC_SUCCESS, record.status);
+		ASSERT_EQ(len, record.value);
+		ASSERT_OK(memcmp(pair->b.buf.addr, self->data, len));
+		ASSERT_EQ(-1, buf_is_not(&pair->b.buf, len, LEN - len, 0));
+	}
+}
+
+/* What is recorded moves the head past descriptor and data together. */
+TEST_F(raw_inline, s2_3_number_of_slots_moves_the_head)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	uint32_t prod = 0;
+	size_t len;
+
+	for (len = 1; len < 2000; len += 17) {
+		d = inline_desc(pair, len);
+		prod += d.num_slots;
+		ASSERT_OK(raw_post(&pair->a, &d, self->data, len));
+		ASSERT_OK(raw_take(&pair->a, &record));
+		ASSERT_EQ(prod, pair->a.inject->prod);
+		ASSERT_EQ(prod, pair->a.inject->cons);
+	}
+}
+
+/* A number of slots that does not fit what it says is refused. */
+TEST_F(raw_inline, s2_3_wrong_number_of_slots)
+{
+	static const int off[] = { -2, -1, 1, 2, 30 };
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(off); i++) {
+		d = inline_desc(pair, 100);
+		d.num_slots += off[i];
+		ASSERT_OK(raw_reopen(pair));
+		d.endpoint = pair->a_to_b;
+		ASSERT_OK(raw_post(&pair->a, &d, self->data, 100));
+		if (raw_take(&pair->a, &record))
+			continue;	/* the FIFO is in error, as its owner sees */
+		EXPECT_NE(IBV_WC_SUCCESS, record.status);
+		EXPECT_EQ(VRNIC_VERR_SLOTS, record.vendor_err);
+	}
+}
+
+TEST_F(inline_put, s2_4_source_reusable_at_once)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[FITS], expected[FITS];
+	size_t len;
+	int ret, i;
+
+	for (len = 1, i = 0; len <= FITS; len += len < 300 ? 1 : 37, i++) {
+		memset(data, i, len);
+		memset(expected, i, len);
+		while ((ret = put_inline(bed, data, len, 0,
+					 DONE(.remote = bed->a.counter))) == -EAGAIN)
+			ASSERT_GE(vrnic_advance(bed->a.context, 0), 0);
+		memset(data, ~i, len);
+		ASSERT_OK(ret);
+		ASSERT_OK(counter_done(bed->a.counter));
+		ASSERT_OK(memcmp(expected, bed->b.buf.addr, len))
+			TH_LOG("%zu bytes", len);
+	}
+}
+
+/* The source may be anything that can be read, also constants. */
+TEST_F(inline_put, s2_4_source_is_not_registered)
+{
+	static const char text[] = "nobody registered this";
+
+	ASSERT_OK(put_inline(&self->bed, text, sizeof(text), 100,
+			     DONE(.remote = self->bed.a.counter)));
+	ASSERT_OK(counter_done(self->bed.a.counter));
+	EXPECT_OK(memcmp(self->bed.b.buf.addr + 100, text, sizeof(text)));
+}
+
+/* "Local buffer reusable" is true at once, and its counter is exact. */
+TEST_F(inline_put, s2_4_local_counter)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[500] = {};
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		ASSERT_OK(put_inline(bed, data, sizeof(data), 0,
+				     DONE(.local = bed->a.counter)));
+		ASSERT_OK(counter_done(bed->a.counter));
+		ASSERT_EQ(0, vrnic_counter_read(bed->a.counter));
+	}
+}
+
+/* Parity with Blue Gene: 128 bytes at least. */
+TEST_F(inline_put, at_least_128_bytes)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = i + 1;
+	ASSERT_OK(put_inline(bed, data, 128, 0, DONE(.remote = bed->a.counter)));
+	ASSERT_OK(counter_done(bed->a.counter));
+	EXPECT_OK(memcmp(data, bed->b.buf.addr, 128));
+}
+
+TEST_F(inline_put, s2_5_what_can_never_fit)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[FITS + 1] = {};
+
+	EXPECT_EQ(-EMSGSIZE, put_inline(bed, data, FITS + 1, 0, NULL));
+	EXPECT_EQ(-EMSGSIZE, put_inline(bed, data, 1ULL << 40, 0, NULL));
+	EXPECT_EQ(-EMSGSIZE, put_inline(bed, data, FITS + 1, 0,
+					DONE(.flags = VRNIC_QUEUE)));
+	ASSERT_OK(put_inline(bed, data, FITS, 0, DONE(.remote = bed->a.counter)));
+	EXPECT_OK(counter_done(bed->a.counter));
+}
+
+/* A slow one in front keeps the slots: a receiver that is full. */
+static void ignore(struct vrnic_context *context,
+		   const struct vrnic_message *message, void *arg)
+{
+	++*(int *)arg;
+}
+
+/* Messages until b's reception FIFO and a's injection FIFO are full: how many. */
+static int stall(struct nbed *bed)
+{
+	static uint8_t data[VRNIC_MAX_MESSAGE];
+	int n;
+
+	for (n = 0; n < 1000; n++)
+		if (vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL))
+			return n;
+	return -1;
+}
+
+TEST_F(inline_put, s2_5_try_again)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[FITS] = { 1 };
+	int got = 0, sent;
+
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, ignore, &got));
+	sent = stall(bed);
+	ASSERT_GT(sent, 0);
+	EXPECT_EQ(-EAGAIN, put_inline(bed, data, FITS, 0,
+				      DONE(.remote = bed->a.counter)));
+	/* what was not taken is not expected either */
+	EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+	ASSERT_OK(nbed_until(bed, &got, sent));
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_OK(put_inline(bed, data, FITS, 0, DONE(.remote = bed->a.counter)));
+	EXPECT_OK(counter_done(bed->a.counter));
+}
+
+/* Queued ones keep their order and their data, whatever becomes of the source. */
+TEST_F(inline_put, s2_5_or_queue)
+{
+	struct nbed *bed = &self->bed;
+	struct told told = {};
+	uint8_t data[1000];
+	int i, got = 0, sent;
+
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, ignore, &got));
+	sent = stall(bed);
+	ASSERT_GT(sent, 0);
+	for (i = 0; i < 200; i++) {
+		memset(data, i, sizeof(data));
+		ASSERT_OK(put_inline(bed, data, sizeof(data), 0,
+				     DONE(TELL(&told), .flags = VRNIC_QUEUE,
+					  .remote = bed->a.counter, .cookie = i)));
+	}
+	memset(data, 0xaa, sizeof(data));
+	EXPECT_EQ(0, told.count);
+	EXPECT_EQ(200 * 1000, vrnic_counter_read(bed->a.counter));
+	/* later posts do not overtake them */
+	EXPECT_EQ(-EAGAIN, put_inline(bed, data, 8, 0, NULL));
+	for (i = 0; i < 200; i++) {
+		ASSERT_OK(nbed_until(bed, &told.count, i + 1));
+		ASSERT_EQ(IBV_WC_SUCCESS, told.status.status);
+	}
+	EXPECT_EQ(199, told.status.cookie);
+	EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+	EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, sizeof(data), 199));
+	ASSERT_OK(nbed_until(bed, &got, sent));
+}
+
+TEST_F(inline_put, ring_wraps_at_every_slot)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t data[700];
+	int i, j, ret;
+	size_t len;
+
+	for (i = 0; i < 3000; i++) {
+		len = 1 + (i * 13) % sizeof(data);
+		for (j = 0; j < (int)len; j++)
+			data[j] = i + j;
+		while ((ret = put_inline(bed, data, len, 0,
+					 DONE(.remote = bed->a.counter))) == -EAGAIN)
+			ASSERT_GE(vrnic_advance(bed->a.context, 0), 0);
+		ASSERT_OK(ret);
+		ASSERT_OK(counter_done(bed->a.counter));
+		ASSERT_OK(memcmp(data, bed->b.buf.addr, len))
+			TH_LOG("round %d, %zu bytes", i, len);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Either side is killed in the middle of traffic of each kind: its objects go, the
+ * other side is told or finds out, and nothing is left.
+ */
+#include <signal.h>
+
+#include "native.h"
+
+#define LEN	(1 << 20)
+#define TIMES	20
+
+enum kind { PUT, GET, READ, WRITE, INLINE, MESSAGE, TYPED, RMW, FENCE, PACED };
+
+FIXTURE(death)
+{
+	struct node node;
+	struct peer peer;
+	struct vrnic_type *type;
+	long long before;
+	char objects[200];
+};
+
+FIXTURE_VARIANT(death)
+{
+	enum kind kind;
+};
+
+FIXTURE_VARIANT_ADD(death, put) { PUT };
+FIXTURE_VARIANT_ADD(death, get) { GET };
+FIXTURE_VARIANT_ADD(death, read) { READ };
+FIXTURE_VARIANT_ADD(death, write) { WRITE };
+FIXTURE_VARIANT_ADD(death, put_inline) { INLINE };
+FIXTURE_VARIANT_ADD(death, message) { MESSAGE };
+FIXTURE_VARIANT_ADD(death, typed) { TYPED };
+FIXTURE_VARIANT_ADD(death, rmw) { RMW };
+FIXTURE_VARIANT_ADD(death, fence) { FENCE };
+FIXTURE_VARIANT_ADD(death, paced) { PACED };
+
+static int make_type(struct vrnic_client *client, struct vrnic_type **type)
+{
+	int ret = vrnic_type_create(client, type);
+
+	if (!ret)
+		ret = vrnic_type_add_simple(*type, 24, 0, LEN / 32, 32);
+	return ret ? ret : vrnic_type_complete(*type);
+}
+
+/* One operation of the kind; 0, -EAGAIN, or what is wrong. */
+static int submit(struct node *n, enum kind kind, struct vrnic_type *type)
+{
+	static uint8_t data[3000];
+	const struct vrnic_done *done = DONE(.remote = n->counter);
+	int ret;
+
+	switch (kind) {
+	case PUT:
+		return vrnic_put(n->to, n->buf.addr, n->buf.mr, LEN,
+				 n->peer.addr, n->peer.rkey, done);
+	case GET:
+		return vrnic_get(n->to, n->buf.addr, n->buf.mr, LEN,
+				 n->peer.addr, n->peer.rkey,
+				 DONE(.local = n->counter));
+	case READ:
+		return vrnic_read(n->to, n->buf.addr, LEN, n->peer.addr,
+				  n->peer.rkey, n->counter);
+	case WRITE:
+		return vrnic_write(n->to, n->buf.addr, LEN, n->peer.addr,
+				   n->peer.rkey, n->counter);
+	case INLINE:
+		return vrnic_put_inline(n->to, data, sizeof(data), n->peer.addr,
+					n->peer.rkey, done);
+	case MESSAGE:
+		return vrnic_send(n->to, 1, NULL, 0, data, sizeof(data), done);
+	case TYPED:
+		return vrnic_put_typed(n->to, n->buf.addr, n->buf.mr, type,
+				       n->peer.addr, n->peer.rkey, type,
+				       VRNIC_TYPED_CHUNKS, done);
+	case RMW:
+		return vrnic_rmw(n->to, VRNIC_RMW_ADD, 8, n->peer.addr,
+				 n->peer.rkey, 1, 0, NULL, NULL, done);
+	case FENCE:
+		ret = vrnic_put_inline(n->to, data, 8, n->peer.addr,
+				       n->peer.rkey, NULL);
+		return ret ? ret : vrnic_fence(n->to, done);
+	case PACED:
+		return vrnic_rts_send(n->to, n->buf.addr, n->buf.mr, LEN, NULL,
+				      0, done);
+	}
+	return -EINVAL;
+}
+
+/* What arrives is taken: messages dropped, offers accepted. */
+static void accept_into(struct vrnic_context *context,
+			const struct vrnic_rts *rts, const void *header,
+			size_t header_len, void *arg)
+{
+	struct node *n = arg;
+	struct vrnic_pace pace = { 65536 };
+
+	vrnic_accept(n->to, rts, n->buf.addr, n->buf.mr, &pace, NULL);
+}
+
+/* Keep the queue full; tell by a byte that the traffic runs. */
+static int sender(int fd, const void *arg)
+{
+	enum kind kind = *(const enum kind *)arg;
+	struct vrnic_type *type = NULL;
+	struct node n = {};
+	int i, ret = node_open(&n, LEN, NULL);
+
+	if (!ret)
+		ret = make_type(n.client, &type);
+	if (!ret)
+		ret = node_meet(&n, fd);
+	for (i = 0; !ret; i++) {
+		ret = submit(&n, kind, type);
+		if (ret == -EAGAIN)
+			ret = vrnic_advance(n.context, 100) < 0 ? -EIO : 0;
+		if (i == 3)
+			ret = say(fd);
+	}
+	return ret;
+}
+
+static int receiver(int fd, const void *arg)
+{
+	struct node n = {};
+	int ret = node_open(&n, LEN, NULL);
+
+	if (!ret)
+		ret = vrnic_rts_handler_set(n.context, accept_into, &n);
+	if (!ret)
+		ret = node_meet(&n, fd);
+	if (!ret)
+		ret = say(fd);
+	while (ret >= 0) {
+		ret = vrnic_advance(n.context, 100);
+		usleep(100);
+	}
+	return ret;
+}
+
+FIXTURE_SETUP(death)
+{
+	NEED_NATIVE();
+	self->before = native_objects(self->objects, sizeof(self->objects));
+	ASSERT_GE(self->before, 0);
+	ASSERT_OK(node_open(&self->node, LEN, NULL));
+	ASSERT_OK(make_type(self->node.client, &self->type));
+	ASSERT_OK(vrnic_rts_handler_set(self->node.context, accept_into,
+					&self->node));
+}
+
+/* Gone from what the device counts, in a while. */
+static bool nothing_left(long long expected, char *text, size_t size)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		if (native_objects(text, size) == expected)
+			return true;
+		usleep(20000);
+	}
+	return false;
+}
+
+FIXTURE_TEARDOWN(death)
+{
+	if (!self->type)
+		return;
+	EXPECT_OK(vrnic_type_destroy(self->type));
+	EXPECT_OK(node_close(&self->node));
+	EXPECT_TRUE(nothing_left(self->before, self->objects,
+				 sizeof(self->objects)))
+		TH_LOG("before: %lld, now: %s", self->before, self->objects);
+}
+
+static int start(FIXTURE_DATA(death) *self, enum kind kind,
+		 int (*run)(int fd, const void *arg))
+{
+	int ret = peer_start(&self->peer, run, &kind);
+
+	if (!ret)
+		ret = node_meet(&self->node, self->peer.fd);
+	return ret ? ret : hear(self->peer.fd);
+}
+
+static int finish(FIXTURE_DATA(death) *self)
+{
+	struct node *n = &self->node;
+	int ret = vrnic_endpoint_destroy(n->to);
+
+	n->to = NULL;
+	return ret;
+}
+
+TEST_F(death, sender_is_killed)
+{
+	struct node *n = &self->node;
+	long long mine = native_objects(self->objects, sizeof(self->objects));
+	int i, j;
+
+	for (i = 0; i < scaled(TIMES); i++) {
+		ASSERT_OK(start(self, variant->kind, sender));
+		for (j = 0; j < i; j++) {
+			ASSERT_GE(vrnic_advance(n->context, 10), 0);
+			usleep(100);
+		}
+		ASSERT_OK(peer_kill(&self->peer));
+		ASSERT_OK(finish(self));
+		/* what it left in the FIFO is taken, and no more comes */
+		while (vrnic_advance(n->context, 100) > 0)
+			;
+		ASSERT_TRUE(nothing_left(mine, self->objects,
+					 sizeof(self->objects)))
+			TH_LOG("round %d: %s", i, self->objects);
+	}
+}
+
+/* Once the process is gone, nothing of it writes to anybody's memory. */
+TEST_F(death, no_write_after_it)
+{
+	uint8_t *copy = malloc(LEN);
+
+	ASSERT_NE(NULL, copy);
+	ASSERT_OK(start(self, variant->kind, sender));
+	ASSERT_OK(peer_kill(&self->peer));
+	memcpy(copy, self->node.buf.addr, LEN);
+	usleep(30000);
+	EXPECT_OK(memcmp(copy, self->node.buf.addr, LEN));
+	ASSERT_OK(finish(self));
+	free(copy);
+}
+
+TEST_F(death, receiver_is_killed)
+{
+	struct node *n = &self->node;
+	struct vrnic_error error;
+	int i, j, ret;
+
+	for (i = 0; i < scaled(TIMES); i++) {
+		ASSERT_OK(start(self, variant->kind, receiver));
+		for (j = 0; j < 20 + i; j++) {
+			ret = submit(n, variant->kind, self->type);
+			if (ret == -EAGAIN)
+				ret = vrnic_advance(n->context, 100) < 0;
+			ASSERT_OK(ret);
+		}
+		ASSERT_OK(peer_kill(&self->peer));
+		/* there may be no room until what is under way has failed */
+		for (j = 0; j < 20000; j++) {
+			ret = submit(n, variant->kind, self->type);
+			if (ret != -EAGAIN)
+				break;
+			ASSERT_GE(vrnic_advance(n->context, 100), 0);
+			usleep(100);
+		}
+		ASSERT_OK(ret);
+		for (j = 0; j < 20000 && !vrnic_counter_error(n->counter, NULL); j++) {
+			ASSERT_GE(vrnic_advance(n->context, 100), 0);
+			usleep(100);
+		}
+		EXPECT_GT(vrnic_counter_error(n->counter, &error), 0);
+		EXPECT_NE(IBV_WC_SUCCESS, error.status);
+		ASSERT_OK(finish(self));
+		ret = vrnic_fence_all_wait(n->context, WAIT_NS, NULL);
+		EXPECT_TRUE(!ret || ret == -EIO) TH_LOG("%d", ret);
+		vrnic_counter_set(n->counter, 0);
+	}
+}
+
+/* Exit without closing anything is the same, done politely. */
+static int leaves(int fd, const void *arg)
+{
+	enum kind kind = *(const enum kind *)arg;
+	struct vrnic_type *type = NULL;
+	struct node n = {};
+	int i, ret = node_open(&n, LEN, NULL);
+
+	if (!ret)
+		ret = make_type(n.client, &type);
+	if (!ret)
+		ret = node_meet(&n, fd);
+	for (i = 0; i < 50 && !ret; i++)
+		ret = submit(&n, kind, type);
+	if (ret == -EAGAIN)
+		ret = 0;
+	return ret ? ret : say(fd);
+}
+
+TEST_F(death, exit_without_cleaning_up)
+{
+	long long mine = native_objects(self->objects, sizeof(self->objects));
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_OK(start(self, variant->kind, leaves));
+		EXPECT_OK(peer_end(&self->peer));
+		ASSERT_OK(finish(self));
+		EXPECT_TRUE(nothing_left(mine, self->objects,
+					 sizeof(self->objects)))
+			TH_LOG("%s", self->objects);
+	}
+}
+
+TEST_HARNESS_MAIN

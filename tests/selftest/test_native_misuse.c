@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What makes no sense is refused with the documented errno, and harms nothing. */
+#include <pthread.h>
+
+#include "native.h"
+#include "native_raw.h"
+
+#define LEN	65536
+
+NBED(misuse, LEN, .inject_slots = 64);
+
+TEST(clients)
+{
+	struct vrnic_client *client = NULL;
+
+	NEED_NATIVE();
+	EXPECT_EQ(-ENODEV, vrnic_client_open("no such device", &client));
+	EXPECT_EQ(-ENODEV, vrnic_client_open("", &client));
+	ASSERT_OK(vrnic_client_open(NULL, &client));
+	ASSERT_NE(NULL, vrnic_client_verbs(client));
+	ASSERT_NE(NULL, vrnic_client_pd(client));
+	EXPECT_OK(strncmp("vrnic", vrnic_client_verbs(client)->device->name, 5));
+	EXPECT_OK(vrnic_client_close(client));
+}
+
+TEST_F(misuse, busy_while_in_use)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_client *client;
+	struct vrnic_counter *counter;
+	struct vrnic_context *context;
+	struct vrnic_type *type;
+
+	EXPECT_EQ(-EBUSY, vrnic_client_close(a->client));
+	EXPECT_EQ(-EBUSY, vrnic_context_destroy(a->context));
+	ASSERT_OK(vrnic_client_open(dev_name(), &client));
+	ASSERT_OK(vrnic_counter_create(client, 0, &counter));
+	EXPECT_EQ(-EBUSY, vrnic_client_close(client));
+	ASSERT_OK(vrnic_type_create(client, &type));
+	EXPECT_OK(vrnic_counter_destroy(counter));
+	EXPECT_EQ(-EBUSY, vrnic_client_close(client));
+	ASSERT_OK(vrnic_context_create(client, CONTEXT(), &context));
+	EXPECT_OK(vrnic_type_destroy(type));
+	EXPECT_EQ(-EBUSY, vrnic_client_close(client));
+	EXPECT_OK(vrnic_context_destroy(context));
+	EXPECT_OK(vrnic_client_close(client));
+	/* and what was refused goes on */
+	ASSERT_OK(nbed_put(&self->bed, 0, 0, 8, DONE(.remote = a->counter)));
+	EXPECT_OK(counter_done(a->counter));
+}
+
+static const struct bad_attr {
+	const char *name;
+	uint32_t inject, receive, flags;
+	int ret;
+} bad_attrs[] = {
+	{ NULL, 1, 0, 0, -EINVAL },
+	{ NULL, 65537, 0, 0, -EINVAL },
+	{ NULL, ~0U, 0, 0, -EINVAL },
+	{ NULL, 0, 131, 0, -EINVAL },
+	{ NULL, 0, 65537, 0, -EINVAL },
+	{ NULL, 0, ~0U, 0, -EINVAL },
+	{ NULL, 0, 0, 4, -EINVAL },
+	{ NULL, 0, 0, ~0U, -EINVAL },
+	{ "a name of thirty-two characters.", 0, 0, 0, -EINVAL },
+	{ "a name that is a good deal longer than any name may be", 0, 0, 0, -EINVAL },
+	{ "a name of 31 characters, no end", 0, 0, 0, 0 },
+	{ NULL, 2, 132, 0, 0 },
+	{ NULL, 3, 133, 0, 0 },
+	{ NULL, 65536, 65536, 0, 0 },
+};
+
+TEST_F(misuse, context_attributes)
+{
+	struct vrnic_context *context;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(bad_attrs); i++) {
+		ret = vrnic_context_create(self->bed.a.client,
+			CONTEXT(.name = bad_attrs[i].name,
+				.inject_slots = bad_attrs[i].inject,
+				.receive_slots = bad_attrs[i].receive,
+				.flags = bad_attrs[i].flags), &context);
+		EXPECT_EQ(bad_attrs[i].ret, ret) TH_LOG("case %u", i);
+		if (!ret)
+			EXPECT_OK(vrnic_context_destroy(context));
+	}
+}
+
+/* A name, task and number is there once. */
+TEST_F(misuse, names_are_unique)
+{
+	struct vrnic_context *one, *two;
+	char name[32];
+
+	snprintf(name, sizeof(name), "unique-%d", getpid());
+	ASSERT_OK(vrnic_context_create(self->bed.a.client, CONTEXT(.name = name),
+				       &one));
+	EXPECT_EQ(-EEXIST, vrnic_context_create(self->bed.b.client,
+						CONTEXT(.name = name), &two));
+	ASSERT_OK(vrnic_context_create(self->bed.b.client,
+				       CONTEXT(.name = name, .number = 1), &two));
+	EXPECT_OK(vrnic_context_destroy(one));
+	ASSERT_OK(vrnic_context_create(self->bed.b.client, CONTEXT(.name = name),
+				       &one));
+	EXPECT_OK(vrnic_context_destroy(one));
+	EXPECT_OK(vrnic_context_destroy(two));
+}
+
+TEST_F(misuse, addresses)
+{
+	struct vrnic_endpoint *to;
+	struct vrnic_address address, bad;
+	struct rng rng = { 21 };
+	int i, ret;
+
+	vrnic_context_address(self->bed.b.context, &address);
+	bad = address;
+	bad.secret ^= 1;
+	EXPECT_EQ(-EACCES, vrnic_endpoint_create(self->bed.a.context, &bad, &to));
+	bad = address;
+	bad.secret = 0;
+	EXPECT_EQ(-EACCES, vrnic_endpoint_create(self->bed.a.context, &bad, &to));
+	bad = address;
+	bad.gid[15] ^= 0x55;
+	bad.gid[0] = 0x20;
+	EXPECT_EQ(-EHOSTUNREACH, vrnic_endpoint_create(self->bed.a.context, &bad,
+						       &to));
+	for (i = 0; i < 1000; i++) {
+		bad = address;
+		bad.fifo = rng_next(&rng);
+		if (bad.fifo == address.fifo)
+			continue;
+		ret = vrnic_endpoint_create(self->bed.a.context, &bad, &to);
+		ASSERT_TRUE(ret == -ENOENT || ret == -EACCES) TH_LOG("%d", ret);
+	}
+	ASSERT_OK(node_close(&self->bed.b));
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_create(self->bed.a.context, &address,
+						 &to));
+}
+
+/* Lengths that no memory has. */
+static const uint64_t lengths[] = {
+	LEN + 1, 1ULL << 31, 1ULL << 32, (1ULL << 32) + 8, 1ULL << 62,
+	1ULL << 63, (1ULL << 63) + 8, ~0ULL - 7, ~0ULL,
+};
+
+enum kind { PUT, GET, READ, WRITE, KINDS };
+
+static int start(struct nbed *bed, enum kind kind, uint64_t len, uint64_t remote)
+{
+	struct node *a = &bed->a;
+
+	switch (kind) {
+	case PUT:
+		return vrnic_put(a->to, a->buf.addr, a->buf.mr, len, remote,
+				 a->peer.rkey, DONE(.remote = a->counter));
+	case GET:
+		return vrnic_get(a->to, a->buf.addr, a->buf.mr, len, remote,
+				 a->peer.rkey, DONE(.local = a->counter));
+	case READ:
+		return vrnic_read(a->to, a->buf.addr, len, remote, a->peer.rkey,
+				  a->counter);
+	default:
+		return vrnic_write(a->to, a->buf.addr, len, remote,
+				   a->peer.rkey, a->counter);
+	}
+}
+
+TEST_F(misuse, lengths_that_cannot_be)
+{
+	struct nbed *bed = &self->bed;
+	unsigned int i;
+	int kind, ret;
+
+	for (kind = PUT; kind < KINDS; kind++) {
+		for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+			ret = start(bed, kind, lengths[i], bed->a.peer.addr);
+			if (!ret)
+				ret = counter_done(bed->a.counter);
+			EXPECT_TRUE(ret == -EINVAL || ret == -EIO)
+				TH_LOG("kind %d, length %llx: %d", kind,
+				       (unsigned long long)lengths[i], ret);
+			vrnic_counter_set(bed->a.counter, 0);
+		}
+		EXPECT_EQ(-EINVAL, start(bed, kind, 8, ~0ULL - 3));
+		EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+		/* and the FIFO goes on */
+		ASSERT_OK(start(bed, kind, LEN, bed->a.peer.addr));
+		ASSERT_OK(counter_done(bed->a.counter));
+	}
+}
+
+/* A region that is not of the context's protection domain. */
+TEST_F(misuse, memory_of_another_domain)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_error error;
+	struct ibv_pd *pd = ibv_alloc_pd(vrnic_client_verbs(a->client));
+	struct ibv_mr *mr;
+
+	ASSERT_NE(NULL, pd);
+	mr = ibv_reg_mr(pd, a->buf.addr, LEN, ACCESS_REMOTE);
+	ASSERT_NE(NULL, mr);
+	ASSERT_OK(vrnic_put(a->to, a->buf.addr, mr, 64, a->peer.addr,
+			    a->peer.rkey, DONE(.remote = a->counter)));
+	EXPECT_EQ(-EIO, counter_done(a->counter));
+	vrnic_counter_error(a->counter, &error);
+	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, error);
+	EXPECT_EQ(VRNIC_VERR_PD, error.vendor_err);
+	vrnic_counter_set(a->counter, 0);
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(ibv_dealloc_pd(pd));
+}
+
+/* Memory that is outside of its own region. */
+TEST_F(misuse, local_bounds)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_error error;
+
+	ASSERT_OK(vrnic_put(a->to, a->buf.addr - 1, a->buf.mr, 64, a->peer.addr,
+			    a->peer.rkey, DONE(.remote = a->counter)));
+	EXPECT_EQ(-EIO, counter_done(a->counter));
+	vrnic_counter_error(a->counter, &error);
+	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, error);
+	EXPECT_EQ(VRNIC_VERR_BOUNDS, error.vendor_err);
+	vrnic_counter_set(a->counter, 0);
+}
+
+/* A counter of another client: not this process's in the eyes of the engine. */
+TEST_F(misuse, counter_of_another_client)
+{
+	struct nbed *bed = &self->bed;
+	struct told told = {};
+	int ret;
+
+	ret = nbed_put(bed, 0, 0, 64, DONE(TELL(&told), .remote = bed->b.counter));
+	if (ret) {
+		EXPECT_EQ(-EINVAL, ret);
+	} else {
+		ASSERT_OK(advance_until(bed->a.context, &told.count, 1));
+		EXPECT_NE(IBV_WC_SUCCESS, told.status.status);
+		EXPECT_EQ(VRNIC_VERR_COUNTER, told.status.vendor_err);
+	}
+}
+
+/* Handles that are none, straight to the kernel. */
+TEST_F(misuse, wrong_handles)
+{
+	struct ibv_context *ctx = vrnic_client_verbs(self->bed.a.client);
+	struct rng rng = { 22 };
+	uint32_t handle;
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		/* small ones are in use by the library */
+		handle = 0x10000 + (rng_next(&rng) & 0x7fffffff);
+		EXPECT_EQ(-ENOENT, raw_destroy(ctx, VRNIC_OBJECT_FIFO,
+					       VRNIC_METHOD_FIFO_DESTROY,
+					       VRNIC_ATTR_FIFO_DESTROY_HANDLE,
+					       handle));
+		EXPECT_EQ(-ENOENT, raw_destroy(ctx, VRNIC_OBJECT_ENDPOINT,
+					       VRNIC_METHOD_ENDPOINT_DESTROY,
+					       VRNIC_ATTR_ENDPOINT_DESTROY_HANDLE,
+					       handle));
+		EXPECT_EQ(-ENOENT, raw_destroy(ctx, VRNIC_OBJECT_COUNTER,
+					       VRNIC_METHOD_COUNTER_DESTROY,
+					       VRNIC_ATTR_COUNTER_DESTROY_HANDLE,
+					       handle));
+		EXPECT_EQ(-ENOENT, raw_destroy(ctx, VRNIC_OBJECT_TYPE,
+					       VRNIC_METHOD_TYPE_DESTROY,
+					       VRNIC_ATTR_TYPE_DESTROY_HANDLE,
+					       handle));
+	}
+}
+
+FIXTURE(abi)
+{
+	struct raw_fifo fifo;
+};
+
+FIXTURE_SETUP(abi)
+{
+	NEED_NATIVE();
+	ASSERT_OK(raw_open(&self->fifo, 64, 256, 4096));
+}
+
+FIXTURE_TEARDOWN(abi)
+{
+	EXPECT_OK(raw_close(&self->fifo));
+}
+
+/* Requests that only somebody without the library could make. */
+TEST_F(abi, create_fifo)
+{
+	static const struct vrnic_create_fifo_req good = {
+		.inject_slots = 64, .receive_slots = 256, .eventfd = -1,
+	};
+	struct vrnic_create_fifo_resp resp;
+	struct vrnic_create_fifo_req req;
+	uint32_t handle;
+
+#define REFUSED(...)							\
+	do {								\
+		req = good;						\
+		req.gid_index = self->fifo.dev.gid_index;		\
+		__VA_ARGS__;						\
+		EXPECT_EQ(-EINVAL, raw_create_fifo(&self->fifo, &req,	\
+						   &handle, &resp))	\
+			TH_LOG(#__VA_ARGS__);				\
+	} while (0)
+
+	REFUSED(req.inject_slots = 0);
+	REFUSED(req.inject_slots = VRNIC_FIFO_SLOTS_MAX + 1);
+	REFUSED(req.inject_slots = 0x80000001);
+	REFUSED(req.receive_slots = 131);
+	REFUSED(req.receive_slots = ~0U);
+	REFUSED(req.flags = ~VRNIC_FIFO_OPEN);
+	REFUSED(req.reserved = 1);
+	REFUSED(memset(req.name, 'x', sizeof(req.name)));
+	REFUSED(req.gid_index = 100000);
+#undef REFUSED
+	req = good;
+	req.gid_index = self->fifo.dev.gid_index;
+	req.eventfd = 12345;
+	EXPECT_EQ(-EBADF, raw_create_fifo(&self->fifo, &req, &handle, &resp));
+	req.eventfd = 0;
+	EXPECT_NE(0, raw_create_fifo(&self->fifo, &req, &handle, &resp));
+	req.eventfd = -1;
+	ASSERT_OK(raw_create_fifo(&self->fifo, &req, &handle, &resp));
+	EXPECT_OK(raw_destroy(self->fifo.dev.ctx, VRNIC_OBJECT_FIFO,
+			      VRNIC_METHOD_FIFO_DESTROY,
+			      VRNIC_ATTR_FIFO_DESTROY_HANDLE, handle));
+}
+
+TEST_F(abi, create_counter)
+{
+	struct raw_counter counter;
+	uint32_t bit;
+
+	for (bit = 2; bit; bit <<= 1)
+		EXPECT_EQ(-EINVAL, raw_counter(&self->fifo, bit, &counter));
+	ASSERT_OK(raw_counter(&self->fifo, VRNIC_COUNTER_OPEN, &counter));
+	EXPECT_EQ(0, counter.cell->remaining);
+	EXPECT_OK(raw_counter_destroy(&self->fifo, &counter));
+}
+
+/* A new counter has nothing of the one whose cell it got. */
+TEST_F(abi, counters_begin_at_zero)
+{
+	struct raw_counter counter;
+	int i;
+
+	for (i = 0; i < 300; i++) {
+		ASSERT_OK(raw_counter(&self->fifo, 0, &counter));
+		EXPECT_EQ(0, counter.cell->remaining);
+		EXPECT_EQ(0, counter.cell->errors);
+		memset(counter.cell, 0xff, sizeof(*counter.cell));
+		EXPECT_OK(raw_counter_destroy(&self->fifo, &counter));
+	}
+}
+
+static const struct bad_row {
+	struct vrnic_type_row row;
+	uint32_t nr;
+} bad_rows[] = {
+	{ { 0, 0, 1, 0 }, 1 },
+	{ { 0, 1, 0, 0 }, 1 },
+	{ { 0, 1, 1, 0 }, 0 },
+	{ { 0, 1, 1, 0 }, VRNIC_TYPE_ROWS_MAX + 1 },
+	{ { 0, 1, 1, 0 }, ~0U },
+	{ { INT64_MAX, 1, 1, 0 }, 1 },
+	{ { 0, ~0ULL, 1, 0 }, 1 },
+	{ { 0, 1ULL << 63, 1, 0 }, 1 },
+	{ { 0, 8, ~0ULL, 8 }, 1 },
+	{ { 0, 1ULL << 32, 1ULL << 32, 1 }, 1 },
+	{ { 0, 8, 3, INT64_MAX }, 1 },
+	{ { 0, 8, 3, INT64_MIN }, 1 },
+	{ { INT64_MIN, 8, 2, -8 }, 1 },
+};
+
+TEST_F(abi, create_type)
+{
+	struct vrnic_type_row row;
+	uint32_t type, handle;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(bad_rows); i++) {
+		row = bad_rows[i].row;
+		ret = raw_type(&self->fifo, &row, bad_rows[i].nr, &type, &handle);
+		EXPECT_TRUE(ret == -EINVAL || ret == -E2BIG || ret == -EOVERFLOW)
+			TH_LOG("row %u: %d", i, ret);
+	}
+	EXPECT_EQ(-EFAULT, raw_type(&self->fifo, (void *)8, 1, &type, &handle));
+	EXPECT_EQ(-EFAULT, raw_type(&self->fifo, (void *)-4096, 2, &type, &handle));
+	row = (struct vrnic_type_row){ 0, 8, 1, 123 };
+	ASSERT_OK(raw_type(&self->fifo, &row, 1, &type, &handle));
+	EXPECT_NE(0, type);
+	EXPECT_OK(raw_type_destroy(&self->fifo, handle));
+}
+
+/* An address is good only as a whole. */
+TEST_F(abi, create_endpoint)
+{
+	struct vrnic_address address = self->fifo.address;
+	uint32_t endpoint, handle;
+
+	address.secret++;
+	EXPECT_EQ(-EACCES, raw_endpoint(&self->fifo, &address, &endpoint, &handle));
+	ASSERT_OK(raw_endpoint(&self->fifo, &self->fifo.address, &endpoint,
+			       &handle));
+	EXPECT_EQ(-EBUSY, raw_destroy(self->fifo.dev.ctx, VRNIC_OBJECT_FIFO,
+				      VRNIC_METHOD_FIFO_DESTROY,
+				      VRNIC_ATTR_FIFO_DESTROY_HANDLE,
+				      self->fifo.handle));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, handle));
+	EXPECT_EQ(-ENOENT, raw_endpoint_destroy(&self->fifo, handle));
+}
+
+/* An endpoint that went while descriptors name it. */
+TEST_F(misuse, endpoint_destroyed_under_way)
+{
+	struct nbed *bed = &self->bed;
+	struct node_info info = node_info(&bed->b);
+	int i, j, ret;
+
+	for (i = 0; i < scaled(200); i++) {
+		for (j = 0; j < 50; j++)
+			ASSERT_OK(nbed_put(bed, 0, 0, LEN,
+					   DONE(.remote = bed->a.counter)));
+		ASSERT_OK(vrnic_endpoint_destroy(bed->a.to));
+		ASSERT_OK(node_join(&bed->a, &info));
+		ret = vrnic_fence_all_wait(bed->a.context, WAIT_NS, NULL);
+		ASSERT_TRUE(!ret || ret == -EIO) TH_LOG("%d", ret);
+		vrnic_counter_set(bed->a.counter, 0);
+	}
+	ASSERT_OK(nbed_put(bed, 0, 0, LEN, DONE(.remote = bed->a.counter)));
+	ASSERT_OK(counter_done(bed->a.counter));
+}
+
+/* Objects made and broken by several threads at once. */
+#define THREADS	4
+
+static void *make_and_break(void *arg)
+{
+	struct node node = { .client = ((struct nbed *)arg)->a.client };
+	struct node_info info = node_info(&((struct nbed *)arg)->b);
+	struct vrnic_type *type;
+	intptr_t ret = 0;
+	int i;
+
+	for (i = 0; i < scaled(50) && !ret; i++) {
+		ret = node_open(&node, 4096, NULL);
+		if (!ret)
+			ret = node_join(&node, &info);
+		if (!ret)
+			ret = vrnic_put(node.to, node.buf.addr, node.buf.mr,
+					4096, node.peer.addr, node.peer.rkey,
+					DONE(.remote = node.counter));
+		if (!ret)
+			ret = vrnic_type_create(node.client, &type);
+		if (!ret)
+			ret = vrnic_type_destroy(type);
+		if (!ret)
+			ret = counter_done(node.counter);
+		if (!ret)
+			ret = node_close(&node);
+		node.client = ((struct nbed *)arg)->a.client;
+	}
+	return (void *)ret;
+}
+
+TEST_F(misuse, make_and_break_in_parallel)
+{
+	pthread_t threads[THREADS];
+	void *ret;
+	int i;
+
+	for (i = 0; i < THREADS; i++)
+		ASSERT_OK(pthread_create(&threads[i], NULL, make_and_break,
+					 &self->bed));
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_OK(pthread_join(threads[i], &ret));
+		EXPECT_EQ(NULL, ret);
+	}
+}
+
+/* Strings for people: of every number, also of those that are none. */
+TEST(strings)
+{
+	uint32_t i;
+
+	EXPECT_NE(NULL, vrnic_version());
+	for (i = 0; i < 100; i++)
+		EXPECT_NE(NULL, vrnic_vendor_err_str(i));
+	EXPECT_NE(NULL, vrnic_vendor_err_str(~0U));
+}
+
+TEST_HARNESS_MAIN

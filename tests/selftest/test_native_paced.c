@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* S4: transfers that pace themselves: offered, accepted, and then left alone. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "native.h"
+
+#define LEN	(1 << 20)
+#define OFFERS	64
+
+/* Offers as the handler keeps them. */
+struct offers {
+	int count;
+	struct vrnic_rts rts[OFFERS];
+	uint8_t header[1024];
+	size_t header_len;
+};
+
+static void keep_offer(struct vrnic_context *context,
+		       const struct vrnic_rts *rts, const void *header,
+		       size_t header_len, void *arg)
+{
+	struct offers *o = arg;
+
+	o->rts[o->count % OFFERS] = *rts;
+	memcpy(o->header, header, header_len);
+	o->header_len = header_len;
+	o->count++;
+}
+
+FIXTURE(paced)
+{
+	struct nbed bed;
+	struct offers *offers;
+	struct told sent, taken;
+};
+
+FIXTURE_SETUP(paced)
+{
+	NEED_NATIVE();
+	self->offers = calloc(1, sizeof(*self->offers));
+	ASSERT_NE(NULL, self->offers);
+	ASSERT_OK(nbed_open(&self->bed, LEN, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(self->bed.b.context, keep_offer,
+					self->offers));
+}
+
+FIXTURE_TEARDOWN(paced)
+{
+	EXPECT_OK(nbed_close(&self->bed));
+	free(self->offers);
+}
+
+/* Offer [from, from + len) of a's buffer, and see the offer at b. */
+static int offer(FIXTURE_DATA(paced) *self, size_t from, size_t len)
+{
+	struct node *a = &self->bed.a;
+	int n = self->offers->count;
+	int ret = vrnic_rts_send(a->to, a->buf.addr + from, a->buf.mr, len,
+				 "head", 4, DONE(TELL(&self->sent),
+						 .remote = a->counter));
+
+	return ret ? ret : nbed_until(&self->bed, &self->offers->count, n + 1);
+}
+
+/* Accept the last offer into b's buffer at @to. */
+static int take(FIXTURE_DATA(paced) *self, size_t to, uint64_t portion)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_pace pace = { portion };
+
+	return vrnic_accept(b->to, &self->offers->rts[(self->offers->count - 1) % OFFERS],
+			    b->buf.addr + to, b->buf.mr, portion ? &pace : NULL,
+			    DONE(TELL(&self->taken), .local = b->counter));
+}
+
+/* Both sides are told of the end, with success. */
+static int both_told(FIXTURE_DATA(paced) *self, int n)
+{
+	int ret = nbed_until(&self->bed, &self->taken.count, n);
+
+	if (!ret)
+		ret = nbed_until(&self->bed, &self->sent.count, n);
+	if (!ret && (self->sent.status.status || self->taken.status.status))
+		ret = -EIO;
+	return ret;
+}
+
+TEST_F(paced, s4_1_offer_says_what_there_is)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_address source;
+	const struct vrnic_rts *rts = &self->offers->rts[0];
+
+	vrnic_context_address(a->context, &source);
+	ASSERT_OK(offer(self, 100, 5000));
+	EXPECT_EQ(5000, rts->length);
+	EXPECT_EQ(source.fifo, rts->source);
+	EXPECT_EQ((uintptr_t)a->buf.addr + 100, rts->remote);
+	EXPECT_EQ(4, self->offers->header_len);
+	EXPECT_OK(memcmp(self->offers->header, "head", 4));
+	/* nothing moves before the answer */
+	usleep(1000);
+	EXPECT_EQ(0, self->sent.count);
+	EXPECT_EQ(-1, buf_is_not(&self->bed.b.buf, 0, LEN, 0));
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
+}
+
+/* The target answers once; it does nothing more until all is there. */
+TEST_F(paced, s4_2_one_answer)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+
+	buf_fill(&a->buf, 42);
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_OK(take(self, 0, 65536));
+	/* no call of the library from here to the end, on either side */
+	ASSERT_OK(vrnic_counter_wait(b->counter, 0, WAIT_NS));
+	EXPECT_TRUE(nbed_arrived(&self->bed, 42, 0, 0, LEN));
+	EXPECT_EQ(0, self->sent.count);
+	EXPECT_EQ(0, self->taken.count);
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, vrnic_counter_read(b->counter));
+	EXPECT_EQ(0, vrnic_counter_read(a->counter));
+}
+
+static const struct cut {
+	size_t len, portion;
+} cuts[] = {
+	{ 1, 0 }, { 1, 1 }, { 7, 1 }, { 64, 8 }, { 4096, 4096 }, { 4097, 4096 },
+	{ 65537, 0 }, { 65536, 65535 }, { 100000, 12345 }, { LEN, 0 },
+	{ LEN - 1, 65521 }, { LEN, LEN }, { LEN, 1ULL << 40 }, { LEN, UINT64_MAX },
+};
+
+TEST_F(paced, s4_5_any_number_of_portions)
+{
+	struct nbed *bed = &self->bed;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
+		buf_fill(&bed->a.buf, i);
+		memset(bed->b.buf.addr, 0, LEN);
+		ASSERT_OK(offer(self, LEN - cuts[i].len, cuts[i].len));
+		ASSERT_OK(take(self, 0, cuts[i].portion))
+			TH_LOG("%zu by %zu", cuts[i].len, cuts[i].portion);
+		ASSERT_OK(both_told(self, i + 1))
+			TH_LOG("%zu by %zu", cuts[i].len, cuts[i].portion);
+		EXPECT_TRUE(nbed_arrived(bed, i, LEN - cuts[i].len, 0, cuts[i].len))
+			TH_LOG("%zu by %zu", cuts[i].len, cuts[i].portion);
+		EXPECT_EQ(-1, buf_is_not(&bed->b.buf, cuts[i].len,
+					 LEN - cuts[i].len, 0));
+		EXPECT_EQ(cuts[i].len, self->taken.status.value);
+	}
+}
+
+/* More portions than the sender's table has rows. */
+TEST_F(paced, s4_5_too_many_portions)
+{
+	ASSERT_OK(offer(self, 0, LEN));
+	EXPECT_EQ(-EINVAL, take(self, 0, 1));
+	/* which is not the end of the offer */
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
+}
+
+TEST(s4_5_large)
+{
+	static const size_t portions[] = { 0, 999999, 4 << 20 };
+	size_t len = (size_t)scaled(64) * (1 << 20) - 5;
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct told sent = {}, taken = {};
+	struct vrnic_pace pace;
+	struct nbed bed = {};
+	unsigned int i;
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(nbed_open(&bed, len, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
+	for (i = 0; i < ARRAY_SIZE(portions); i++) {
+		buf_fill(&bed.a.buf, i);
+		pace.portion = portions[i];
+		ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr,
+					 len, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(nbed_until(&bed, &offers->count, i + 1));
+		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[i], bed.b.buf.addr,
+				       bed.b.buf.mr, &pace, DONE(TELL(&taken))));
+		ASSERT_OK(nbed_until(&bed, &taken.count, i + 1));
+		ASSERT_OK(nbed_until(&bed, &sent.count, i + 1));
+		EXPECT_EQ(IBV_WC_SUCCESS, sent.status.status);
+		EXPECT_EQ(IBV_WC_SUCCESS, taken.status.status);
+		EXPECT_TRUE(nbed_arrived(&bed, i, 0, 0, len));
+	}
+	EXPECT_OK(nbed_close(&bed));
+	free(offers);
+}
+
+/*
+ * Between accept and completion both processes sleep: the origin on its context's
+ * file, the target on its counter's. Their processor time is taken on both sides
+ * of that sleep.
+ */
+struct big {
+	size_t len;
+};
+
+/* Where processor time is counted in ticks, one may fall into the moment. */
+static uint64_t cpu_limit(void)
+{
+	uint64_t step = cpu_step_ns();
+
+	return step > MSEC_NS ? step : MSEC_NS;
+}
+
+static int sleep_on(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, WAIT_SECONDS * 4000) == 1 ? 0 : -ETIMEDOUT;
+}
+
+/* Sends how long it ran, in ns, while the data moved. */
+static int big_origin(int fd, const void *arg)
+{
+	const struct big *big = arg;
+	struct told sent = {};
+	struct node node = {};
+	uint64_t before, ran = 0;
+	int ret = node_open(&node, big->len, NULL);
+
+	if (!ret)
+		ret = node_meet(&node, fd);
+	buf_fill(&node.buf, 99);
+	if (!ret)
+		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
+				     big->len, NULL, 0, DONE(TELL(&sent)));
+	/* the offer's own record is there already */
+	while (!ret && vrnic_context_arm(node.context) > 0)
+		ret = vrnic_advance(node.context, 10) < 0 ? -EIO : 0;
+	before = cpu_ns();
+	if (!ret)
+		ret = sleep_on(vrnic_context_fd(node.context));
+	ran = cpu_ns() - before;
+	if (!ret)
+		ret = advance_until(node.context, &sent.count, 1);
+	if (!ret && sent.status.status)
+		ret = -EIO;
+	if (write(fd, &ran, sizeof(ran)) != sizeof(ran))
+		ret = -EPIPE;
+	if (!ret)
+		ret = hear(fd) == -EPIPE ? 0 : -EPROTO;
+	return ret ? ret : node_close(&node);
+}
+
+TEST(s4_4_neither_process_runs)
+{
+	struct big big = { (size_t)scaled(256) << 20 };
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct told taken = {};
+	struct node node = {};
+	uint64_t before, mine, its, start, limit;
+	struct peer peer;
+	int ret;
+
+	NEED_NATIVE();
+	limit = cpu_limit();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(peer_start(&peer, big_origin, &big));
+	ASSERT_OK(node_open(&node, big.len, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
+	ASSERT_OK(node_meet(&node, peer.fd));
+	ASSERT_OK(advance_until(node.context, &offers->count, 1));
+	usleep(100000);	/* until the origin sleeps */
+	start = now_ns();
+	ret = vrnic_accept(node.to, &offers->rts[0], node.buf.addr, node.buf.mr,
+			   NULL, DONE(TELL(&taken), .local = node.counter));
+	before = cpu_ns();
+	ASSERT_OK(ret);
+	ASSERT_OK(sleep_on(vrnic_counter_fd(node.counter)));
+	mine = cpu_ns() - before;
+	start = now_ns() - start;
+	EXPECT_EQ(0, vrnic_counter_read(node.counter));
+	ASSERT_EQ(sizeof(its), read(peer.fd, &its, sizeof(its)));
+	TH_LOG("%zu MiB in %llu us; target ran %llu us, origin %llu us",
+	       big.len >> 20, (unsigned long long)start / 1000,
+	       (unsigned long long)mine / 1000, (unsigned long long)its / 1000);
+	EXPECT_LE(mine, limit);
+	EXPECT_LE(its, limit);
+	EXPECT_EQ(-1, buf_differs(&node.buf, 0, big.len, 99, 0));
+	ASSERT_OK(advance_until(node.context, &taken.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, taken.status.status);
+	EXPECT_OK(peer_end(&peer));
+	EXPECT_OK(node_close(&node));
+	free(offers);
+}
+
+/* At the target a counter, at the origin a record in its reception FIFO. */
+TEST_F(paced, s4_6_endings)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_EQ(0, vrnic_context_arm(a->context));
+	EXPECT_FALSE(readable(vrnic_context_fd(a->context), 0));
+	ASSERT_OK(take(self, 0, 100000));
+	EXPECT_TRUE(readable(vrnic_counter_fd(b->counter), WAIT_SECONDS * 1000));
+	EXPECT_EQ(0, vrnic_counter_read(b->counter));
+	EXPECT_TRUE(readable(vrnic_context_fd(a->context), WAIT_SECONDS * 1000));
+	EXPECT_EQ(0, self->sent.count);
+	ASSERT_OK(advance_until(a->context, &self->sent.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->sent.status.status);
+	EXPECT_EQ(0, vrnic_counter_read(a->counter));
+	ASSERT_OK(both_told(self, 1));
+}
+
+TEST_F(paced, reject)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		ASSERT_OK(offer(self, 0, LEN));
+		ASSERT_OK(vrnic_reject(b->to, &self->offers->rts[i % OFFERS]));
+		ASSERT_OK(nbed_until(&self->bed, &self->sent.count, i + 1));
+		ASSERT_EQ(IBV_WC_REM_OP_ERR, self->sent.status.status);
+	}
+	EXPECT_EQ(-1, buf_is_not(&b->buf, 0, LEN, 0));
+	vrnic_counter_set(a->counter, 0);
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(nbed_until(&self->bed, &self->sent.count, i + 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->sent.status.status);
+}
+
+/* What is offered must be readable, what it goes to writable, by the peer. */
+TEST_F(paced, rights)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct ibv_mr *mr;
+	int ret;
+
+	mr = ibv_reg_mr(vrnic_client_pd(a->client), a->buf.addr, LEN,
+			IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_NE(NULL, mr);
+	ret = vrnic_rts_send(a->to, a->buf.addr, mr, LEN, NULL, 0,
+			     DONE(TELL(&self->sent)));
+	if (!ret) {
+		ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
+		ASSERT_OK(take(self, 0, 0));
+		ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+		EXPECT_NE(IBV_WC_SUCCESS, self->taken.status.status);
+		EXPECT_EQ(-1, buf_is_not(&b->buf, 0, LEN, 0));
+		vrnic_counter_set(b->counter, 0);
+	}
+	EXPECT_OK(ibv_dereg_mr(mr));
+}
+
+/* The offered memory is gone when it is fetched: both sides hear of it. */
+TEST_F(paced, offered_memory_is_deregistered)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct ibv_mr *mr;
+	struct buf buf;
+
+	ASSERT_OK(buf_open(&buf, vrnic_client_pd(a->client), LEN, 0,
+			   ACCESS_REMOTE));
+	mr = buf.mr;
+	ASSERT_OK(vrnic_rts_send(a->to, buf.addr, mr, LEN, NULL, 0,
+				 DONE(TELL(&self->sent))));
+	ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
+	buf_close(&buf);
+	ASSERT_OK(take(self, 0, 65536));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+	EXPECT_NE(IBV_WC_SUCCESS, self->taken.status.status);
+	EXPECT_EQ(-EIO, counter_done(b->counter));
+	vrnic_counter_set(b->counter, 0);
+	/* and the next transfer works */
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_OK(take(self, 0, 65536));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 2));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
+}
+
+/* An answer that is not to an offer, or to a changed one. */
+TEST_F(paced, forged_answers)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_rts rts;
+	struct rng rng = { 44 };
+	uint64_t words[sizeof(rts) / 8];
+	int i, n = 0, ret;
+
+	ASSERT_OK(offer(self, 0, LEN));
+	for (i = 0; i < 300; i++) {
+		memcpy(words, &self->offers->rts[0], sizeof(words));
+		words[rng_below(&rng, ARRAY_SIZE(words))] ^= rng_next(&rng);
+		memcpy(&rts, words, sizeof(rts));
+		if (rts.length > LEN)
+			rts.length = LEN;
+		ret = vrnic_accept(b->to, &rts, b->buf.addr, b->buf.mr, NULL,
+				   DONE(TELL(&self->taken), .flags = VRNIC_QUEUE));
+		ASSERT_LE(ret, 0);
+		if (!ret && nbed_until(&self->bed, &self->taken.count, ++n))
+			TH_LOG("%d: no answer to length %llu id %u rows %u", i,
+			       (unsigned long long)rts.length, rts.id,
+			       rts.table_rows);
+	}
+	EXPECT_EQ(n, self->taken.count);
+}
+
+/* Many at once, of all sizes, in both directions, accepted by the handler. */
+struct busy {
+	struct node *node;
+	struct vrnic_endpoint *back;
+	uint32_t taken_bytes;
+	size_t at[OFFERS];
+	int accepted, failed;
+	struct told taken;
+};
+
+static void accept_at_once(struct vrnic_context *context,
+			   const struct vrnic_rts *rts, const void *header,
+			   size_t header_len, void *arg)
+{
+	struct busy *b = arg;
+	struct vrnic_pace pace = { 1000 + rts->length / 7 };
+	uint32_t at;
+
+	memcpy(&at, header, sizeof(at));
+	b->failed += header_len != sizeof(at);
+	b->accepted++;
+	b->failed += !!vrnic_accept(b->back, rts, b->node->buf.addr + at,
+				    b->node->buf.mr, at & 1 ? &pace : NULL,
+				    DONE(TELL(&b->taken), .flags = VRNIC_QUEUE));
+}
+
+static int offer_all(struct busy *b, struct buf *src, struct told *sent,
+		     uint64_t seed)
+{
+	struct rng rng = { seed };
+	uint32_t at = 0, i;
+	size_t len;
+	int ret = 0;
+
+	for (i = 0; i < OFFERS && !ret; i++) {
+		len = 1 + rng_below(&rng, LEN / OFFERS - 1);
+		ret = vrnic_rts_send(b->back, src->addr + at, src->mr, len, &at,
+				     sizeof(at), DONE(TELL(sent),
+						      .flags = VRNIC_QUEUE));
+		at += len;
+	}
+	return ret;
+}
+
+TEST(many_at_once_both_ways)
+{
+	struct busy a = {}, b = {};
+	struct told sent_a = {}, sent_b = {};
+	struct buf src_a, src_b;
+	struct nbed bed = {};
+	int round;
+
+	NEED_NATIVE();
+	ASSERT_OK(nbed_open(&bed, LEN, CONTEXT(.inject_slots = 64,
+					       .receive_slots = 256)));
+	ASSERT_OK(buf_open(&src_a, vrnic_client_pd(bed.a.client), LEN, 0, ACCESS_REMOTE));
+	ASSERT_OK(buf_open(&src_b, vrnic_client_pd(bed.b.client), LEN, 0, ACCESS_REMOTE));
+	a.node = &bed.a;
+	b.node = &bed.b;
+	a.back = bed.a.to;
+	b.back = bed.b.to;
+	ASSERT_OK(vrnic_rts_handler_set(bed.a.context, accept_at_once, &a));
+	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, accept_at_once, &b));
+	for (round = 1; round <= scaled(30); round++) {
+		buf_fill(&src_a, 2 * round);
+		buf_fill(&src_b, 2 * round + 1);
+		ASSERT_OK(offer_all(&a, &src_a, &sent_a, round));
+		ASSERT_OK(offer_all(&b, &src_b, &sent_b, round));
+		ASSERT_OK(nbed_until(&bed, &a.taken.count, round * OFFERS));
+		ASSERT_OK(nbed_until(&bed, &b.taken.count, round * OFFERS));
+		ASSERT_OK(nbed_until(&bed, &sent_a.count, round * OFFERS));
+		ASSERT_OK(nbed_until(&bed, &sent_b.count, round * OFFERS));
+		EXPECT_EQ(-1, buf_differs(&bed.b.buf, 0, LEN / 4, 2 * round, 0));
+		EXPECT_EQ(-1, buf_differs(&bed.a.buf, 0, LEN / 4, 2 * round + 1, 0));
+		EXPECT_EQ(0, a.failed + b.failed);
+	}
+	buf_close(&src_a);
+	buf_close(&src_b);
+	EXPECT_OK(nbed_close(&bed));
+}
+
+/* The origin dies while its data is being fetched: the target is told. */
+static int offers_and_waits(int fd, const void *arg)
+{
+	const struct big *big = arg;
+	struct told sent = {};
+	struct node node = {};
+	int ret = node_open(&node, big->len, NULL);
+
+	if (!ret)
+		ret = node_meet(&node, fd);
+	if (!ret)
+		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
+				     big->len, NULL, 0, DONE(TELL(&sent)));
+	for (;;)
+		pause();
+	return ret;
+}
+
+TEST(origin_is_killed)
+{
+	struct big big = { 64 << 20 };
+	struct vrnic_pace pace = { 1 << 18 };
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct told taken = {};
+	struct node node = {};
+	struct peer peer;
+	int i, failed = 0;
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	for (i = 0; i < 10; i++) {
+		ASSERT_OK(peer_start(&peer, offers_and_waits, &big));
+		if (!i)
+			ASSERT_OK(node_open(&node, big.len, NULL));
+		ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
+		ASSERT_OK(node_meet(&node, peer.fd));
+		ASSERT_OK(advance_until(node.context, &offers->count, i + 1));
+		ASSERT_OK(vrnic_accept(node.to, &offers->rts[i], node.buf.addr,
+				       node.buf.mr, &pace, DONE(TELL(&taken))));
+		usleep(i * 200);
+		ASSERT_OK(peer_kill(&peer));
+		ASSERT_OK(advance_until(node.context, &taken.count, i + 1));
+		failed += !!taken.status.status;
+		ASSERT_OK(vrnic_endpoint_destroy(node.to));
+		node.to = NULL;
+	}
+	TH_LOG("%d of %d were cut off", failed, i);
+	EXPECT_OK(node_close(&node));
+	free(offers);
+}
+
+/* The target dies with an offer that it did not answer: the origin is told. */
+static int answers_nothing(int fd, const void *arg)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct node node = {};
+	int ret = offers ? node_open(&node, LEN, NULL) : -ENOMEM;
+
+	if (!ret)
+		ret = vrnic_rts_handler_set(node.context, keep_offer, offers);
+	if (!ret)
+		ret = node_meet(&node, fd);
+	if (!ret && *(const int *)arg)
+		ret = advance_until(node.context, &offers->count, 3);
+	if (!ret)
+		ret = say(fd);
+	for (;;)
+		pause();
+	return ret;
+}
+
+TEST(target_dies_without_an_answer)
+{
+	struct told sent = {};
+	struct node node = {};
+	struct peer peer;
+	int i, j;
+
+	NEED_NATIVE();
+	for (i = 0; i < 6; i++) {
+		int sees_them = i & 1;
+
+		ASSERT_OK(peer_start(&peer, answers_nothing, &sees_them));
+		if (!i)
+			ASSERT_OK(node_open(&node, LEN, NULL));
+		ASSERT_OK(node_meet(&node, peer.fd));
+		for (j = 0; j < 3; j++)
+			ASSERT_OK(vrnic_rts_send(node.to, node.buf.addr,
+						 node.buf.mr, LEN, NULL, 0,
+						 DONE(TELL(&sent),
+						      .remote = node.counter)));
+		ASSERT_OK(hear(peer.fd));
+		EXPECT_EQ(3 * i, sent.count);
+		ASSERT_OK(peer_kill(&peer));
+		ASSERT_OK(advance_until(node.context, &sent.count, 3 * i + 3));
+		EXPECT_NE(IBV_WC_SUCCESS, sent.status.status);
+		EXPECT_EQ(3, vrnic_counter_error(node.counter, NULL));
+		vrnic_counter_set(node.counter, 0);
+		ASSERT_OK(vrnic_endpoint_destroy(node.to));
+		node.to = NULL;
+	}
+	EXPECT_OK(node_close(&node));
+}
+
+/* The target dies after it accepted: the origin is told. */
+static int accepts_and_waits(int fd, const void *arg)
+{
+	const struct big *big = arg;
+	struct vrnic_pace pace = { 1 << 18 };
+	struct offers offers = {};
+	struct told taken = {};
+	struct node node = {};
+	int ret = node_open(&node, big->len, NULL);
+
+	if (!ret)
+		ret = vrnic_rts_handler_set(node.context, keep_offer, &offers);
+	if (!ret)
+		ret = node_meet(&node, fd);
+	if (!ret)
+		ret = advance_until(node.context, &offers.count, 1);
+	if (!ret)
+		ret = vrnic_accept(node.to, &offers.rts[0], node.buf.addr,
+				   node.buf.mr, &pace, DONE(TELL(&taken)));
+	if (!ret)
+		ret = say(fd);
+	for (;;)
+		pause();
+	return ret;
+}
+
+TEST(target_is_killed)
+{
+	struct big big = { 64 << 20 };
+	struct told sent = {};
+	struct node node = {};
+	struct peer peer;
+	int i, failed = 0;
+
+	NEED_NATIVE();
+	for (i = 0; i < 10; i++) {
+		ASSERT_OK(peer_start(&peer, accepts_and_waits, &big));
+		if (!i)
+			ASSERT_OK(node_open(&node, big.len, NULL));
+		ASSERT_OK(node_meet(&node, peer.fd));
+		ASSERT_OK(vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
+					 big.len, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(hear(peer.fd));
+		usleep(i * 200);
+		ASSERT_OK(peer_kill(&peer));
+		ASSERT_OK(advance_until(node.context, &sent.count, i + 1));
+		failed += !!sent.status.status;
+		ASSERT_OK(vrnic_endpoint_destroy(node.to));
+		node.to = NULL;
+	}
+	TH_LOG("%d of %d were cut off", failed, i);
+	EXPECT_OK(node_close(&node));
+}
+
+/* Contexts go while transfers are under way: no callback, no touch of the memory. */
+TEST(contexts_are_closed_under_way)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct told sent = {}, taken = {};
+	struct nbed bed;
+	int i;
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	for (i = 0; i < 20; i++) {
+		memset(&bed, 0, sizeof(bed));
+		memset(offers, 0, sizeof(*offers));
+		ASSERT_OK(nbed_open(&bed, 8 << 20, NULL));
+		ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
+		ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr,
+					 8 << 20, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(nbed_until(&bed, &offers->count, 1));
+		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[0],
+				       bed.b.buf.addr, bed.b.buf.mr, NULL,
+				       DONE(TELL(&taken))));
+		EXPECT_OK(node_close(i & 1 ? &bed.a : &bed.b));
+		EXPECT_OK(node_close(i & 1 ? &bed.b : &bed.a));
+		EXPECT_EQ(0, sent.count + taken.count);
+	}
+	free(offers);
+}
+
+/* A message without data is still offered, answered, and over. */
+TEST_F(paced, zero_bytes)
+{
+	ASSERT_OK(offer(self, 0, 0));
+	EXPECT_EQ(0, self->offers->rts[0].length);
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, self->taken.status.value);
+	EXPECT_EQ(-1, buf_is_not(&self->bed.b.buf, 0, LEN, 0));
+}
+
+TEST_F(paced, refuses_what_makes_no_sense)
+{
+	struct node *a = &self->bed.a;
+	static uint8_t header[1025];
+
+	EXPECT_EQ(-EMSGSIZE, vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8,
+					    header, 1025, NULL));
+	ASSERT_OK(vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8, header, 1024,
+				 NULL));
+	ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
+	EXPECT_EQ(1024, self->offers->header_len);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* S3: typed transfers, in all modes, against plain copies. */
+#include "native.h"
+#include "native_types.h"
+
+#define LEN	(2 * REACH)
+
+NBED(typed, LEN);
+
+static const uint32_t modes[] = {
+	VRNIC_TYPED_AUTO, VRNIC_TYPED_PACKED, VRNIC_TYPED_CHUNKS,
+};
+
+struct transfer {
+	const struct typed *local, *remote;
+	uint32_t mode;
+	bool get;
+};
+
+/* Offsets count from the middle of both buffers. */
+static int start(struct nbed *bed, const struct transfer *t,
+		 const struct vrnic_done *done)
+{
+	struct node *a = &bed->a;
+
+	if (t->get)
+		return vrnic_get_typed(a->to, a->buf.addr + REACH, a->buf.mr,
+				       t->local->type, a->peer.addr + REACH,
+				       a->peer.rkey, t->remote->type, t->mode,
+				       done);
+	return vrnic_put_typed(a->to, a->buf.addr + REACH, a->buf.mr,
+			       t->local->type, a->peer.addr + REACH,
+			       a->peer.rkey, t->remote->type, t->mode, done);
+}
+
+/* The transfer, beside the model's; false if one byte of the buffer differs. */
+static bool as_the_model(struct nbed *bed, const struct transfer *t,
+			 uint32_t seed)
+{
+	struct buf *src = t->get ? &bed->b.buf : &bed->a.buf;
+	struct buf *dst = t->get ? &bed->a.buf : &bed->b.buf;
+	const struct model *from = t->get ? &t->remote->model : &t->local->model;
+	const struct model *to = t->get ? &t->local->model : &t->remote->model;
+	static uint8_t expected[LEN];
+	int ret;
+
+	buf_fill(src, seed);
+	memset(dst->addr, 0x77, LEN);
+	memset(expected, 0x77, LEN);
+	model_copy(expected + REACH, to, src->addr + REACH, from);
+	ret = start(bed, t, t->get ? DONE(.local = bed->a.counter) :
+				     DONE(.remote = bed->a.counter));
+	if (!ret)
+		ret = counter_done(bed->a.counter);
+	if (ret)
+		fprintf(stderr, "# typed transfer: %d\n", ret);
+	return !ret && !vrnic_counter_read(bed->a.counter) &&
+	       !memcmp(expected, dst->addr, LEN);
+}
+
+/* A type of the rows that are given, and its model. */
+struct row {
+	int64_t offset;
+	uint64_t bytes, count;
+	int64_t stride;
+};
+
+static int typed_rows(struct typed *t, struct vrnic_client *client,
+		      const struct row *rows, int n)
+{
+	int i, ret;
+
+	memset(t, 0, sizeof(*t));
+	ret = vrnic_type_create(client, &t->type);
+	for (i = 0; i < n && !ret; i++) {
+		ret = vrnic_type_add_simple(t->type, rows[i].bytes,
+					    rows[i].offset, rows[i].count,
+					    rows[i].stride);
+		if (!ret)
+			ret = model_add_simple(&t->model, rows[i].bytes,
+					       rows[i].offset, rows[i].count,
+					       rows[i].stride);
+	}
+	return ret ? ret : vrnic_type_complete(t->type);
+}
+
+#define ROWS(t, bed, ...)						\
+	typed_rows((t), (bed)->a.client, (struct row[]){ __VA_ARGS__ },	\
+		   sizeof((struct row[]){ __VA_ARGS__ }) / sizeof(struct row))
+
+TEST_F(typed, s3_2_types_differ)
+{
+	struct nbed *bed = &self->bed;
+	struct typed column, row;
+	unsigned int i;
+
+	ASSERT_OK(ROWS(&column, bed, { 0, 8, 64, 64 }));
+	ASSERT_OK(ROWS(&row, bed, { 100, 512, 1, 0 }));
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&column, &row, modes[i], false }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&row, &column, modes[i], false }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&column, &row, modes[i], true }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&row, &column, modes[i], true }, i));
+	}
+	EXPECT_OK(typed_free(&column));
+	EXPECT_OK(typed_free(&row));
+}
+
+/* Metadata is taken over once: the types may be used again and again. */
+TEST_F(typed, s3_3_same_type)
+{
+	struct nbed *bed = &self->bed;
+	struct typed t, twin;
+	int i;
+
+	ASSERT_OK(ROWS(&t, bed, { -100, 8, 20, 24 }, { 2000, 33, 4, 50 }));
+	ASSERT_OK(ROWS(&twin, bed, { -100, 8, 20, 24 }, { 2000, 33, 4, 50 }));
+	for (i = 0; i < 100; i++) {
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&t, &t, VRNIC_TYPED_SAME, i & 1 }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&t, &twin, VRNIC_TYPED_SAME, i & 1 }, i));
+	}
+	EXPECT_OK(typed_free(&t));
+	EXPECT_OK(typed_free(&twin));
+}
+
+TEST_F(typed, s3_3_same_is_refused_when_types_differ)
+{
+	struct nbed *bed = &self->bed;
+	struct typed t, other;
+
+	ASSERT_OK(ROWS(&t, bed, { 0, 8, 20, 24 }));
+	ASSERT_OK(ROWS(&other, bed, { 0, 8, 20, 32 }));
+	EXPECT_EQ(-EINVAL, start(bed, &(struct transfer){
+		&t, &other, VRNIC_TYPED_SAME, false }, NULL));
+	EXPECT_OK(typed_free(&t));
+	EXPECT_OK(typed_free(&other));
+}
+
+/* More than any buffer for packing holds: it goes in portions. */
+TEST_F(typed, s3_4_packed)
+{
+	struct nbed *bed = &self->bed;
+	struct typed from, to;
+
+	ASSERT_OK(ROWS(&from, bed, { -8000, 3, 2000, 7 }));
+	ASSERT_OK(ROWS(&to, bed, { 7000, 5, 1200, -11 }));
+	EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+		&from, &to, VRNIC_TYPED_PACKED, false }, 1));
+	EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+		&to, &from, VRNIC_TYPED_PACKED, true }, 2));
+	EXPECT_OK(typed_free(&from));
+	EXPECT_OK(typed_free(&to));
+}
+
+TEST_F(typed, s3_5_common_chunks)
+{
+	struct nbed *bed = &self->bed;
+	struct typed from, to;
+	int i;
+
+	/* lengths without a common divisor: each piece is cut at both ends */
+	ASSERT_OK(ROWS(&from, bed, { -8000, 7, 900, 9 }, { 600, 40, 5, 41 }));
+	ASSERT_OK(ROWS(&to, bed, { -100, 50, 100, 60 }, { -4000, 1, 1500, 2 }));
+	for (i = 0; i < 20; i++) {
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&from, &to, VRNIC_TYPED_CHUNKS, i & 1 }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+			&to, &from, VRNIC_TYPED_CHUNKS, i & 1 }, i));
+	}
+	EXPECT_OK(typed_free(&from));
+	EXPECT_OK(typed_free(&to));
+}
+
+/*
+ * Tables 1 to 4 of the text: origin chunks 1:2, 5:1, 7:1 and target chunks 0:1,
+ * 3:1, 5:2 have four common chunks of one byte: 1->0, 2->3, 5->5, 7->6.
+ */
+TEST_F(typed, s3_6_worked_example)
+{
+	static const uint8_t origin[8] = "ABCDEFGH";
+	static const char target[8] = "B..C.FH.";
+	struct nbed *bed = &self->bed;
+	uint8_t *local = bed->a.buf.addr + REACH;
+	uint8_t *remote = bed->b.buf.addr + REACH;
+	struct typed from, to;
+	unsigned int i;
+
+	ASSERT_OK(ROWS(&from, bed, { 1, 2, 1, 0 }, { 5, 1, 1, 0 }, { 7, 1, 1, 0 }));
+	ASSERT_OK(ROWS(&to, bed, { 0, 1, 1, 0 }, { 3, 1, 1, 0 }, { 5, 2, 1, 0 }));
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		memset(bed->b.buf.addr, '.', LEN);
+		memcpy(local, origin, 8);
+		ASSERT_OK(start(bed, &(struct transfer){ &from, &to, modes[i] },
+				DONE(.remote = bed->a.counter)));
+		ASSERT_OK(counter_done(bed->a.counter));
+		EXPECT_OK(memcmp(remote, target, 8)) TH_LOG("mode %u", modes[i]);
+		EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, REACH, '.'));
+		EXPECT_EQ(-1, buf_is_not(&bed->b.buf, REACH + 8, REACH - 8, '.'));
+		/* and back: what was taken from each place returns to it */
+		memset(local, '.', 8);
+		ASSERT_OK(start(bed, &(struct transfer){ &from, &to, modes[i], true },
+				DONE(.local = bed->a.counter)));
+		ASSERT_OK(counter_done(bed->a.counter));
+		EXPECT_OK(memcmp(local, ".BC..F.H", 8));
+	}
+	EXPECT_OK(typed_free(&from));
+	EXPECT_OK(typed_free(&to));
+}
+
+/* Thousands of pairs, nested, ascending or not, overlapping or not. */
+static void random_pairs(struct __test_metadata *_metadata, struct nbed *bed,
+			 uint64_t seed, int rounds, size_t most)
+{
+	struct rng rng = { seed };
+	struct typed from, to;
+	struct transfer t;
+	size_t bytes;
+	int i, j;
+
+	for (i = 0; i < rounds; i++) {
+		bytes = 1 + rng_below(&rng, most);
+		ASSERT_OK(typed_random(&from, bed->a.client, &rng, bytes, 3));
+		ASSERT_OK(typed_random(&to, bed->a.client, &rng, bytes, 3));
+		for (j = 0; j < 3; j++) {
+			t = (struct transfer){ &from, &to, modes[j],
+					       rng_below(&rng, 2) };
+			ASSERT_TRUE(as_the_model(bed, &t, i))
+				TH_LOG("pair %d of seed %llu, mode %u, %s", i,
+				       (unsigned long long)seed, modes[j],
+				       t.get ? "get" : "put");
+		}
+		t = (struct transfer){ &from, &from, VRNIC_TYPED_SAME, i & 1 };
+		ASSERT_TRUE(as_the_model(bed, &t, i)) TH_LOG("same, pair %d", i);
+		ASSERT_OK(typed_free(&from));
+		ASSERT_OK(typed_free(&to));
+	}
+}
+
+TEST_F(typed, random_pairs_of_few_bytes)
+{
+	random_pairs(_metadata, &self->bed, 1001, scaled(3000), 40);
+}
+
+TEST_F(typed, random_pairs_of_many_bytes)
+{
+	random_pairs(_metadata, &self->bed, 1002, scaled(1000), 4000);
+}
+
+/* Transfers that follow each other, of types that go while they are under way. */
+TEST_F(typed, types_are_destroyed_under_way)
+{
+	struct nbed *bed = &self->bed;
+	struct rng rng = { 1003 };
+	struct typed from, to;
+	struct told told = {};
+	int i;
+
+	for (i = 0; i < scaled(500); i++) {
+		ASSERT_OK(typed_random(&from, bed->a.client, &rng, 3000, 2));
+		ASSERT_OK(typed_random(&to, bed->a.client, &rng, 3000, 2));
+		ASSERT_OK(start(bed, &(struct transfer){ &from, &to },
+				DONE(TELL(&told), .flags = VRNIC_QUEUE)));
+		ASSERT_OK(typed_free(&from));
+		ASSERT_OK(typed_free(&to));
+		if (i % 10)
+			continue;
+		ASSERT_OK(advance_until(bed->a.context, &told.count, i + 1));
+		ASSERT_EQ(IBV_WC_SUCCESS, told.status.status);
+	}
+	ASSERT_OK(advance_until(bed->a.context, &told.count, i));
+}
+
+/* The extent has to lie in the region, on both sides. */
+TEST_F(typed, bounds)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_error error;
+	struct typed in, out, under;
+
+	ASSERT_OK(ROWS(&in, bed, { 0, 8, 2, 16 }));
+	ASSERT_OK(ROWS(&out, bed, { REACH - 16, 8, 2, 9 }));
+	ASSERT_OK(ROWS(&under, bed, { 0, 8, 2, -REACH - 1 }));
+	ASSERT_OK(start(bed, &(struct transfer){ &in, &out },
+			DONE(.remote = bed->a.counter)));
+	EXPECT_EQ(-EIO, counter_done(bed->a.counter));
+	vrnic_counter_error(bed->a.counter, &error);
+	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, error);
+	EXPECT_EQ(VRNIC_VERR_BOUNDS, error.vendor_err);
+	vrnic_counter_set(bed->a.counter, 0);
+	ASSERT_OK(start(bed, &(struct transfer){ &under, &in, 0, true },
+			DONE(.local = bed->a.counter)));
+	EXPECT_EQ(-EIO, counter_done(bed->a.counter));
+	vrnic_counter_error(bed->a.counter, &error);
+	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, error);
+	EXPECT_EQ(VRNIC_VERR_BOUNDS, error.vendor_err);
+	vrnic_counter_set(bed->a.counter, 0);
+	EXPECT_OK(typed_free(&in));
+	EXPECT_OK(typed_free(&out));
+	EXPECT_OK(typed_free(&under));
+}
+
+TEST_F(typed, refuses_what_makes_no_sense)
+{
+	struct nbed *bed = &self->bed;
+	struct typed t, less, open = {};
+
+	ASSERT_OK(ROWS(&t, bed, { 0, 8, 2, 16 }));
+	ASSERT_OK(ROWS(&less, bed, { 0, 8, 1, 0 }));
+	ASSERT_OK(vrnic_type_create(bed->a.client, &open.type));
+	ASSERT_OK(vrnic_type_add_simple(open.type, 16, 0, 1, 0));
+	EXPECT_EQ(-EINVAL, start(bed, &(struct transfer){ &t, &less }, NULL));
+	EXPECT_EQ(-EINVAL, start(bed, &(struct transfer){ &t, &open }, NULL));
+	EXPECT_EQ(-EINVAL, start(bed, &(struct transfer){ &t, &t, 4 }, NULL));
+	EXPECT_EQ(-EINVAL, start(bed, &(struct transfer){ &t, &t, ~0U }, NULL));
+	EXPECT_OK(typed_free(&t));
+	EXPECT_OK(typed_free(&less));
+	EXPECT_OK(typed_free(&open));
+}
+
+/* Types are the client's: another client's mean nothing here. */
+TEST_F(typed, types_of_another_client)
+{
+	struct nbed *bed = &self->bed;
+	struct typed mine, other = {};
+	int ret;
+
+	ASSERT_OK(ROWS(&mine, bed, { 0, 16, 1, 0 }));
+	ASSERT_OK(vrnic_type_create(bed->b.client, &other.type));
+	ASSERT_OK(vrnic_type_add_simple(other.type, 16, 0, 1, 0));
+	ASSERT_OK(vrnic_type_complete(other.type));
+	ret = start(bed, &(struct transfer){ &mine, &other },
+		    DONE(.remote = bed->a.counter));
+	if (!ret)
+		ret = counter_done(bed->a.counter);
+	EXPECT_TRUE(ret == -EINVAL || ret == -EIO) TH_LOG("%d", ret);
+	EXPECT_OK(typed_free(&mine));
+	EXPECT_OK(typed_free(&other));
+}
+
+/* From one process into another: a matrix becomes its transpose. */
+#define SIDE	100
+
+static int transposed_here(int fd, const void *arg)
+{
+	struct node node = {};
+	int ret = node_open(&node, SIDE * SIDE * 8, NULL);
+	uint64_t *m, i;
+
+	if (!ret)
+		ret = node_meet(&node, fd);
+	if (!ret)
+		ret = hear(fd);
+	if (ret)
+		return ret;
+	m = (uint64_t *)node.buf.addr;
+	for (i = 0; i < SIDE * SIDE; i++)
+		if (m[i] != i % SIDE * SIDE + i / SIDE)
+			return EBADMSG;
+	return node_close(&node);
+}
+
+TEST(two_processes)
+{
+	struct vrnic_type *column, *columns, *rows;
+	struct node node = {};
+	struct peer peer;
+	uint64_t i;
+
+	NEED_NATIVE();
+	ASSERT_OK(peer_start(&peer, transposed_here, NULL));
+	ASSERT_OK(node_open(&node, SIDE * SIDE * 8, NULL));
+	ASSERT_OK(node_meet(&node, peer.fd));
+	for (i = 0; i < SIDE * SIDE; i++)
+		((uint64_t *)node.buf.addr)[i] = i;
+	ASSERT_OK(vrnic_type_create(node.client, &column));
+	ASSERT_OK(vrnic_type_add_simple(column, 8, 0, SIDE, SIDE * 8));
+	ASSERT_OK(vrnic_type_complete(column));
+	ASSERT_OK(vrnic_type_create(node.client, &columns));
+	ASSERT_OK(vrnic_type_add_typed(columns, column, 0, SIDE, 8));
+	ASSERT_OK(vrnic_type_complete(columns));
+	ASSERT_OK(vrnic_type_create(node.client, &rows));
+	ASSERT_OK(vrnic_type_add_simple(rows, SIDE * SIDE * 8, 0, 1, 0));
+	ASSERT_OK(vrnic_type_complete(rows));
+	ASSERT_OK(vrnic_put_typed(node.to, node.buf.addr, node.buf.mr, columns,
+				  node.peer.addr, node.peer.rkey, rows,
+				  VRNIC_TYPED_AUTO, DONE(.remote = node.counter)));
+	ASSERT_OK(counter_done(node.counter));
+	ASSERT_OK(say(peer.fd));
+	EXPECT_OK(peer_end(&peer));
+	EXPECT_OK(vrnic_type_destroy(column));
+	EXPECT_OK(vrnic_type_destroy(columns));
+	EXPECT_OK(vrnic_type_destroy(rows));
+	EXPECT_OK(node_close(&node));
+}
+
+TEST_HARNESS_MAIN
