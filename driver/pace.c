@@ -75,8 +75,41 @@ static struct vrnic_rget *rgets_take(struct vrnic_rgets *rgets)
 	return rget;
 }
 
+/* What is told of a remote get that will not run any more, or not to its end. */
+static struct vrnic_record canceled(const struct vrnic_rget *rget)
+{
+	u32 at = min(rget->next, rget->nr - 1);
+
+	return (struct vrnic_record) {
+		.kind = VRNIC_REC_ERROR,
+		.opcode = rget->d[at].opcode,
+		.status = IB_WC_REM_ABORT_ERR,
+		.vendor_err = VRNIC_VERR_CANCELED,
+		.cookie = rget->d[at].cookie,
+	};
+}
+
+/*
+ * Let the peer that sent it know that @fifo goes away. There is nobody who could
+ * wait for room in the peer's reception ring.
+ */
+static void cancel(struct vrnic_fifo *fifo, const struct vrnic_rget *rget)
+{
+	struct vrnic_record rec = canceled(rget);
+	struct vrnic_fifo *from = vrnic_fifo_get(rget->from.fifo);
+
+	if (!from)
+		return;
+	rec.source = fifo->id;
+	rec.task = fifo->address.task;
+	if (from->address.secret == rget->from.secret &&
+	    vrnic_record_post(from, &rec, NULL, 0))
+		vrnic_count(fifo->dev, RECEPTION_STALLS);
+	vrnic_fifo_put(from);
+}
+
 /**
- * vrnic_rgets_close() - take nothing in any more, forget what is there
+ * vrnic_rgets_close() - take nothing in any more, give up what is there
  * @fifo: its @rget injector is parked for good
  */
 void vrnic_rgets_close(struct vrnic_fifo *fifo)
@@ -86,8 +119,12 @@ void vrnic_rgets_close(struct vrnic_fifo *fifo)
 	spin_lock(&fifo->rgets.lock);
 	fifo->rgets.closed = true;
 	spin_unlock(&fifo->rgets.lock);
-	while ((rget = rgets_take(&fifo->rgets)))
+	if (fifo->rget.rget && fifo->rget.op.active)
+		cancel(fifo, fifo->rget.rget);
+	while ((rget = rgets_take(&fifo->rgets))) {
+		cancel(fifo, rget);
 		vrnic_rget_free(rget);
+	}
 }
 
 /**
@@ -195,6 +232,22 @@ static bool tell_peer(struct vrnic_injector *inj)
 	return false;
 }
 
+/*
+ * The peer that sent it is gone: let our own process know, which may wait for
+ * what it was part of. Return: false if there is no room for that yet.
+ */
+static bool tell_self(struct vrnic_injector *inj)
+{
+	struct vrnic_record rec = canceled(inj->rget);
+
+	rec.source = inj->rget->from.fifo;
+	rec.task = inj->rget->from.task;
+	if (!vrnic_record_post(inj->fifo, &rec, NULL, 0))
+		return true;
+	vrnic_stall(inj, inj->fifo);
+	return false;
+}
+
 /* What came with it is dropped. */
 static void drop(struct vrnic_injector *inj)
 {
@@ -205,9 +258,11 @@ static void drop(struct vrnic_injector *inj)
 /* Return: true if there may be more to do at once. */
 static bool fail_op(struct vrnic_injector *inj)
 {
+	bool gone = inj->op.vendor_err == VRNIC_VERR_PEER;
+
 	if (!inj->op.finished)
 		failed(inj);
-	if (!tell_peer(inj))
+	if (!(gone ? tell_self(inj) : tell_peer(inj)))
 		return false;
 	drop(inj);
 	return true;
@@ -238,6 +293,8 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	if (!inj->op.active && !fetch(inj))
 		return false;
 	if (!vrnic_injector_hold(inj, &inj->rget->from)) {
+		if (!tell_self(inj))
+			return false;
 		drop(inj);
 		return true;
 	}

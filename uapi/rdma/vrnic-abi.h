@@ -431,7 +431,9 @@ enum vrnic_native_opcode {
  * NOTIFY makes a record in the FIFO it runs in (with VRNIC_NDESC_BACK: in the
  * peer's), whose status is that of the first failure of @target_counter, if
  * that is not 0. When one fails, the rest of its remote get is dropped, and the
- * peer gets a VRNIC_REC_ERROR.
+ * peer gets a VRNIC_REC_ERROR. If one of the two FIFOs goes away before all of a
+ * remote get was run, the other one gets a VRNIC_REC_ERROR with
+ * VRNIC_VERR_CANCELED: then @source of the record is gone.
  */
 struct vrnic_ndesc {
 	__u8 opcode;
