@@ -838,6 +838,38 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 		end(ctx, x, rec->status, rec->vendor_err);
 }
 
+/* The next transfer with that peer, from slot @*i on. */
+static struct vrnic_transfer *take_next(struct vrnic_context *ctx, uint32_t *i,
+					uint32_t source)
+{
+	struct vrnic_transfers *t = &ctx->transfers;
+	struct vrnic_transfer *x = NULL;
+
+	vrnic_lock(ctx);
+	for (; *i < t->nr && !x; ++*i) {
+		x = t->slot[*i];
+		if (x && x->ep->peer.fifo != source)
+			x = NULL;
+	}
+	if (x)
+		table_remove(t, x);
+	vrnic_unlock(ctx);
+	return x;
+}
+
+/*
+ * The kernel says that the peer is gone, and with it all that was under way. Once
+ * through the table: callbacks may start new ones, which fail by themselves.
+ */
+static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	struct vrnic_transfer *x;
+	uint32_t i = 0;
+
+	while ((x = take_next(ctx, &i, rec->source)))
+		end(ctx, x, rec->status, rec->vendor_err);
+}
+
 /*
  * What we injected at the peer failed. After a put that was not the last one the
  * chain goes on, and its end says that it failed.
@@ -847,6 +879,10 @@ void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	bool incoming = rec->cookie & COOKIE_TARGET;
 	struct vrnic_transfer *x;
 
+	if (rec->vendor_err == VRNIC_VERR_CANCELED) {
+		peer_gone(ctx, rec);
+		return;
+	}
 	if (rec->opcode == VRNIC_NOP_PUT && !(rec->cookie & COOKIE_LAST))
 		return;
 	x = take(ctx, (uint32_t)rec->cookie, incoming, rec->source);
