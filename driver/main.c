@@ -38,13 +38,18 @@ static int __init vrnic_init(void)
 	err = vrnic_qps_init();
 	if (err)
 		return err;
-	err = vrnic_netlink_init();
+	err = vrnic_wire_init();
 	if (err)
 		goto err_qps;
+	err = vrnic_netlink_init();
+	if (err)
+		goto err_wire;
 	if (loopback)
 		add_loopback();
 	return 0;
 
+err_wire:
+	vrnic_wire_exit();
 err_qps:
 	vrnic_qps_exit();
 	return err;
@@ -54,6 +59,7 @@ static void __exit vrnic_exit(void)
 {
 	vrnic_netlink_exit();
 	ib_unregister_driver(VRNIC_DRIVER_ID);
+	vrnic_wire_exit();
 	vrnic_qps_exit();
 	/* what was given to kfree_rcu() needs no code of ours, only time */
 	rcu_barrier();

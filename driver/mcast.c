@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* UD multicast: which queue pairs listen to which group. */
 
+#include <linux/rculist.h>
 #include <linux/slab.h>
 
 #include "vrnic.h"
 
 /**
  * struct vrnic_mcast - one queue pair in one group; in vrnic_dev.mcast
- * @link: protected by vrnic_dev.mcast_lock
+ * @link: protected by vrnic_dev.mcast_lock; readers also under RCU
+ * @rcu: for kfree_rcu()
  * @gid: group
  * @qp: member; detached before it is destroyed
  */
 struct vrnic_mcast {
 	struct list_head link;
+	struct rcu_head rcu;
 	union ib_gid gid;
 	struct vrnic_qp *qp;
 };
@@ -44,7 +47,7 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (find(dev, m->qp, gid))
 		kfree(m);
 	else
-		list_add_tail(&m->link, &dev->mcast);
+		list_add_tail_rcu(&m->link, &dev->mcast);
 	mutex_unlock(&dev->mcast_lock);
 	return 0;
 }
@@ -57,10 +60,12 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	mutex_lock(&dev->mcast_lock);
 	m = find(dev, to_vqp(ibqp), gid);
 	if (m)
-		list_del(&m->link);
+		list_del_rcu(&m->link);
 	mutex_unlock(&dev->mcast_lock);
-	kfree(m);
-	return m ? 0 : -EINVAL;
+	if (!m)
+		return -EINVAL;
+	kfree_rcu(m, rcu);
+	return 0;
 }
 
 /**
@@ -80,4 +85,27 @@ void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
 		if (!memcmp(&m->gid, gid, sizeof(*gid)))
 			fn(m->qp, arg);
 	mutex_unlock(&dev->mcast_lock);
+}
+
+/**
+ * vrnic_mcast_members() - likewise, for what came from the network
+ * @dev: device whose members count
+ * @gid: group
+ * @fn: called for each, must not sleep
+ * @arg: for @fn
+ */
+void vrnic_mcast_members(struct vrnic_dev *dev, const union ib_gid *gid,
+			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+{
+	struct vrnic_mcast *m;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(m, &dev->mcast, link) {
+		if (memcmp(&m->gid, gid, sizeof(*gid)) ||
+		    !refcount_inc_not_zero(&m->qp->refs))
+			continue;
+		fn(m->qp, arg);
+		vrnic_qp_put(m->qp);
+	}
+	rcu_read_unlock();
 }

@@ -402,6 +402,30 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 	}
 }
 
+/**
+ * vrnic_sgl_write() - likewise, from one piece of kernel memory
+ * @dst: where to; its position moves on
+ * @from: where from
+ * @n: bytes; @dst has that many
+ * @final: the message ends with these bytes
+ */
+void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
+{
+	u64 len;
+	void *to;
+
+	while (n) {
+		to = vrnic_sgl_run(dst, n, &len);
+		if (final && len == n)
+			copy_final(to, from, len);
+		else
+			vrnic_memcpy(to, from, len);
+		dst->pos += len;
+		from += len;
+		n -= len;
+	}
+}
+
 /* Bytes of a list of segments; cannot overflow, as there are few of them. */
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr)
 {
