@@ -76,14 +76,46 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 	return 4096ULL << qp->attr.timeout;
 }
 
-/* Something was acknowledged: time and retries start anew. */
-static void progress(struct vrnic_qp *qp)
+/*
+ * When to look whether something was lost, if nobody answers: some times the
+ * usual time, but not so early that a peer that was only held up is bothered.
+ */
+static u64 first_wait(const struct vrnic_qp *qp)
+{
+	const struct vrnic_req *q = &qp->roce->req;
+
+	return clamp(2 * q->rtt + 4 * q->rtt_var, timeout_ns(qp) / 8,
+		     timeout_ns(qp));
+}
+
+/* As TCP does it: RFC 6298. */
+static void take_time(struct vrnic_req *q)
+{
+	s64 took = ktime_get_ns() - q->timed_at;
+
+	if (q->rtt) {
+		q->rtt_var += (abs(took - (s64)q->rtt) - (s64)q->rtt_var) / 4;
+		q->rtt += (took - (s64)q->rtt) / 8;
+	} else {
+		q->rtt = took;
+		q->rtt_var = took / 2;
+	}
+	q->timed = 0;
+}
+
+/* Packets from @before on were acknowledged: time and retries start anew. */
+static void progress(struct vrnic_qp *qp, u64 before)
 {
 	struct vrnic_req *q = to_req(qp);
 
+	if (q->timed && q->una > q->timed)
+		take_time(q);
 	q->deadline = 0;
+	q->since = 0;
+	q->wait = 0;
 	q->rnr_left = qp->attr.rnr_retry;
 	q->retry_left = qp->attr.retry_cnt;
+	q->window = min_t(u64, q->window + q->una - before, VRNIC_WINDOW_PKTS);
 	if (q->cur <= q->una) {
 		q->cur = q->una;
 		q->reads = 0;
@@ -96,6 +128,15 @@ static void go_back(struct vrnic_req *q)
 	q->send = q->head;
 	q->reads = 0;
 	q->acked_at = q->una;
+	/* an answer may be to either packet */
+	q->timed = 0;
+}
+
+/* A loss: what is on the way is sent again, so have less of it. */
+static void go_back_lost(struct vrnic_req *q)
+{
+	q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
+	go_back(q);
 }
 
 /* Go back because of an answer: once, until there is progress or a timeout. */
@@ -104,7 +145,7 @@ static void go_back_once(struct vrnic_req *q)
 	if (q->went_back == q->una)
 		return;
 	q->went_back = q->una;
-	go_back(q);
+	go_back_lost(q);
 }
 
 /*
@@ -132,7 +173,7 @@ static bool acked(struct vrnic_qp *qp, u64 upto)
 		q->una = min(wop_end(w), upto);
 	}
 	if (q->una != before)
-		progress(qp);
+		progress(qp, before);
 	return !missing;
 }
 
@@ -170,6 +211,8 @@ static void rnr_nak(struct vrnic_qp *qp, u8 code)
 	vrnic_count(qp->dev, RNR_WAITS);
 	q->rnr_until = ktime_get_ns() + vrnic_rnr_ns(code);
 	q->deadline = 0;
+	q->since = 0;
+	q->wait = 0;
 	go_back(q);
 }
 
@@ -214,7 +257,7 @@ static void rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 		}
 		vrnic_count(qp->dev, RCVD_SEQ_ERR);
 		if (!q->rnr_until)
-			go_back(q);
+			go_back_lost(q);
 	}
 }
 
@@ -226,7 +269,7 @@ static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
 
 	if ((n == w->pkts || (w->chunk && !(n % w->chunk))) && q->reads)
 		q->reads--;
-	progress(qp);
+	progress(qp, q->una - 1);
 }
 
 static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
@@ -522,6 +565,10 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 	if (tx->ackreq)
 		q->acked_at = q->cur;
+	if (tx->ackreq && !q->timed && !tx->copy) {
+		q->timed = q->cur;
+		q->timed_at = ktime_get_ns();
+	}
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
 	q->cur += pkts;
 	q->top = max(q->top, q->cur);
@@ -531,7 +578,7 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 
 static bool window_open(const struct vrnic_req *q)
 {
-	return q->cur - q->una < VRNIC_WINDOW_PKTS;
+	return q->cur - q->una < q->window;
 }
 
 /* Return: false if nothing more can be sent now. */
@@ -554,7 +601,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	     budget->bytes; n++) {
 		fill_data(qp, &tx, off);
 		tx.ackreq = q->cur + 1 == wop_end(w) ||
-			    q->cur + 1 - q->una == VRNIC_WINDOW_PKTS ||
+			    q->cur + 1 - q->una == q->window ||
 			    q->cur - q->acked_at >= VRNIC_ACK_EVERY;
 		ok = send_next(qp, &tx, 1);
 		off += tx.len;
@@ -583,7 +630,7 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 	};
 
 	if (!may_ask(qp) ||
-	    (q->cur != q->una && q->cur + n - q->una > VRNIC_WINDOW_PKTS))
+	    (q->cur != q->una && q->cur + n - q->una > q->window))
 		return false;
 	put_reth(&tx, d->remote_addr + off, d->rkey,
 		 min_t(u64, (u64)n * qp->roce->mtu, w->total - off));
@@ -800,8 +847,11 @@ static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Nobody answered in time. */
-static void timed_out(struct vrnic_qp *qp)
+/*
+ * Nobody answered in time. The time that the consumer set makes up one try, but
+ * what was lost is looked for several times within it.
+ */
+static void timed_out(struct vrnic_qp *qp, u64 now)
 {
 	struct vrnic_req *q = to_req(qp);
 	struct vrnic_wop *w;
@@ -812,15 +862,18 @@ static void timed_out(struct vrnic_qp *qp)
 	w = oldest(q, &i);
 	if (!w)
 		return;
-	if (!q->retry_left) {
-		vrnic_count(qp->dev, RETRY_EXCEEDED_ERR);
-		wop_fail(qp, w, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
-		return;
+	if (now - q->since >= timeout_ns(qp)) {
+		if (!q->retry_left) {
+			vrnic_count(qp->dev, RETRY_EXCEEDED_ERR);
+			wop_fail(qp, w, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+			return;
+		}
+		q->retry_left--;
+		q->since = now;
+		vrnic_count(qp->dev, RETRIES);
 	}
-	q->retry_left--;
-	vrnic_count(qp->dev, RETRIES);
 	q->went_back = 0;
-	go_back(q);
+	go_back_lost(q);
 }
 
 static void look_at_clock(struct vrnic_qp *qp)
@@ -836,7 +889,20 @@ static void look_at_clock(struct vrnic_qp *qp)
 	if (q->rnr_until && now >= q->rnr_until)
 		q->rnr_until = 0;
 	if (q->deadline && now >= q->deadline)
-		timed_out(qp);
+		timed_out(qp, now);
+}
+
+static void set_deadline(struct vrnic_qp *qp, u64 now)
+{
+	struct vrnic_req *q = to_req(qp);
+
+	if (!q->since)
+		q->since = now;
+	q->wait = q->wait ? 2 * q->wait : first_wait(qp);
+	/* the last look within a try is at its end */
+	q->deadline = min(now + q->wait, q->since + timeout_ns(qp));
+	if (q->deadline <= now)
+		q->deadline = now + first_wait(qp);
 }
 
 /* Have the timer run if an answer is due, or the peer is to be left alone. */
@@ -847,7 +913,7 @@ static void set_timer(struct vrnic_qp *qp)
 
 	if (q->una < q->cur && !q->deadline && qp->attr.timeout) {
 		now = ktime_get_ns();
-		q->deadline = now + timeout_ns(qp);
+		set_deadline(qp, now);
 	}
 	at = q->rnr_until ?: q->deadline;
 	if (!at || (q->timer_at && q->timer_at <= at))
@@ -1042,6 +1108,7 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 	q->top = q->una;
 	q->next = q->una;
 	q->acked_at = q->una;
+	q->window = VRNIC_WINDOW_PKTS;
 	q->rnr_left = qp->attr.rnr_retry;
 	q->retry_left = qp->attr.retry_cnt;
 }

@@ -27,7 +27,8 @@ struct vrnic_wire;
 
 #define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
-#define VRNIC_WINDOW_PKTS	128	/* packets under way */
+#define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
+#define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
 #define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
 
@@ -173,9 +174,16 @@ struct vrnic_wop {
  * @acked_at: last packet that asked for an acknowledgement
  * @reads: READ requests and atomics whose answers are not complete
  * @went_back: @una when it was last gone back without a timeout
+ * @window: packets that may be under way: less after a loss, then more again
  * @rnr_left: RNR retries left
  * @retry_left: transport retries left
+ * @since: when the time for the present try began, in ns
  * @deadline: an answer is due by then; 0: none is
+ * @wait: from the last packet to @deadline; doubles from one to the next
+ * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
+ * @rtt_var: smoothed deviation from that
+ * @timed: packet whose answer is timed; 0: none is
+ * @timed_at: when it was sent
  * @rnr_until: the peer is not ready before; 0: it is
  * @timer_at: when the timer will fire; 0: it is not running
  */
@@ -198,9 +206,16 @@ struct vrnic_req {
 	u64 acked_at;
 	u32 reads;
 	u64 went_back;
+	u32 window;
 	u8 rnr_left;
 	u8 retry_left;
+	u64 since;
 	u64 deadline;
+	u64 wait;
+	u64 rtt;
+	u64 rtt_var;
+	u64 timed;
+	u64 timed_at;
 	u64 rnr_until;
 	u64 timer_at;
 };
