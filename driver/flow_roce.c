@@ -752,8 +752,6 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 	if (q->rnr_until)
 		return false;
-	/* what the peer sends back meanwhile is looked at together, below */
-	local_bh_disable();
 	for (n = 0; n < BURST && budget->bytes; n++) {
 		w = next_op(q);
 		if (!w) {
@@ -767,7 +765,6 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 			break;
 		busy = true;
 	}
-	local_bh_enable();
 	return busy;
 }
 
@@ -935,14 +932,20 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
+	/*
+	 * What the peer answers meanwhile is looked at together, and not at the
+	 * bottom of a stack that has the way out of the network on it.
+	 */
+	local_bh_disable();
 	look_at_clock(qp);
 	busy = retire(qp, budget);
-	if (READ_ONCE(qp->state) == IB_QPS_ERR)
-		return true;
-	busy |= transmit(qp, budget);
-	/* what needs no peer, or failed at once, is complete by now */
-	busy |= retire(qp, budget);
-	set_timer(qp);
+	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
+		busy |= transmit(qp, budget);
+		/* what needs no peer, or failed at once, is complete by now */
+		busy |= retire(qp, budget);
+		set_timer(qp);
+	}
+	local_bh_enable();
 	return busy;
 }
 
@@ -982,18 +985,61 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 }
 
-static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static struct sk_buff *next_packet(struct vrnic_qp *qp,
+				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb = skb_dequeue(&qp->rxq);
 
-	if (!skb)
-		return false;
-	budget->bytes -= min_t(u64, budget->bytes, vrnic_pkt(skb)->len + 64);
-	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
+	if (skb)
+		budget->bytes -= min_t(u64, budget->bytes,
+				       vrnic_pkt(skb)->len + 64);
+	return skb;
+}
+
+/* Go on with a READ that is being answered, or with the next packet. */
+static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	struct sk_buff *skb;
+
+	if (qp->roce && vrnic_resp_busy(qp)) {
+		vrnic_resp_reply(qp, budget);
+		return true;
+	}
+	skb = next_packet(qp, budget);
+	if (skb)
 		receive_connected(qp, skb);
-	else
+	return skb;
+}
+
+static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	bool busy = false;
+
+	/* as in vrnic_roce_send() */
+	local_bh_disable();
+	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
+	       receive_one(qp, budget))
+		busy = true;
+	if (qp->roce)
+		vrnic_resp_ack(qp);
+	local_bh_enable();
+	return busy;
+}
+
+/* Datagrams go into a pair that local senders use too, with its mutex. */
+static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	struct sk_buff *skb;
+	bool busy = false;
+
+	while (budget->bytes) {
+		skb = next_packet(qp, budget);
+		if (!skb)
+			break;
 		vrnic_ud_receive(qp, skb);
-	return true;
+		busy = true;
+	}
+	return busy;
 }
 
 /**
@@ -1005,20 +1051,12 @@ static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
  */
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	bool busy = false;
-
-	while (budget->bytes) {
-		if (qp->roce && vrnic_resp_busy(qp))
-			vrnic_resp_reply(qp, budget);
-		else if (!receive_one(qp, budget))
-			break;
-		busy = true;
-		if (READ_ONCE(qp->state) == IB_QPS_ERR)
-			return true;
-	}
-	if (qp->roce)
-		vrnic_resp_ack(qp);
-	return busy;
+	if (skb_queue_empty_lockless(&qp->rxq) &&
+	    !(qp->roce && vrnic_resp_busy(qp)))
+		return false;
+	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
+		return receive_all(qp, budget);
+	return receive_datagrams(qp, budget);
 }
 
 /* The oldest operation ends in WR_FLUSH_ERR. Return: false: there is none. */
@@ -1154,6 +1192,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	vrnic_sgl_skip(&qp->sgl, op->done);
+	local_bh_disable();
 	do {
 		fill_data(qp, &tx, op->done);
 		tx.psn = q->next++;
@@ -1166,6 +1205,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 		op->done += tx.len;
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);
 	} while (op->done < op->total && budget->bytes);
+	local_bh_enable();
 	vrnic_sgl_put(&qp->sgl);
 	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }

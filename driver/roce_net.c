@@ -160,6 +160,18 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 	packet_gid(skb, false, to);
 }
 
+/*
+ * On some architectures a softirq runs on the stack of whatever it interrupted.
+ * Executing a packet and answering it goes through the network again: not from
+ * far down.
+ */
+static bool stack_is_low(void)
+{
+	if (IS_ENABLED(CONFIG_SOFTIRQ_ON_OWN_STACK))
+		return false;
+	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
+}
+
 /* A packet whose queue pair is known: its turn comes when the pair is run. */
 static void enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -176,7 +188,7 @@ static void enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
 	skb_queue_tail(&qp->rxq, skb);
 	/* datagrams go into a pair that local senders use too: with its mutex */
-	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
+	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !stack_is_low())
 		vrnic_poke(&qp->run);
 	else
 		vrnic_queue(&qp->run);
@@ -426,6 +438,8 @@ int vrnic_wire_init(void)
 void vrnic_wire_exit(void)
 {
 	unregister_pernet_subsys(&wire_net_ops);
+	/* a softirq may still be in here, of a socket that is gone */
+	synchronize_net();
 }
 
 /**
