@@ -149,19 +149,19 @@ static void go_back_once(struct vrnic_req *q)
 }
 
 /*
- * All packets before @upto were executed. What is answered by more than an
- * acknowledgement is not complete without that answer.
+ * All packets before @limit were executed. What is answered by more than an
+ * acknowledgment is not complete without that answer.
  *
  * Return: false if such an answer is missing.
  */
-static bool acked(struct vrnic_qp *qp, u64 upto)
+static bool acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 before = q->una;
 	bool missing = false;
 	u32 i;
 
-	for (i = q->head; i != q->tail && q->una < upto; i++) {
+	for (i = q->head; i != q->tail && q->una < limit; i++) {
 		struct vrnic_wop *w = wop_at(q, i);
 
 		if (wop_end(w) <= q->una)
@@ -170,7 +170,7 @@ static bool acked(struct vrnic_qp *qp, u64 upto)
 			missing = true;
 			break;
 		}
-		q->una = min(wop_end(w), upto);
+		q->una = min(wop_end(w), limit);
 	}
 	if (q->una != before)
 		progress(qp, before);
@@ -368,7 +368,7 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 		rx_answer(qp, skb, psn);
 }
 
-/* What the peer answers by more than an acknowledgement. */
+/* What the peer answers by more than an acknowledgment. */
 static bool is_answered(u8 opcode)
 {
 	switch (opcode) {

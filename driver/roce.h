@@ -5,7 +5,7 @@
  *	roce_net.c	sockets, routes; packets in from and out to the network
  *	roce_tx.c	makes packets
  *	roce_rx.c	requests of a peer: the responder
- *	flow_roce.c	requests to a peer: the window, acknowledgements, retries
+ *	flow_roce.c	requests to a peer: the window, acknowledgments, retries
  *	roce_ud.c	datagrams, both ways
  *
  * All that a queue pair has here is protected by its run bit, except its queue
@@ -68,7 +68,7 @@ struct vrnic_path {
  * @opcode: service and operation
  * @ipv6: network header
  * @solicited: solicited event
- * @ackreq: wants an acknowledgement
+ * @ackreq: wants an acknowledgment
  * @becn: congestion was noticed
  * @bth: offset of the BTH from skb->data
  * @payload: offset of the payload
@@ -104,7 +104,7 @@ static inline void *vrnic_pkt_ext(struct sk_buff *skb)
  * struct vrnic_tx - a packet to be made
  * @opcode: service and operation
  * @solicited: solicited event
- * @ackreq: request an acknowledgement
+ * @ackreq: request an acknowledgment
  * @copy: the payload may have been sent before: copy it
  * @dqpn: destination
  * @psn: low 24 bits count
@@ -137,7 +137,7 @@ struct vrnic_tx {
  * @num_slots: slots of the copy
  * @status: enum ib_wc_status; not success: it fails when its turn comes
  * @vendor_err: enum vrnic_vendor_err
- * @answered: the peer answers with more than an acknowledgement
+ * @answered: the peer answers with more than an acknowledgment
  */
 struct vrnic_wop {
 	const struct vrnic_opdef *info;
@@ -171,7 +171,7 @@ struct vrnic_wop {
  * @cur: next packet to send
  * @top: none from here on was ever sent
  * @next: count that the next operation starts with
- * @acked_at: last packet that asked for an acknowledgement
+ * @acked_at: last packet that asked for an acknowledgment
  * @reads: READ requests and atomics whose answers are not complete
  * @went_back: @una when it was last gone back without a timeout
  * @window: packets that may be under way: less after a loss, then more again
@@ -266,7 +266,7 @@ struct vrnic_reply {
  * @msn: messages completed
  * @kind: VRNIC_PKT_SEND or _WRITE: the message under way; 0: none
  * @uc_drop: UC: the rest of a message is to be dropped
- * @ack: an acknowledgement is due
+ * @ack: an acknowledgment is due
  * @naked: nothing is acknowledged until @psn comes
  * @late: PSN of the last packet that came too early
  * @va: WRITE: where the next packet goes

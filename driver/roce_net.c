@@ -231,6 +231,7 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	union ib_gid from, to;
 	struct vrnic_qp *qp;
+	bool gsi_fits;
 
 	if (pkt->qpn == 1) {
 		vrnic_pkt_gids(skb, &from, &to);
@@ -240,8 +241,10 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
 	}
 	if (!qp)
 		return NULL;
-	if (service_fits(qp, pkt->opcode) &&
-	    (qp->type == IB_QPT_GSI) == (pkt->qpn == 1) &&
+	/* its number on this host is not one that packets may use */
+	gsi_fits = pkt->qpn == 1 ? qp->type == IB_QPT_GSI :
+				   qp->type != IB_QPT_GSI;
+	if (gsi_fits && service_fits(qp, pkt->opcode) &&
 	    net_eq(dev_net(qp->dev->ndev), net))
 		return qp;
 	vrnic_qp_put(qp);
