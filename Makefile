@@ -5,16 +5,20 @@
 
 SUITE	?= trixie
 DESTDIR	?=
+KERNEL	?= stock
 export DESTDIR
 
 build	:= tools/build --suite $(SUITE)
 
 all:
-	$(build) module provider tests examples
+	$(build) module provider library tests examples
 
 demo:
 	$(build) module provider examples
 	tools/demo
+
+demo-native:
+	tools/demo-native --kernel $(KERNEL)
 
 check:
 	tests/check
@@ -33,7 +37,7 @@ lint:
 	tools/lint
 
 install:
-	tools/install provider headers man
+	tools/install provider library headers man
 
 modules_install:
 	tools/install module
@@ -42,20 +46,22 @@ clean:
 	tools/clean
 
 help:
-	@echo 'make                   compile module, provider, tests and examples (build/)'
+	@echo 'make                   compile module, provider, library, tests, examples (build/)'
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
+	@echo 'make demo-native       put, get, typed and paced transfers, fences: a program for each'
 	@echo 'make check             the whole test suite'
 	@echo 'make quick             compile, and run the selftests in user-mode Linux: half a minute;'
 	@echo '                       without those that kill and that scribble'
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
-	@echo 'make install           the provider where libibverbs looks, header, man page'
+	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
 	@echo 'make modules_install   the module for the running kernel'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo
 	@echo 'SUITE=bookworm         compile for, and boot, Debian 12 instead of 13'
+	@echo 'KERNEL=uml             demo-native in user-mode Linux'
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
 	@echo 'DESTDIR=<folder>       install below this folder'
 
-.PHONY: all demo check quick bench vm lint install modules_install clean help
+.PHONY: all demo demo-native check quick bench vm lint install modules_install clean help

@@ -56,6 +56,27 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #define VRNIC_WC_FLUSH		IB_WC_RDMA_READ
 #endif
 
+/* pin_user_pages_remote() lost its array of areas in 6.5. */
+#ifdef VRNIC_HAVE_PIN_REMOTE_VMAS
+#define vrnic_pin_user_pages_remote(mm, addr, nr, flags, page) \
+	pin_user_pages_remote(mm, addr, nr, flags, page, NULL, NULL)
+#else
+#define vrnic_pin_user_pages_remote(mm, addr, nr, flags, page) \
+	pin_user_pages_remote(mm, addr, nr, flags, page, NULL)
+#endif
+
+/* vm_flags became private in 6.3. */
+#ifndef VRNIC_HAVE_VM_FLAGS_SET
+#define vm_flags_set(vma, flags)	((vma)->vm_flags |= (flags))
+#endif
+
+/* eventfd_signal() lost its count in 6.8. */
+#ifdef VRNIC_HAVE_EVENTFD_COUNT
+#define vrnic_eventfd_signal(ctx)	eventfd_signal(ctx, 1)
+#else
+#define vrnic_eventfd_signal(ctx)	eventfd_signal(ctx)
+#endif
+
 /* __assign_str() lost its source argument in 6.10. */
 #ifdef VRNIC_HAVE_ASSIGN_STR_1
 #define vrnic_assign_str(dst, src)	__assign_str(dst)

@@ -312,6 +312,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
+	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);
 	xa_destroy(&dev->avs);
 	free_percpu(dev->stats);
@@ -404,10 +405,13 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	err = vrnic_ids_init(&dev->keys);
 	if (err)
 		return err;
+	err = vrnic_ids_init(&dev->types);
+	if (err)
+		goto err_keys;
 	dev->stats = alloc_percpu(struct vrnic_stats);
 	if (!dev->stats) {
 		err = -ENOMEM;
-		goto err_keys;
+		goto err_types;
 	}
 	snprintf(name, sizeof(name), "vrnic-%s", ndev->name);
 	err = vrnic_engine_start(&dev->engine, name);
@@ -420,6 +424,8 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 
 err_stats:
 	free_percpu(dev->stats);
+err_types:
+	vrnic_ids_exit(&dev->types);
 err_keys:
 	vrnic_ids_exit(&dev->keys);
 	return err;

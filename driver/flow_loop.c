@@ -302,7 +302,7 @@ static u64 atomic_apply(const struct vrnic_desc *d, u64 *target)
 static enum vrnic_step loop_atomic(struct loop *l)
 {
 	struct vrnic_sgl *remote = &l->peer->recv_sgl;
-	u64 old, run;
+	u64 *word, old = 0;
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_ATOMIC))
@@ -312,9 +312,12 @@ static enum vrnic_step loop_atomic(struct loop *l)
 	verr = open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (verr)
 		return refuse_access(l, verr);
-	old = atomic_apply(l->d, vrnic_seg_run(&remote->seg[0], 0,
-					       sizeof(u64), &run));
+	word = vrnic_seg_word(&remote->seg[0], sizeof(*word));
+	if (word)
+		old = atomic_apply(l->d, word);
 	vrnic_sgl_put(remote);
+	if (!word)
+		return refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_sgl_kva(remote, &old, sizeof(old));
 	vrnic_sgl_copy(&l->qp->sgl, remote, sizeof(old), true);
 	l->op->total = sizeof(old);
@@ -325,7 +328,7 @@ static enum vrnic_step loop_atomic(struct loop *l)
 static enum vrnic_step loop_atomic_write(struct loop *l)
 {
 	struct vrnic_seg seg;
-	u64 run, value;
+	u64 *word, value;
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_WRITE))
@@ -338,8 +341,12 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	if (verr)
 		return refuse_access(l, verr);
 	memcpy(&value, l->d->data, sizeof(value));
-	WRITE_ONCE(*(u64 *)vrnic_seg_run(&seg, 0, sizeof(u64), &run), value);
+	word = vrnic_seg_word(&seg, sizeof(*word));
+	if (word)
+		WRITE_ONCE(*word, value);
 	vrnic_seg_put(&seg);
+	if (!word)
+		return refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
 	return VRNIC_STEP_DONE;
 }

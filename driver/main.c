@@ -16,7 +16,7 @@
 #include <net/net_namespace.h>
 #include <rdma/rdma_netlink.h>
 
-#include "vrnic.h"
+#include "native.h"
 
 static bool loopback = true;
 module_param(loopback, bool, 0444);
@@ -38,9 +38,15 @@ static int __init vrnic_init(void)
 	err = vrnic_qps_init();
 	if (err)
 		return err;
-	err = vrnic_wire_init();
+	err = vrnic_fifos_init();
 	if (err)
 		goto err_qps;
+	err = vrnic_counters_init();
+	if (err)
+		goto err_fifos;
+	err = vrnic_wire_init();
+	if (err)
+		goto err_counters;
 	err = vrnic_netlink_init();
 	if (err)
 		goto err_wire;
@@ -50,6 +56,10 @@ static int __init vrnic_init(void)
 
 err_wire:
 	vrnic_wire_exit();
+err_counters:
+	vrnic_counters_exit();
+err_fifos:
+	vrnic_fifos_exit();
 err_qps:
 	vrnic_qps_exit();
 	return err;
@@ -60,6 +70,8 @@ static void __exit vrnic_exit(void)
 	vrnic_netlink_exit();
 	ib_unregister_driver(VRNIC_DRIVER_ID);
 	vrnic_wire_exit();
+	vrnic_counters_exit();
+	vrnic_fifos_exit();
 	vrnic_qps_exit();
 	/* what was given to kfree_rcu() needs no code of ours, only time */
 	rcu_barrier();

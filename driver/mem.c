@@ -123,6 +123,54 @@ void vrnic_held_put(struct vrnic_held *held)
 	held->mr = NULL;
 }
 
+/* The region that @key names, with a reference held, or NULL. */
+static struct vrnic_mr *region_get(struct vrnic_dev *dev, u32 key)
+{
+	struct vrnic_mr *mr;
+
+	rcu_read_lock();
+	mr = key_entry(dev, key);
+	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
+		mr = NULL;
+	rcu_read_unlock();
+	return mr;
+}
+
+/**
+ * vrnic_seg_region() - find the memory that a region's key names
+ * @dev: device
+ * @pd: protection domain that counts
+ * @key: anybody's claim
+ * @remote: it has to be a remote key, not a local one
+ * @addr: address
+ * @len: bytes; for none, no key is needed
+ * @access: IB_ACCESS_* that the operation takes
+ * @held: keys of this kind looked up before in this burst, or NULL
+ * @seg: filled in; to be put
+ */
+int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
+		     bool remote, u64 addr, u64 len, int access,
+		     struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+	int verr;
+
+	if (!len) {
+		*seg = (struct vrnic_seg){};
+		return 0;
+	}
+	if (held_open(held, key, pd, addr, len, access, seg, &verr))
+		return verr;
+	mr = region_get(dev, key);
+	if (!mr)
+		return VRNIC_VERR_KEY;
+	verr = mr_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
+		       access, seg);
+	if (!verr)
+		hold(held, key, seg);
+	return verr;
+}
+
 /**
  * vrnic_seg_local() - find the memory of a local segment
  * @qp: whose protection domain counts
@@ -134,29 +182,8 @@ void vrnic_held_put(struct vrnic_held *held)
 int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	struct ib_pd *pd = qp->ibqp->pd;
-	struct vrnic_mr *mr;
-	int verr;
-
-	if (!sge->length) {
-		*seg = (struct vrnic_seg){};
-		return 0;
-	}
-	if (held_open(held, sge->lkey, pd, sge->addr, sge->length, access, seg,
-		      &verr))
-		return verr;
-	rcu_read_lock();
-	mr = key_entry(qp->dev, sge->lkey);
-	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
-		mr = NULL;
-	rcu_read_unlock();
-	if (!mr)
-		return VRNIC_VERR_KEY;
-	verr = mr_open(mr, mr->lkey == sge->lkey, pd, sge->addr, sge->length,
-		       access, seg);
-	if (!verr)
-		hold(held, sge->lkey, seg);
-	return verr;
+	return vrnic_seg_region(qp->dev, qp->ibqp->pd, sge->lkey, false,
+				sge->addr, sge->length, access, held, seg);
 }
 
 /**
@@ -213,13 +240,8 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 		    struct vrnic_seg *seg)
 {
-	struct vrnic_mr *mr;
+	struct vrnic_mr *mr = region_get(qp->dev, rkey);
 
-	rcu_read_lock();
-	mr = key_entry(qp->dev, rkey);
-	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
-		mr = NULL;
-	rcu_read_unlock();
 	if (!mr)
 		return VRNIC_VERR_KEY;
 	return mr_open(mr, mr->rkey == rkey, qp->ibqp->pd, mr->iova, mr->length,
@@ -373,6 +395,14 @@ static void copy_final(void *dst, const void *src, size_t n)
 	}
 }
 
+static void copy_run(void *to, const void *from, u64 n, bool last)
+{
+	if (last)
+		copy_final(to, from, n);
+	else
+		vrnic_memcpy(to, from, n);
+}
+
 /**
  * vrnic_sgl_copy() - the copy
  * @dst: where to; its position moves on
@@ -392,10 +422,7 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		to = vrnic_sgl_run(dst, n, &dst_len);
 		from = vrnic_sgl_run(src, n, &src_len);
 		len = min(dst_len, src_len);
-		if (final && len == n)
-			copy_final(to, from, len);
-		else
-			vrnic_memcpy(to, from, len);
+		copy_run(to, from, len, final && len == n);
 		dst->pos += len;
 		src->pos += len;
 		n -= len;
@@ -416,14 +443,52 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 
 	while (n) {
 		to = vrnic_sgl_run(dst, n, &len);
-		if (final && len == n)
-			copy_final(to, from, len);
-		else
-			vrnic_memcpy(to, from, len);
+		copy_run(to, from, len, final && len == n);
 		dst->pos += len;
 		from += len;
 		n -= len;
 	}
+}
+
+/**
+ * vrnic_seg_copy() - the same copy, from one segment to another
+ * @dst: where to
+ * @dst_pos: bytes into it
+ * @src: where from
+ * @src_pos: bytes into it
+ * @n: bytes; both have that many from there on
+ * @final: the message ends with these bytes
+ */
+void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
+		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final)
+{
+	u64 dst_len, src_len, len;
+	void *to, *from;
+
+	for (; n; n -= len, dst_pos += len, src_pos += len) {
+		to = vrnic_seg_run(dst, dst_pos, n, &dst_len);
+		from = vrnic_seg_run(src, src_pos, n, &src_len);
+		len = min(dst_len, src_len);
+		copy_run(to, from, len, final && len == n);
+	}
+}
+
+/**
+ * vrnic_seg_word() - a word of a segment, for the CPU's atomics
+ * @seg: segment
+ * @width: its length: 4 or 8 bytes
+ *
+ * A key's users choose its addresses, so an aligned address may lie anywhere in
+ * a page.
+ *
+ * Return: its kernel address, or NULL if that is not a multiple of @width.
+ */
+void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width)
+{
+	u64 run;
+	void *word = vrnic_seg_run(seg, 0, width, &run);
+
+	return IS_ALIGNED((unsigned long)word, width) ? word : NULL;
 }
 
 /* Bytes of a list of segments; cannot overflow, as there are few of them. */

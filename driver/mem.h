@@ -143,6 +143,9 @@ struct vrnic_sgl {
 };
 
 /* mem.c */
+int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
+		     bool remote, u64 addr, u64 len, int access,
+		     struct vrnic_held *held, struct vrnic_seg *seg);
 int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg);
 int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
@@ -154,6 +157,9 @@ int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 bool vrnic_mr_get(struct vrnic_mr *mr);
 void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
+void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
+		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
+void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 
 int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);

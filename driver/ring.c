@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory of the rings, and how a process maps it. */
+/* Memory of the rings, which the process that has them pays for, and maps. */
 
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -11,6 +11,12 @@ static size_t ring_bytes(const struct vrnic_ring *ring)
 {
 	return PAGE_ALIGN(VRNIC_RING_DATA +
 			  ((size_t)ring->entries << ring->shift));
+}
+
+/* As vmalloc_user(), but charged to the caller's memory cgroup. */
+static void *mem_alloc(size_t bytes)
+{
+	return __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 }
 
 /**
@@ -27,11 +33,49 @@ int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
 	ring->shift = ilog2(stride);
 	ring->idx = 0;
 	ring->map = NULL;
-	ring->hdr = vmalloc_user(ring_bytes(ring));
+	ring->hdr = mem_alloc(ring_bytes(ring));
 	if (!ring->hdr)
 		return -ENOMEM;
 	ring->slots = (void *)ring->hdr + VRNIC_RING_DATA;
 	return 0;
+}
+
+static struct vrnic_mmap *mmap_insert(struct ib_ucontext *uctx, void *mem,
+				      size_t bytes)
+{
+	struct vrnic_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	map->mem = mem;
+	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, bytes);
+	if (err) {
+		kfree(map);
+		return ERR_PTR(err);
+	}
+	return map;
+}
+
+/**
+ * vrnic_mmap_new() - memory that a process may map
+ * @uctx: the process's context
+ * @bytes: a multiple of pages
+ *
+ * Return: zeroed memory, or NULL. Undone by rdma_user_mmap_entry_remove().
+ */
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
+{
+	void *mem = mem_alloc(bytes);
+	struct vrnic_mmap *map;
+
+	if (!mem)
+		return NULL;
+	map = mmap_insert(uctx, mem, bytes);
+	if (!IS_ERR(map))
+		return map;
+	vfree(mem);
+	return NULL;
 }
 
 /**
@@ -45,18 +89,10 @@ int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
 int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 		      struct vrnic_ring_info *info)
 {
-	struct vrnic_mmap *map;
-	int err;
+	struct vrnic_mmap *map = mmap_insert(uctx, ring->hdr, ring_bytes(ring));
 
-	map = kzalloc(sizeof(*map), GFP_KERNEL);
-	if (!map)
-		return -ENOMEM;
-	map->mem = ring->hdr;
-	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, ring_bytes(ring));
-	if (err) {
-		kfree(map);
-		return err;
-	}
+	if (IS_ERR(map))
+		return PTR_ERR(map);
 	ring->map = map;
 	info->offset = rdma_user_mmap_get_offset(&map->rdma);
 	info->bytes = ring_bytes(ring);
@@ -95,6 +131,19 @@ void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
+/* The area holds references on the pages: they outlive the entry. */
+static int map_pages(struct vm_area_struct *vma, void *mem)
+{
+	unsigned long addr;
+	int err = 0;
+
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (addr = vma->vm_start; addr < vma->vm_end && !err;
+	     addr += PAGE_SIZE, mem += PAGE_SIZE)
+		err = vm_insert_page(vma, addr, vmalloc_to_page(mem));
+	return err;
+}
+
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;
@@ -105,8 +154,12 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	map = container_of(entry, struct vrnic_mmap, rdma);
-	/* the area holds references on the pages: they outlive the entry */
-	err = remap_vmalloc_range(vma, map->mem, 0);
+	err = map->private && current->mm != to_vuc(uctx)->mm ? -EPERM : 0;
+	if (map->private)
+		vm_flags_set(vma, VM_DONTCOPY);
+	/* the core found an entry of just this length */
+	if (!err)
+		err = map_pages(vma, map->mem);
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

@@ -15,11 +15,15 @@
  *  P2 vrnic_ring_publish() release of hdr->cons
  *       with the producer's acquire of cons before it reuses slots
  *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
- *       with the producer's prod, full fence, look at the flag
+ *       with the producer's prod, full fence, look at the flag;
+ *     on reception rings: at cons, with the consumer's cons, and so on
  *  C1 vrnic_cqe_publish()  release of cqe->phase
  *       with the consumer's acquire of phase
  *  C2 vrnic_ring_room()    acquire of hdr->cons
  *       with the consumer's release of cons after it read the entries
+ *  C1 vrnic_ring_produce() release of hdr->prod, on reception rings
+ *       with the consumer's acquire of prod
+ *  C2 vrnic_ring_used(), likewise
  *  C3 vrnic_ring_armed(): entry, full barrier, look at arm
  *       with the consumer's arm, full fence, look at the next entry
  *
@@ -106,6 +110,13 @@ static inline void vrnic_ring_spare_doorbell(struct vrnic_ring *ring)
 		   READ_ONCE(ring->hdr->flags) & ~VRNIC_RING_DOORBELL);
 }
 
+/* Its owner has written an index that cannot be. */
+static inline void vrnic_ring_error(struct vrnic_ring *ring)
+{
+	WRITE_ONCE(ring->hdr->flags,
+		   READ_ONCE(ring->hdr->flags) | VRNIC_RING_ERROR);
+}
+
 /**
  * vrnic_ring_room() - is there room for one more completion
  * @ring: a completion ring
@@ -117,6 +128,27 @@ static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
 {
 	/* C2 */
 	return ring->idx - smp_load_acquire(&ring->hdr->cons) < ring->entries;
+}
+
+/**
+ * vrnic_ring_used() - slots that the consumer still needs
+ * @ring: a reception ring
+ *
+ * Return: 0 to @ring->entries; more than that means that the consumer's index
+ * cannot be.
+ */
+static inline u32 vrnic_ring_used(const struct vrnic_ring *ring)
+{
+	/* C2 */
+	return ring->idx - smp_load_acquire(&ring->hdr->cons);
+}
+
+/* Make the @n slots that the caller filled valid, and move on. */
+static inline void vrnic_ring_produce(struct vrnic_ring *ring, u32 n)
+{
+	ring->idx += n;
+	/* C1 */
+	smp_store_release(&ring->hdr->prod, ring->idx);
 }
 
 /* The phase of entry @i in a ring of @entries; never zero, as new memory is. */

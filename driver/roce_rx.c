@@ -407,7 +407,7 @@ static u64 atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
 static enum rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_atomiceth *eth = vrnic_pkt_ext(skb);
-	u64 va = be64_to_cpu(eth->va), run;
+	u64 va = be64_to_cpu(eth->va), old = 0, *word;
 	struct vrnic_res *res;
 
 	if (!allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
@@ -415,11 +415,14 @@ static enum rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (open_remote(qp, be32_to_cpu(eth->rkey), va, sizeof(u64),
 			IB_ACCESS_REMOTE_ATOMIC))
 		return refuse_access(qp);
-	res = new_res(qp, skb, 1);
-	res->result = atomic_apply(vrnic_pkt(skb)->opcode,
-				   vrnic_seg_run(&qp->recv_sgl.seg[0], 0,
-						 sizeof(u64), &run), eth);
+	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
+	if (word)
+		old = atomic_apply(vrnic_pkt(skb)->opcode, word, eth);
 	vrnic_sgl_put(&qp->recv_sgl);
+	if (!word)
+		return refuse_request(qp);
+	res = new_res(qp, skb, 1);
+	res->result = old;
 	to_resp(qp)->msn++;
 	send_atomic_ack(qp, res);
 	/* counted by the caller, for all requests alike */
@@ -430,7 +433,7 @@ static enum rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 static enum rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
-	u64 va = be64_to_cpu(reth->va), value, run;
+	u64 va = be64_to_cpu(reth->va), value, *word;
 
 	if (!allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
 	    vrnic_pkt(skb)->len != sizeof(u64) ||
@@ -440,10 +443,11 @@ static enum rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (open_remote(qp, be32_to_cpu(reth->rkey), va, sizeof(u64),
 			IB_ACCESS_REMOTE_WRITE))
 		return refuse_access(qp);
-	WRITE_ONCE(*(u64 *)vrnic_seg_run(&qp->recv_sgl.seg[0], 0, sizeof(u64),
-					 &run), value);
+	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
+	if (word)
+		WRITE_ONCE(*word, value);
 	vrnic_sgl_put(&qp->recv_sgl);
-	return RX_DONE;
+	return word ? RX_DONE : refuse_request(qp);
 }
 
 /* As in the loopback flow: all that is left to do is to check the rights. */

@@ -6,7 +6,10 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
-/* One line a counter: name here, name in `rdma statistic`. */
+/*
+ * One line a counter: name here, name in `rdma statistic`. Those of objects say
+ * how many there are now.
+ */
 #define VRNIC_STATS(X)					\
 	X(DOORBELLS,		"doorbells")		\
 	X(DESCRIPTORS,		"descriptors")		\
@@ -39,7 +42,22 @@
 	X(ACK_TIMEOUTS,		"ack_timeouts")		\
 	X(BAD_ICRC,		"bad_icrc")		\
 	X(MALFORMED_PKTS,	"malformed_pkts")	\
-	X(RCVD_DROPPED,		"rcvd_dropped")
+	X(RCVD_DROPPED,		"rcvd_dropped")		\
+	X(FIFOS,		"native_fifos")		\
+	X(ENDPOINTS,		"native_endpoints")	\
+	X(COUNTERS,		"native_counters")	\
+	X(NATIVE_DESCRIPTORS,	"native_descriptors")	\
+	X(NATIVE_ERRORS,	"native_errors")	\
+	X(BYTES_PUT,		"bytes_put")		\
+	X(BYTES_GOT,		"bytes_got")		\
+	X(RECORDS,		"records")		\
+	X(RECEPTION_STALLS,	"reception_stalls")	\
+	X(RGETS,		"remote_gets")		\
+	X(RGET_WAITS,		"remote_get_waits")	\
+	X(FENCES,		"fences")		\
+	X(TYPES,		"native_types")		\
+	X(TYPE_PAIRS,		"type_intersections")	\
+	X(TYPED_BYTES,		"bytes_typed")
 
 #define X(sym, name) VRNIC_STAT_##sym,
 enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };

@@ -8,8 +8,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "opcode.h"
-#include "vrnic.h"
+#include "native.h"
 
 #define show_vrnic_step(step)				\
 	__print_symbolic(step,				\
@@ -126,6 +125,62 @@ TRACE_EVENT(vrnic_packet,
 	TP_printk("qpn=%u %s opcode=0x%02x psn=0x%06x len=%u", __entry->qpn,
 		  __entry->sent ? "tx" : "rx", __entry->opcode, __entry->psn,
 		  __entry->len)
+);
+
+TRACE_EVENT(vrnic_native_fetch,
+	TP_PROTO(u32 fifo, const struct vrnic_ndesc *d),
+	TP_ARGS(fifo, d),
+	TP_STRUCT__entry(
+		__field(u32, fifo)
+		__field(u32, endpoint)
+		__field(u8, opcode)
+		__field(u8, flags)
+		__field(u16, num_slots)
+		__field(u64, cookie)
+		__field(u64, length)
+		__field(u64, remote_addr)
+	),
+	TP_fast_assign(
+		__entry->fifo = fifo;
+		__entry->endpoint = d->endpoint;
+		__entry->opcode = d->opcode;
+		__entry->flags = d->flags;
+		__entry->num_slots = d->num_slots;
+		__entry->cookie = d->cookie;
+		__entry->length = d->length;
+		__entry->remote_addr = d->remote_addr;
+	),
+	TP_printk("fifo=%u endpoint=%u opcode=0x%x flags=0x%x slots=%u cookie=0x%llx length=%llu remote=0x%llx",
+		  __entry->fifo, __entry->endpoint, __entry->opcode,
+		  __entry->flags, __entry->num_slots, __entry->cookie,
+		  __entry->length, __entry->remote_addr)
+);
+
+TRACE_EVENT(vrnic_native_execute,
+	TP_PROTO(u32 fifo, const struct vrnic_nop *op, enum vrnic_step step),
+	TP_ARGS(fifo, op, step),
+	TP_STRUCT__entry(
+		__field(u32, fifo)
+		__field(u8, opcode)
+		__field(u8, step)
+		__field(u8, status)
+		__field(u8, vendor_err)
+		__field(u64, done)
+		__field(u64, length)
+	),
+	TP_fast_assign(
+		__entry->fifo = fifo;
+		__entry->opcode = op->d.opcode;
+		__entry->step = step;
+		__entry->status = op->status;
+		__entry->vendor_err = op->vendor_err;
+		__entry->done = op->done;
+		__entry->length = op->d.length;
+	),
+	TP_printk("fifo=%u opcode=0x%x done=%llu of %llu: %s status=%u why=%u",
+		  __entry->fifo, __entry->opcode, __entry->done,
+		  __entry->length, show_vrnic_step(__entry->step),
+		  __entry->status, __entry->vendor_err)
 );
 
 #endif /* VRNIC_TRACE_H */

@@ -6,10 +6,11 @@
 
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/sched/mm.h>
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
-#include "vrnic.h"
+#include "native.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
@@ -37,14 +38,28 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 		.max_sge = VRNIC_MAX_SGE,
 	};
 
+	struct vrnic_ucontext *uc = to_vuc(uctx);
+	int err;
+
 	if (vrnic_udata_empty(udata))
 		return -EINVAL;
-	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (err)
+		return err;
+	mutex_init(&uc->counter_lock);
+	INIT_LIST_HEAD(&uc->counter_pages);
+	uc->mm = current->mm;
+	mmgrab(uc->mm);
+	return 0;
 }
 
 /* The core has destroyed what was made in the context. */
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 {
+	struct vrnic_ucontext *uc = to_vuc(uctx);
+
+	vrnic_counter_pages_free(uc);
+	mmdrop(uc->mm);
 }
 
 /* The core unmaps the rings itself; their memory is ordinary memory. */
@@ -83,16 +98,45 @@ static long doorbell_ring(struct vrnic_doorbell *db, u32 qpn)
 	return ret;
 }
 
+static long doorbell_advance(struct vrnic_doorbell *db, u32 fifo)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+
+	return uctx ? vrnic_fifo_advance(uctx, fifo) : -EIO;
+}
+
+static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	struct vrnic_wait wait;
+
+	if (!uctx)
+		return -EIO;
+	if (copy_from_user(&wait, arg, sizeof(wait)))
+		return -EFAULT;
+	switch (wait.what) {
+	case VRNIC_WAIT_COUNTER:
+		return vrnic_counter_wait(uctx, &wait);
+	case VRNIC_WAIT_FIFO:
+		return vrnic_fifo_wait(uctx, &wait);
+	default:
+		return -EINVAL;
+	}
+}
+
 static long doorbell_ioctl(struct file *file, unsigned int cmd,
 			   unsigned long arg)
 {
 	struct vrnic_doorbell *db = file->private_data;
 
-	if (cmd != VRNIC_DOORBELL)
+	if (cmd == VRNIC_WAIT)
+		return doorbell_wait(db, (void __user *)arg);
+	if (cmd != VRNIC_DOORBELL && cmd != VRNIC_ADVANCE)
 		return -ENOTTY;
 	if (arg > U32_MAX)
 		return -EINVAL;
-	return doorbell_ring(db, arg);
+	return cmd == VRNIC_DOORBELL ? doorbell_ring(db, arg) :
+				       doorbell_advance(db, arg);
 }
 
 static const struct file_operations doorbell_fops = {
@@ -139,5 +183,9 @@ DECLARE_UVERBS_NAMED_OBJECT(
 
 const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
+	UAPI_DEF_CHAIN(vrnic_fifo_defs),
+	UAPI_DEF_CHAIN(vrnic_endpoint_defs),
+	UAPI_DEF_CHAIN(vrnic_counter_defs),
+	UAPI_DEF_CHAIN(vrnic_type_defs),
 	{},
 };

@@ -53,6 +53,7 @@
  * @keys: local and remote keys: number = key >> 8, entry = region or tagged
  *	window; readers under RCU
  * @avs: address vectors by number; readers under RCU
+ * @types: types by number; readers under RCU
  * @gsi: queue pair 1, or NULL; readers under RCU
  * @engine: the threads
  * @stats: counters
@@ -72,6 +73,7 @@ struct vrnic_dev {
 	netdevice_tracker ndev_tracker;
 	struct vrnic_ids keys;
 	struct xarray avs;
+	struct vrnic_ids types;
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
@@ -103,14 +105,36 @@ struct vrnic_pd {
 	struct ib_pd ibpd;
 };
 
+/**
+ * struct vrnic_ucontext - what a process has open
+ * @ibuc: the core's part
+ * @mm: memory of the process that opened it; its count is held
+ * @counter_lock: protects @counter_pages
+ * @counter_pages: struct vrnic_counter_page
+ */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
+	struct mm_struct *mm;
+	struct mutex counter_lock;	/* protects @counter_pages */
+	struct list_head counter_pages;
 };
 
-/* Memory that a process maps: a ring. */
+static inline struct vrnic_ucontext *to_vuc(struct ib_ucontext *ibuc)
+{
+	return container_of(ibuc, struct vrnic_ucontext, ibuc);
+}
+
+/**
+ * struct vrnic_mmap - memory that a process maps: a ring, or counters
+ * @rdma: the core's part
+ * @mem: the memory
+ * @private: only the process that opened the context may map it, and its
+ *	children do not get it
+ */
 struct vrnic_mmap {
 	struct rdma_user_mmap_entry rdma;
 	void *mem;
+	bool private;
 };
 
 /**
@@ -346,6 +370,7 @@ static inline struct vrnic_cq *vrnic_recv_cq(struct vrnic_qp *qp)
 }
 
 /* ring.c */
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
@@ -378,8 +403,9 @@ void vrnic_wire_close(struct vrnic_dev *dev);
 int vrnic_netlink_init(void);
 void vrnic_netlink_exit(void);
 
-/* ucontext.c, pd.c */
+/* ucontext.c, type.c, pd.c */
 extern const struct uapi_definition vrnic_uapi_defs[];
+extern const struct uapi_definition vrnic_type_defs[];
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata);
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx);
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx);

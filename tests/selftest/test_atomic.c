@@ -211,4 +211,23 @@ TEST_F(atomic, two_queue_pairs_on_one_word)
 	EXPECT_OK(pair_close(&other));
 }
 
+/*
+ * A zero-based region has aligned addresses for words that are not aligned in
+ * memory: this one begins 4 bytes before the end of a page.
+ */
+TEST_F(atomic, aligned_address_of_a_word_that_is_not)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_mr *mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr + 4084, 64,
+				       ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED);
+
+	ASSERT_NE(NULL, mr);
+	EXPECT_STATUS(IBV_WC_REM_INV_REQ_ERR,
+		      RUN(bed->a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+			  .local = &bed->src, .raddr = 8, .rkey = mr->rkey,
+			  .value = -1));
+	EXPECT_EQ(-1, buf_is_not(&bed->dst, 4084, 64, 0));
+	EXPECT_OK(ibv_dereg_mr(mr));
+}
+
 TEST_HARNESS_MAIN

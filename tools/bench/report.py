@@ -16,7 +16,7 @@ import statistics
 DEVICES = ("vrnic", "rxe", "siw")
 TITLES = {"vrnic": "vrnic", "rxe": "rdma_rxe", "siw": "siw"}
 OPS = ("write", "read", "send")
-NAMES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1048576: "1 MiB"}
+NAMES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1048576: "1 MiB", 4194304: "4 MiB"}
 
 
 def size_name(size):
@@ -69,6 +69,10 @@ class Results:
             if any(found):
                 return max(filter(None, found))
         return None
+
+    def libc(self, size):
+        """What a program gets that calls memcpy() for as much, hot: what the floors mean."""
+        return self.limit("memcpy_hot", size)
 
 
 def ratio(a, b):
@@ -174,6 +178,76 @@ def limits_table(results):
     return table(rows) if len(rows) > 1 else None
 
 
+# Native operations: title, name of the figure, size, what it stands against, its name.
+def native_rows():
+    for size in (8, 64, 4096, 65536, 1048576, 4194304):
+        yield f"put {size_name(size)}", "put", size, "verbs WRITE", "verbs_write"
+        yield f"get {size_name(size)}", "get", size, "verbs WRITE", "verbs_write"
+        if size <= 4096:
+            yield f"put {size_name(size)}, inline", "put_inline", size, "put", "put"
+    for size in (4096, 65536, 1048576, 4194304):
+        yield f"read {size_name(size)}, unregistered", "read", size, "process_vm_readv", "vm_readv"
+        yield f"write {size_name(size)}, unregistered", "write", size, "process_vm_writev", "vm_writev"
+    for size, count in ((8, "4,096"), (4096, "64")):
+        for what, title in (("typed_put", "one type"), ("typed_put_differ", "two types")):
+            chunks = f"{count} chunks of {size_name(size)}, {title}"
+            yield chunks, what, size, "pack, put, unpack", "pack_put_unpack"
+            yield chunks, what, size, "a WRITE each", "write_per_chunk"
+    for puts in (1, 100, 10000):
+        yield f"fence after {puts:,} puts", "fence", puts, "put 8 B", "put_single"
+    yield "paced 64 MiB", "paced", 67108864, "unpaced", "unpaced"
+
+
+def native_us(results, what, size):
+    return results.get("native", what, 8 if what == "put_single" else size, "us")
+
+
+def native_table(results):
+    rows = [["", "us", "spread", "against", "us", "times better"]]
+    for title, what, size, other, other_what in native_rows():
+        mine, theirs = (native_us(results, w, size) for w in (what, other_what))
+        if mine is not None:
+            rows.append([title, number(mine), percent(results.spread("native", what, size, "us")),
+                         other, number(theirs), times(ratio(theirs, mine))])
+    return table(rows) if len(rows) > 1 else None
+
+
+def native_streams_table(results):
+    rows = [["", "million/s", "MB/s", "against", "million/s", "MB/s", "times better"]]
+    for size in results.sizes("put", "Mops"):
+        for what in ("put", "get"):
+            mine, theirs = ([results.get("native", w, size, q) for q in ("Mops", "MBps")]
+                            for w in (what, "verbs_write"))
+            rows.append([f"{what} {size_name(size)}", *map(number, mine), "verbs WRITE",
+                         *map(number, theirs), times(ratio(mine[0], theirs[0]))])
+    return table(rows) if len(rows) > 1 else None
+
+
+def native_floors(results):
+    def us(what, size):
+        return native_us(results, what, size)
+
+    def gain(what, other, size):
+        return ratio(us(other, size), us(what, size))
+
+    mib = 1048576
+    if us("put", 8) is None:
+        return []
+    fence = [us("fence", n) for n in (1, 10000)]
+    return [
+        ("put 8 B, verbs WRITE to it", gain("put", "verbs_write", 8), 1.0),
+        ("put 1 MiB to memcpy",
+         ratio(results.get("native", "put", mib, "MBps"), results.libc(mib)), 0.6),
+        ("read 1 MiB, process_vm_readv to it", gain("read", "vm_readv", mib), 1.0),
+        ("typed 8 B chunks, a WRITE each to it", gain("typed_put_differ", "write_per_chunk", 8), 5),
+        ("typed 8 B chunks, pack, put, unpack to it",
+         gain("typed_put_differ", "pack_put_unpack", 8), 1.0),
+        ("fence, 1.5 puts to it", ratio(us("put_single", 8) * 1.5, fence[0]), 1.0),
+        ("fence after 10,000 puts, 1.5 puts to it", ratio(us("put_single", 8) * 1.5, fence[1]), 1.0),
+        ("paced 64 MiB, unpaced to it", gain("paced", "unpaced", 67108864), 0.9),
+    ]
+
+
 def instructions_table(results):
     rows = [["", *(TITLES[d] for d in results.devices)]]
     for size in results.sizes("ib_write_bw", "instructions"):
@@ -196,17 +270,18 @@ def floors(results):
 
     mib = 1048576
     if results.facts.get("bed", "").startswith("uml"):
-        found = [(f"{op.upper()} 1 MiB to copy",
-                  ratio(bw("vrnic", op, mib), results.memcpy(mib)), 0.5) for op in ("write", "read")]
+        found = [(f"{op.upper()} 1 MiB to memcpy",
+                  ratio(bw("vrnic", op, mib), results.libc(mib)), 0.5) for op in ("write", "read")]
     else:
         found = [
-            ("WRITE 1 MiB to copy", ratio(bw("vrnic", "write", mib), results.memcpy(mib)), 0.6),
+            ("WRITE 1 MiB to memcpy", ratio(bw("vrnic", "write", mib), results.libc(mib)), 0.6),
             ("WRITE 1 MiB to rxe", ratio(bw("vrnic", "write", mib), bw("rxe", "write", mib)), 20),
             ("WRITE 64 KiB to rxe",
              ratio(bw("vrnic", "write", 65536), bw("rxe", "write", 65536)), 20),
             ("WRITE 8 B message rate to rxe", ratio(rate("vrnic"), rate("rxe")), 12),
             ("WRITE 8 B latency, rxe to vrnic", ratio(lat("rxe"), lat("vrnic")), 10),
         ]
+    found += native_floors(results)
     return [(text, figure, floor, None if figure is None else figure >= floor)
             for text, figure, floor in found]
 
@@ -231,7 +306,9 @@ def text_report(results):
         body = section(results, *what)
         if body:
             parts.append(f"{title}\n{body}")
-    for title, body in (("Guest instructions per message, both ends", instructions_table(results)),
+    for title, body in (("Native operations, one at a time", native_table(results)),
+                        ("Native operations, in a stream", native_streams_table(results)),
+                        ("Guest instructions per message, both ends", instructions_table(results)),
                         ("Limits of this machine", limits_table(results))):
         if body:
             parts.append(f"{title}\n{body}")

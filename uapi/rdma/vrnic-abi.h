@@ -573,7 +573,7 @@ struct vrnic_record {
  * @reserved: zero
  */
 struct vrnic_counter_cell {
-	__s64 remaining __attribute__((aligned(8)));
+	__s64 remaining;
 	__u32 errors;
 	__u8 status;
 	__u8 opcode;
@@ -664,11 +664,11 @@ struct vrnic_create_endpoint_resp {
 /**
  * struct vrnic_create_counter_req - what a counter is to be
  * @flags: VRNIC_COUNTER_*
- * @eventfd: signalled when it falls to zero or below, and at a failure; or -1
+ * @reserved: zero
  */
 struct vrnic_create_counter_req {
 	__u32 flags;
-	__s32 eventfd;
+	__u32 reserved;
 };
 
 /**
@@ -693,10 +693,10 @@ struct vrnic_create_counter_resp {
  * A type's bytes are those of its rows, in order (S3.1).
  */
 struct vrnic_type_row {
-	__s64 offset __attribute__((aligned(8)));
+	__s64 offset;
 	__aligned_u64 bytes;
 	__aligned_u64 count;
-	__s64 stride __attribute__((aligned(8)));
+	__s64 stride;
 };
 
 #define VRNIC_TYPE_ROWS_MAX	(1U << 20)
@@ -784,6 +784,7 @@ enum vrnic_endpoint_destroy_attrs {
 enum vrnic_counter_methods {
 	VRNIC_METHOD_COUNTER_CREATE = (1U << 12),
 	VRNIC_METHOD_COUNTER_DESTROY,
+	VRNIC_METHOD_COUNTER_EVENTFD,
 };
 
 enum vrnic_counter_create_attrs {
@@ -794,6 +795,15 @@ enum vrnic_counter_create_attrs {
 
 enum vrnic_counter_destroy_attrs {
 	VRNIC_ATTR_COUNTER_DESTROY_HANDLE = (1U << 12),
+};
+
+/*
+ * An eventfd that is signalled when the counter falls to zero or below, and at a
+ * failure; also at once, if that has happened. EBUSY: it has one already.
+ */
+enum vrnic_counter_eventfd_attrs {
+	VRNIC_ATTR_COUNTER_EVENTFD_HANDLE = (1U << 12),
+	VRNIC_ATTR_COUNTER_EVENTFD_FD,	/* in: __s32 */
 };
 
 enum vrnic_type_methods {
@@ -823,8 +833,8 @@ enum vrnic_type_destroy_attrs {
 
 /*
  * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
- * injection ring and for what peers injected; senders that wait for room in its
- * reception ring go on. Errors as above.
+ * injection ring; senders that wait for room in its reception ring go on. What
+ * peers injected is run by the engine's threads alone. Errors as above.
  */
 #define VRNIC_ADVANCE		_IO('V', 0x02)
 
@@ -849,7 +859,7 @@ enum vrnic_wait_for {
 struct vrnic_wait {
 	__u32 what;
 	__u32 id;
-	__s64 threshold __attribute__((aligned(8)));
+	__s64 threshold;
 	__aligned_u64 timeout_ns;
 };
 

@@ -208,8 +208,12 @@ uint32_t vrnic_counter_error(const struct vrnic_counter *counter,
 int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 		       uint64_t timeout_ns);
 
-/* For poll(2): an eventfd, readable once it fell to zero or failed. Never fails. */
-int vrnic_counter_fd(const struct vrnic_counter *counter);
+/*
+ * For poll(2): an eventfd, readable once it fell to zero or failed. Made at the
+ * first call. Return: the descriptor, which belongs to the counter, or a
+ * negative errno.
+ */
+int vrnic_counter_fd(struct vrnic_counter *counter);
 
 /* ---- operations ---- */
 

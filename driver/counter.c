@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Counters: how many bytes are still to come (S1).
+ *
+ * A counter's values lie in a page that the process maps; both sides add to them
+ * with the CPU's atomics. The kernel takes nothing from there but the decision
+ * whom to wake, so a process that scribbles over its counters harms itself.
+ *
+ * Pages belong to the process's context, and are kept until that ends. A cell is
+ * used again an RCU grace period after its counter is gone, because a burst may
+ * have found the counter just before.
+ */
+
+#include <linux/eventfd.h>
+#include <linux/file.h>
+#include <linux/slab.h>
+#include <rdma/uverbs_std_types.h>
+#include <rdma/uverbs_types.h>
+
+#include "native.h"
+
+#define UVERBS_MODULE_NAME vrnic
+#include <rdma/uverbs_named_ioctl.h>
+
+#define PAGE_CELLS	(PAGE_SIZE / sizeof(struct vrnic_counter_cell))
+
+/**
+ * struct vrnic_counter_page - a page of counters
+ * @link: in struct vrnic_ucontext.counter_pages
+ * @map: the mapping
+ * @used: cells in use; atomic bits
+ */
+struct vrnic_counter_page {
+	struct list_head link;
+	struct vrnic_mmap *map;
+	DECLARE_BITMAP(used, PAGE_CELLS);
+};
+
+/**
+ * struct vrnic_counter - a counter (RDMA object)
+ * @rcu: freed an RCU grace period after the last reference
+ * @refs: its owner, and who waits for it
+ * @id: number; unique on this host
+ * @dev: device
+ * @uctx: the process's context; only compared
+ * @page: page it lies in
+ * @cell: its values
+ * @index: of @cell in @page
+ * @open: peers may name it
+ * @eventfd: signalled when it falls to zero or fails; or NULL. Set once.
+ * @wait: who sleeps
+ * @lock: protects what follows, and writing an error into @cell
+ * @waiters: how many sleep
+ * @threshold: the highest that any of them waits for
+ * @gone: it was destroyed
+ */
+struct vrnic_counter {
+	struct rcu_head rcu;
+	refcount_t refs;
+	u32 id;
+	struct vrnic_dev *dev;
+	struct ib_ucontext *uctx;
+	struct vrnic_counter_page *page;
+	struct vrnic_counter_cell *cell;
+	u32 index;
+	bool open;
+	struct eventfd_ctx *eventfd;
+	wait_queue_head_t wait;
+	spinlock_t lock;	/* protects all below */
+	u32 waiters;
+	s64 threshold;
+	bool gone;
+};
+
+/* All counters of this host by number. Readers under RCU. */
+static struct vrnic_ids vrnic_counters;
+
+int vrnic_counters_init(void)
+{
+	return vrnic_ids_init(&vrnic_counters);
+}
+
+void vrnic_counters_exit(void)
+{
+	vrnic_ids_exit(&vrnic_counters);
+	rcu_barrier();	/* for counter_free() */
+}
+
+/* ---- counting ---- */
+
+/* Caller holds the RCU lock. */
+static struct vrnic_counter *find(u32 id, const struct ib_ucontext *owner)
+{
+	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
+
+	return c && c->uctx == owner ? c : NULL;
+}
+
+/**
+ * vrnic_counter_is_open() - may peers name this counter of @owner's
+ * @id: anybody's claim
+ * @owner: context that it must belong to
+ */
+bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
+{
+	struct vrnic_counter *c;
+	bool open;
+
+	rcu_read_lock();
+	c = find(id, owner);
+	open = c && c->open;
+	rcu_read_unlock();
+	return open;
+}
+
+static atomic64_t *remaining(struct vrnic_counter *c)
+{
+	return (atomic64_t *)&c->cell->remaining;
+}
+
+static void signal(struct vrnic_counter *c)
+{
+	/* pairs with the cmpxchg() that sets it */
+	struct eventfd_ctx *eventfd = smp_load_acquire(&c->eventfd);
+
+	if (eventfd)
+		vrnic_eventfd_signal(eventfd);
+}
+
+/*
+ * Wake those whose threshold is reached. The full barrier is that of the atomic
+ * subtraction before; it pairs with the one of set_current_state() in sleep():
+ * either the sleeper sees the new value, or it is seen here.
+ */
+static void wake(struct vrnic_counter *c, s64 left, u64 n)
+{
+	/* the barrier that this needs is told of above */
+	if (left <= READ_ONCE(c->threshold) && waitqueue_active(&c->wait))
+		wake_up_all(&c->wait);
+	if (left <= 0 && (u64)-left < n)
+		signal(c);
+}
+
+/**
+ * vrnic_counter_down() - @n of a counter's bytes have come
+ * @id: anybody's claim
+ * @owner: context that it must belong to
+ * @n: bytes
+ *
+ * Return: 0 or -ENOENT.
+ */
+int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
+{
+	struct vrnic_counter *c;
+
+	rcu_read_lock();
+	c = find(id, owner);
+	if (c)
+		wake(c, atomic64_sub_return(n, remaining(c)), n);
+	rcu_read_unlock();
+	return c ? 0 : -ENOENT;
+}
+
+/* The first failure is kept; the others are only counted. */
+static void cell_fail(struct vrnic_counter_cell *cell,
+		      const struct vrnic_failure *failure, u64 placed)
+{
+	u32 errors = READ_ONCE(cell->errors);
+
+	if (!errors) {
+		cell->status = failure->status;
+		cell->opcode = failure->opcode;
+		cell->vendor_err = failure->vendor_err;
+		cell->cookie = failure->cookie;
+		cell->placed = placed;
+	}
+	/* pairs with the acquire of whoever looks at the error */
+	smp_store_release(&cell->errors, errors + 1);
+}
+
+/**
+ * vrnic_counter_fail() - an operation that should have counted it down failed
+ * @id: anybody's claim; 0: none
+ * @owner: context that it must belong to
+ * @failure: what failed
+ * @placed: bytes that it placed before
+ */
+void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
+			const struct vrnic_failure *failure, u64 placed)
+{
+	struct vrnic_counter *c;
+
+	if (!id)
+		return;
+	rcu_read_lock();
+	c = find(id, owner);
+	if (c) {
+		spin_lock(&c->lock);
+		cell_fail(c->cell, failure, placed);
+		spin_unlock(&c->lock);
+		wake_up_all(&c->wait);
+		signal(c);
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * vrnic_counter_failure() - what failed first, for others to be told
+ * @id: anybody's claim; 0: none
+ * @owner: context that it must belong to
+ * @failure: status and reason are filled in, if something failed
+ *
+ * Return: true if something did.
+ */
+bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
+			   struct vrnic_failure *failure)
+{
+	struct vrnic_counter *c;
+	bool failed = false;
+
+	if (!id)
+		return false;
+	rcu_read_lock();
+	c = find(id, owner);
+	/* the process may have written anything there, so these are only told */
+	if (c && smp_load_acquire(&c->cell->errors)) {
+		failure->status = READ_ONCE(c->cell->status);
+		failure->vendor_err = READ_ONCE(c->cell->vendor_err);
+		failed = true;
+	}
+	rcu_read_unlock();
+	return failed;
+}
+
+/* ---- waiting ---- */
+
+static void cell_release(struct rcu_head *rcu)
+{
+	struct vrnic_counter *c = container_of(rcu, struct vrnic_counter, rcu);
+
+	clear_bit(c->index, c->page->used);
+	if (c->eventfd)
+		eventfd_ctx_put(c->eventfd);
+	kfree(c);
+}
+
+static void counter_put(struct vrnic_counter *c)
+{
+	if (refcount_dec_and_test(&c->refs))
+		call_rcu(&c->rcu, cell_release);
+}
+
+static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner)
+{
+	struct vrnic_counter *c;
+
+	rcu_read_lock();
+	c = find(id, owner);
+	if (c && !refcount_inc_not_zero(&c->refs))
+		c = NULL;
+	rcu_read_unlock();
+	return c;
+}
+
+static bool reached(struct vrnic_counter *c, s64 threshold)
+{
+	return atomic64_read(remaining(c)) <= threshold ||
+	       READ_ONCE(c->cell->errors) || READ_ONCE(c->gone);
+}
+
+static void wait_begin(struct vrnic_counter *c, s64 threshold)
+{
+	spin_lock(&c->lock);
+	c->threshold = c->waiters++ ? max(c->threshold, threshold) : threshold;
+	spin_unlock(&c->lock);
+}
+
+static void wait_end(struct vrnic_counter *c)
+{
+	spin_lock(&c->lock);
+	if (!--c->waiters)
+		c->threshold = S64_MIN;
+	spin_unlock(&c->lock);
+}
+
+static int sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
+{
+	int ret;
+
+	wait_begin(c, wait->threshold);
+	ret = wait_event_interruptible_hrtimeout(c->wait,
+						 reached(c, wait->threshold),
+						 vrnic_timeout(wait->timeout_ns));
+	wait_end(c);
+	if (READ_ONCE(c->gone))
+		return -ECANCELED;
+	return ret == -ERESTARTSYS ? -EINTR : ret;
+}
+
+/* VRNIC_WAIT for a counter. */
+int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
+{
+	struct vrnic_counter *c = counter_get(wait->id, uctx);
+	int ret = 0;
+
+	if (!c)
+		return -EINVAL;
+	if (!reached(c, wait->threshold))
+		ret = wait->timeout_ns ? sleep(c, wait) : -ETIME;
+	counter_put(c);
+	return ret;
+}
+
+/* ---- pages ---- */
+
+static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
+{
+	struct vrnic_counter_page *page = kzalloc(sizeof(*page),
+						  GFP_KERNEL_ACCOUNT);
+
+	if (!page)
+		return NULL;
+	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE);
+	if (!page->map) {
+		kfree(page);
+		return NULL;
+	}
+	page->map->private = true;
+	list_add(&page->link, &uc->counter_pages);
+	return page;
+}
+
+/* A free cell. The page that has one is first in the list, or a new one is. */
+static int cell_get(struct vrnic_ucontext *uc, struct vrnic_counter *c)
+{
+	struct vrnic_counter_page *page;
+	unsigned int i;
+
+	lockdep_assert_held(&uc->counter_lock);
+	list_for_each_entry(page, &uc->counter_pages, link) {
+		i = find_first_zero_bit(page->used, PAGE_CELLS);
+		if (i < PAGE_CELLS)
+			goto found;
+	}
+	page = page_new(uc);
+	if (!page)
+		return -ENOMEM;
+	i = 0;
+found:
+	list_move(&page->link, &uc->counter_pages);
+	set_bit(i, page->used);
+	c->page = page;
+	c->index = i;
+	c->cell = (struct vrnic_counter_cell *)page->map->mem + i;
+	memset(c->cell, 0, sizeof(*c->cell));
+	return 0;
+}
+
+/**
+ * vrnic_counter_pages_free() - the process's context ends
+ * @uc: context; the core has destroyed its counters
+ */
+void vrnic_counter_pages_free(struct vrnic_ucontext *uc)
+{
+	struct vrnic_counter_page *page, *next;
+
+	if (list_empty(&uc->counter_pages))
+		return;
+	rcu_barrier();	/* for cell_release() */
+	list_for_each_entry_safe(page, next, &uc->counter_pages, link) {
+		rdma_user_mmap_entry_remove(&page->map->rdma);
+		kfree(page);
+	}
+}
+
+/* ---- the object ---- */
+
+static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			   struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_counter *c = uobj->object;
+
+	vrnic_ids_free(&vrnic_counters, c->id);
+	WRITE_ONCE(c->gone, true);
+	wake_up_all(&c->wait);
+	vrnic_count_add(c->dev, COUNTERS, -1);
+	counter_put(c);
+	return 0;
+}
+
+static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
+{
+	struct vrnic_counter *c = kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
+
+	if (!c)
+		return NULL;
+	refcount_set(&c->refs, 1);
+	c->dev = to_vdev(uc->ibuc.device);
+	c->uctx = &uc->ibuc;
+	c->open = flags & VRNIC_COUNTER_OPEN;
+	c->threshold = S64_MIN;
+	init_waitqueue_head(&c->wait);
+	spin_lock_init(&c->lock);
+	return c;
+}
+
+/* From here on others can find it. */
+static int counter_publish(struct vrnic_ucontext *uc, struct vrnic_counter *c)
+{
+	int err;
+
+	mutex_lock(&uc->counter_lock);
+	err = cell_get(uc, c);
+	mutex_unlock(&uc->counter_lock);
+	if (err)
+		return err;
+	err = vrnic_ids_alloc(&vrnic_counters, c, 1, U32_MAX - 1, &c->id);
+	if (err)
+		clear_bit(c->index, c->page->used);
+	return err;
+}
+
+static void counter_resp(const struct vrnic_counter *c,
+			 struct vrnic_create_counter_resp *resp)
+{
+	*resp = (struct vrnic_create_counter_resp) {
+		.offset = rdma_user_mmap_get_offset(&c->page->map->rdma),
+		.cell = c->index,
+		.counter = c->id,
+	};
+}
+
+static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_CREATE)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobj = uverbs_attr_get_uobject(
+		attrs, VRNIC_ATTR_COUNTER_CREATE_HANDLE);
+	struct vrnic_ucontext *uc = to_vuc(attrs->context);
+	struct vrnic_create_counter_resp resp;
+	struct vrnic_create_counter_req req;
+	struct vrnic_counter *c;
+	int err;
+
+	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_COUNTER_CREATE_REQ);
+	if (err)
+		return err;
+	if (req.flags & ~VRNIC_COUNTER_OPEN || req.reserved)
+		return -EINVAL;
+	c = counter_new(uc, req.flags);
+	if (!c)
+		return -ENOMEM;
+	err = counter_publish(uc, c);
+	if (err) {
+		kfree(c);
+		return err;
+	}
+	vrnic_count(c->dev, COUNTERS);
+	uobj->object = c;
+	counter_resp(c, &resp);
+	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_COUNTER_CREATE_HANDLE);
+	return uverbs_copy_to_struct_or_zero(attrs,
+					     VRNIC_ATTR_COUNTER_CREATE_RESP,
+					     &resp, sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_COUNTER_CREATE,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_CREATE_HANDLE, VRNIC_OBJECT_COUNTER,
+			UVERBS_ACCESS_NEW, UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_COUNTER_CREATE_REQ,
+			   UVERBS_ATTR_STRUCT(struct vrnic_create_counter_req,
+					      reserved),
+			   UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_COUNTER_CREATE_RESP,
+			    UVERBS_ATTR_STRUCT(struct vrnic_create_counter_resp,
+					       counter),
+			    UA_MANDATORY));
+
+/* The process wants to poll(2) it; it may have fallen already. */
+static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_counter *c = uverbs_attr_get_obj(
+		attrs, VRNIC_ATTR_COUNTER_EVENTFD_HANDLE);
+	struct eventfd_ctx *eventfd;
+	s32 fd;
+	int err;
+
+	err = uverbs_copy_from(&fd, attrs, VRNIC_ATTR_COUNTER_EVENTFD_FD);
+	if (err)
+		return err;
+	eventfd = eventfd_ctx_fdget(fd);
+	if (IS_ERR(eventfd))
+		return PTR_ERR(eventfd);
+	/* a full barrier, so what counts later sees it; pairs with signal() */
+	if (cmpxchg(&c->eventfd, NULL, eventfd)) {
+		eventfd_ctx_put(eventfd);
+		return -EBUSY;
+	}
+	if (reached(c, 0))
+		signal(c);
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_COUNTER_EVENTFD,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_EVENTFD_HANDLE, VRNIC_OBJECT_COUNTER,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_COUNTER_EVENTFD_FD, UVERBS_ATTR_TYPE(s32),
+			   UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD_DESTROY(
+	VRNIC_METHOD_COUNTER_DESTROY,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_DESTROY_HANDLE, VRNIC_OBJECT_COUNTER,
+			UVERBS_ACCESS_DESTROY, UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_OBJECT(
+	VRNIC_OBJECT_COUNTER,
+	UVERBS_TYPE_ALLOC_IDR(counter_destroy),
+	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_CREATE),
+	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_EVENTFD),
+	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_DESTROY));
+
+const struct uapi_definition vrnic_counter_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_COUNTER),
+	{},
+};

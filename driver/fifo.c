@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * FIFOs: an injection FIFO and a reception FIFO, how peers find and hold them,
+ * and the names by which processes of this host find each other's.
+ */
+
+#include <linux/eventfd.h>
+#include <linux/hashtable.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/stringhash.h>
+#include <rdma/ib_cache.h>
+#include <rdma/uverbs_std_types.h>
+#include <rdma/uverbs_types.h>
+
+#include "native.h"
+
+#define UVERBS_MODULE_NAME vrnic
+#include <rdma/uverbs_named_ioctl.h>
+
+/* Two of the longest records; then one with its padding fits half of the ring. */
+#define RECORD_SLOTS_MAX	(1 + VRNIC_MAX_MESSAGE / VRNIC_SLOT_SIZE)
+#define RECEIVE_SLOTS_MIN	(2 * RECORD_SLOTS_MAX + 2)
+
+/* All FIFOs of this host by number. Readers under RCU. */
+static struct vrnic_ids vrnic_fifos;
+
+/* Those that have a name. */
+static DEFINE_HASHTABLE(names, 8);
+static DEFINE_MUTEX(names_lock);
+
+int vrnic_fifos_init(void)
+{
+	return vrnic_ids_init(&vrnic_fifos);
+}
+
+void vrnic_fifos_exit(void)
+{
+	vrnic_ids_exit(&vrnic_fifos);
+}
+
+/**
+ * vrnic_fifo_get() - find a FIFO by its number
+ * @id: anybody's claim
+ *
+ * Return: with a reference held, or NULL.
+ */
+struct vrnic_fifo *vrnic_fifo_get(u32 id)
+{
+	struct vrnic_fifo *fifo;
+
+	rcu_read_lock();
+	fifo = vrnic_ids_find(&vrnic_fifos, id);
+	if (fifo && !refcount_inc_not_zero(&fifo->refs))
+		fifo = NULL;
+	rcu_read_unlock();
+	return fifo;
+}
+
+void vrnic_fifo_put(struct vrnic_fifo *fifo)
+{
+	if (refcount_dec_and_test(&fifo->refs))
+		complete(&fifo->gone);
+}
+
+static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(id);
+
+	if (!fifo || fifo->uctx == uctx)
+		return fifo;
+	vrnic_fifo_put(fifo);
+	return NULL;
+}
+
+/* VRNIC_ADVANCE */
+int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
+{
+	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
+
+	if (!fifo)
+		return -EINVAL;
+	vrnic_count(fifo->dev, DOORBELLS);
+	if (!list_empty_careful(&fifo->stalled))
+		vrnic_stalled_wake(fifo, false);
+	vrnic_kick(&fifo->inject.run);
+	vrnic_fifo_put(fifo);
+	return 0;
+}
+
+static bool has_record(struct vrnic_fifo *fifo)
+{
+	return vrnic_ring_used(&fifo->receive) || READ_ONCE(fifo->dead);
+}
+
+/* VRNIC_WAIT for a record */
+int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
+{
+	struct vrnic_fifo *fifo = fifo_get_own(uctx, wait->id);
+	int ret;
+
+	if (!fifo)
+		return -EINVAL;
+	ret = wait_event_interruptible_hrtimeout(fifo->wait, has_record(fifo),
+						 vrnic_timeout(wait->timeout_ns));
+	if (READ_ONCE(fifo->dead))
+		ret = -ECANCELED;
+	vrnic_fifo_put(fifo);
+	return ret == -ERESTARTSYS ? -EINTR : ret;
+}
+
+/* ---- names ---- */
+
+static u32 name_hash(const char *name, u32 task, u32 context)
+{
+	return full_name_hash(NULL, name, strlen(name)) + task * 31 + context;
+}
+
+/* Names are those of a network namespace: who can be reached can be found. */
+static struct vrnic_fifo *find_name(struct net *net, const char *name, u32 task,
+				    u32 context)
+{
+	struct vrnic_fifo *fifo;
+
+	lockdep_assert_held(&names_lock);
+	hash_for_each_possible(names, fifo, named,
+			       name_hash(name, task, context))
+		if (fifo->address.task == task && fifo->context == context &&
+		    !strcmp(fifo->name, name) &&
+		    net_eq(net, dev_net(fifo->dev->ndev)))
+			return fifo;
+	return NULL;
+}
+
+static int name_add(struct vrnic_fifo *fifo)
+{
+	int err = -EEXIST;
+
+	if (!fifo->name[0])
+		return 0;
+	mutex_lock(&names_lock);
+	if (!find_name(dev_net(fifo->dev->ndev), fifo->name, fifo->address.task,
+		       fifo->context)) {
+		hash_add(names, &fifo->named,
+			 name_hash(fifo->name, fifo->address.task, fifo->context));
+		err = 0;
+	}
+	mutex_unlock(&names_lock);
+	return err;
+}
+
+static void name_del(struct vrnic_fifo *fifo)
+{
+	mutex_lock(&names_lock);
+	hash_del(&fifo->named);
+	mutex_unlock(&names_lock);
+}
+
+static bool may_find(const struct vrnic_fifo *fifo)
+{
+	return fifo->open || uid_eq(fifo->euid, current_euid()) ||
+	       capable(CAP_IPC_OWNER);
+}
+
+static int lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req,
+		  struct vrnic_address *address)
+{
+	struct vrnic_fifo *fifo;
+	int err = 0;
+
+	mutex_lock(&names_lock);
+	fifo = find_name(dev_net(dev->ndev), req->name, req->task, req->context);
+	if (!fifo)
+		err = -ENOENT;
+	else if (!may_find(fifo))
+		err = -EACCES;
+	else
+		*address = fifo->address;
+	mutex_unlock(&names_lock);
+	return err;
+}
+
+static bool name_is_good(const char *name)
+{
+	return strnlen(name, VRNIC_CLIENT_NAME) < VRNIC_CLIENT_NAME;
+}
+
+static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_LOOKUP)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *uctx = ib_uverbs_get_ucontext(attrs);
+	struct vrnic_address address;
+	struct vrnic_lookup_req req;
+	int err;
+
+	if (IS_ERR(uctx))
+		return PTR_ERR(uctx);
+	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_FIFO_LOOKUP_REQ);
+	if (err)
+		return err;
+	if (!name_is_good(req.name) || !req.name[0])
+		return -EINVAL;
+	err = lookup(to_vdev(uctx->device), &req, &address);
+	if (err)
+		return err;
+	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_LOOKUP_RESP,
+					     &address, sizeof(address));
+}
+
+/* ---- the object ---- */
+
+static int check_req(const struct vrnic_create_fifo_req *req)
+{
+	if (!name_is_good(req->name) || req->flags & ~VRNIC_FIFO_OPEN ||
+	    req->reserved)
+		return -EINVAL;
+	if (req->inject_slots < VRNIC_FIFO_SLOTS_MIN ||
+	    req->inject_slots > VRNIC_FIFO_SLOTS_MAX ||
+	    req->receive_slots < RECEIVE_SLOTS_MIN ||
+	    req->receive_slots > VRNIC_FIFO_SLOTS_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int address_init(struct vrnic_fifo *fifo,
+			const struct vrnic_create_fifo_req *req)
+{
+	union ib_gid gid;
+	int err;
+
+	err = rdma_query_gid(&fifo->dev->ibdev, 1, req->gid_index, &gid);
+	if (err)
+		return err;
+	memcpy(fifo->address.gid, &gid, sizeof(gid));
+	fifo->address.task = req->task;
+	fifo->address.secret = get_random_u64();
+	return 0;
+}
+
+static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
+				   const struct vrnic_create_fifo_req *req)
+{
+	struct vrnic_fifo *fifo = kzalloc(sizeof(*fifo), GFP_KERNEL_ACCOUNT);
+
+	if (!fifo)
+		return NULL;
+	refcount_set(&fifo->refs, 1);
+	init_completion(&fifo->gone);
+	fifo->dev = to_vdev(pd->device);
+	fifo->pd = pd;
+	fifo->uctx = &uc->ibuc;
+	fifo->mm = uc->mm;
+	strscpy(fifo->name, req->name, sizeof(fifo->name));
+	fifo->context = req->context;
+	fifo->open = req->flags & VRNIC_FIFO_OPEN;
+	fifo->euid = current_euid();
+	INIT_HLIST_NODE(&fifo->named);
+	mutex_init(&fifo->ctrl);
+	xa_init_flags(&fifo->endpoints, XA_FLAGS_ALLOC);
+	spin_lock_init(&fifo->receive_lock);
+	init_waitqueue_head(&fifo->wait);
+	INIT_LIST_HEAD(&fifo->stalled);
+	vrnic_rgets_init(&fifo->rgets);
+	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
+	vrnic_injector_init(&fifo->rget, fifo, &vrnic_rget_ops);
+	return fifo;
+}
+
+static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots,
+		     struct vrnic_ring_info *info)
+{
+	int err;
+
+	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE);
+	if (!err)
+		err = vrnic_ring_export(ring, fifo->uctx, info);
+	if (!err)
+		ring->map->private = true;
+	return err;
+}
+
+static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
+{
+	struct eventfd_ctx *eventfd;
+
+	if (fd == -1)
+		return 0;
+	eventfd = eventfd_ctx_fdget(fd);
+	if (IS_ERR(eventfd))
+		return PTR_ERR(eventfd);
+	fifo->eventfd = eventfd;
+	return 0;
+}
+
+static int fifo_init(struct vrnic_fifo *fifo,
+		     const struct vrnic_create_fifo_req *req,
+		     struct vrnic_create_fifo_resp *resp)
+{
+	int err;
+
+	err = address_init(fifo, req);
+	if (!err)
+		err = ring_init(fifo, &fifo->ring, req->inject_slots,
+				&resp->inject);
+	if (!err)
+		err = ring_init(fifo, &fifo->receive, req->receive_slots,
+				&resp->receive);
+	if (!err)
+		err = eventfd_init(fifo, req->eventfd);
+	if (err)
+		return err;
+	vrnic_ring_spare_doorbell(&fifo->receive);
+	vrnic_ring_ask_doorbell(&fifo->ring);
+	return 0;
+}
+
+/* From here on others can find it. */
+static int fifo_publish(struct vrnic_fifo *fifo)
+{
+	int err;
+
+	err = vrnic_ids_alloc(&vrnic_fifos, fifo, 1, U32_MAX - 1, &fifo->id);
+	if (err)
+		return err;
+	/* nobody can know the secret yet, so nobody misses the number */
+	fifo->address.fifo = fifo->id;
+	err = name_add(fifo);
+	if (err)
+		vrnic_ids_free(&vrnic_fifos, fifo->id);
+	return err;
+}
+
+static void fifo_free(struct vrnic_fifo *fifo)
+{
+	vrnic_injector_free(&fifo->inject);
+	vrnic_injector_free(&fifo->rget);
+	if (fifo->eventfd)
+		eventfd_ctx_put(fifo->eventfd);
+	vrnic_ring_free(&fifo->ring);
+	vrnic_ring_free(&fifo->receive);
+	xa_destroy(&fifo->endpoints);
+	kfree_rcu(fifo, rcu);
+}
+
+/* Nobody runs it any more, and whoever waits for it finds that out. */
+static void fifo_stop(struct vrnic_fifo *fifo)
+{
+	mutex_lock(&fifo->ctrl);
+	WRITE_ONCE(fifo->dead, true);
+	vrnic_park(&fifo->inject.run);
+	vrnic_park(&fifo->rget.run);
+	mutex_unlock(&fifo->ctrl);
+	wake_up_all(&fifo->wait);
+	vrnic_unstall(&fifo->inject);
+	vrnic_unstall(&fifo->rget);
+	vrnic_stalled_wake(fifo, true);
+	vrnic_rgets_close(fifo);
+}
+
+/*
+ * Nobody can find it any more; then its own injectors stop; then whoever uses it
+ * as a target, which a burst bounds, lets go of it. Endpoints hold it as well:
+ * they are destroyed before, or, when the process dies, in the same sweep.
+ */
+static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
+			struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_fifo *fifo = uobj->object;
+
+	if (!xa_empty(&fifo->endpoints))
+		return -EBUSY;
+	name_del(fifo);
+	vrnic_ids_free(&vrnic_fifos, fifo->id);
+	fifo_stop(fifo);
+	vrnic_fifo_put(fifo);
+	wait_for_completion(&fifo->gone);
+	atomic_dec(&fifo->pd->usecnt);
+	vrnic_count_add(fifo->dev, FIFOS, -1);
+	fifo_free(fifo);
+	return 0;
+}
+
+static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobj = uverbs_attr_get_uobject(
+		attrs, VRNIC_ATTR_FIFO_CREATE_HANDLE);
+	struct ib_pd *pd = uverbs_attr_get_obj(attrs,
+					       VRNIC_ATTR_FIFO_CREATE_PD);
+	struct vrnic_ucontext *uc = to_vuc(attrs->context);
+	struct vrnic_create_fifo_resp resp = {};
+	struct vrnic_create_fifo_req req;
+	struct vrnic_fifo *fifo;
+	int err;
+
+	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_FIFO_CREATE_REQ);
+	if (!err)
+		err = check_req(&req);
+	if (err)
+		return err;
+	/* its descriptors may name any address of the process that opened uc */
+	if (current->mm != uc->mm)
+		return -EPERM;
+	fifo = fifo_new(uc, pd, &req);
+	if (!fifo)
+		return -ENOMEM;
+	err = fifo_init(fifo, &req, &resp);
+	if (!err)
+		err = fifo_publish(fifo);
+	if (err) {
+		fifo_free(fifo);
+		return err;
+	}
+	atomic_inc(&pd->usecnt);
+	vrnic_count(fifo->dev, FIFOS);
+	uobj->object = fifo;
+	resp.address = fifo->address;
+	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_FIFO_CREATE_HANDLE);
+	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_CREATE_RESP,
+					     &resp, sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_FIFO_CREATE,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_FIFO_CREATE_HANDLE, VRNIC_OBJECT_FIFO,
+			UVERBS_ACCESS_NEW, UA_MANDATORY),
+	UVERBS_ATTR_IDR(VRNIC_ATTR_FIFO_CREATE_PD, UVERBS_OBJECT_PD,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_FIFO_CREATE_REQ,
+			   UVERBS_ATTR_STRUCT(struct vrnic_create_fifo_req,
+					      reserved),
+			   UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_FIFO_CREATE_RESP,
+			    UVERBS_ATTR_STRUCT(struct vrnic_create_fifo_resp,
+					       address),
+			    UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD_DESTROY(
+	VRNIC_METHOD_FIFO_DESTROY,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_FIFO_DESTROY_HANDLE, VRNIC_OBJECT_FIFO,
+			UVERBS_ACCESS_DESTROY, UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_FIFO_LOOKUP,
+	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_FIFO_LOOKUP_REQ,
+			   UVERBS_ATTR_STRUCT(struct vrnic_lookup_req, context),
+			   UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_FIFO_LOOKUP_RESP,
+			    UVERBS_ATTR_STRUCT(struct vrnic_address, secret),
+			    UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_OBJECT(
+	VRNIC_OBJECT_FIFO,
+	UVERBS_TYPE_ALLOC_IDR(fifo_destroy),
+	&UVERBS_METHOD(VRNIC_METHOD_FIFO_CREATE),
+	&UVERBS_METHOD(VRNIC_METHOD_FIFO_DESTROY),
+	&UVERBS_METHOD(VRNIC_METHOD_FIFO_LOOKUP));
+
+const struct uapi_definition vrnic_fifo_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_FIFO),
+	{},
+};

@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The loopback flow for native descriptors: the peer is on this host, so its
+ * memory, counters and reception ring are used directly. No lock of the peer's
+ * is held meanwhile: what is used of it has references.
+ *
+ * An injected descriptor (S4) runs with the rights of the peer that injected it:
+ * "local" memory is looked up by a remote key, which must give the right to read
+ * to peers. Nothing else differs.
+ */
+
+#include <linux/ktime.h>
+
+#include "flow.h"
+#include "native.h"
+#include "type.h"
+
+/* A full queue of remote gets: 20 us, and twice as long each time, to 20 s. */
+#define FULL_FIRST_NS	20000ULL
+#define FULL_TRIES	20
+
+static enum vrnic_step fail_local(struct vrnic_nop *op, int verr)
+{
+	return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
+}
+
+static enum vrnic_step fail_remote(struct vrnic_injector *inj, int verr)
+{
+	vrnic_count(inj->peer->dev, REMOTE_ERRORS);
+	return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR, verr);
+}
+
+/* Memory of this side that the descriptor's local key names. */
+static int open_local(struct vrnic_injector *inj, u64 addr, u64 len,
+		      bool write, struct vrnic_seg *seg)
+{
+	struct vrnic_fifo *fifo = inj->fifo;
+	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
+
+	if (inj->rget)
+		access = IB_ACCESS_REMOTE_READ;
+	return vrnic_seg_region(fifo->dev, fifo->pd, inj->op.d.lkey, inj->rget,
+				addr, len, access, &inj->local, seg);
+}
+
+static int open_remote(struct vrnic_injector *inj, u64 addr, u64 len,
+		       int access, struct vrnic_seg *seg)
+{
+	struct vrnic_fifo *peer = inj->peer;
+
+	return vrnic_seg_region(peer->dev, peer->pd, inj->op.d.rkey, true, addr,
+				len, access, &inj->remote, seg);
+}
+
+/*
+ * What one side names of the other's counters must be open to peers: the
+ * target's, or, of an injected descriptor, this side's.
+ */
+static bool counters_fit(struct vrnic_injector *inj)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	u32 id = inj->rget ? d->local_counter : d->target_counter;
+	struct vrnic_fifo *owner = inj->rget ? inj->fifo : inj->peer;
+
+	return !id || vrnic_counter_is_open(id, owner->uctx);
+}
+
+/*
+ * Byte @pos after the descriptor, in the ring: message data is used where it
+ * lies (S2). The process may change it meanwhile, which harms its message only.
+ */
+static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
+{
+	struct vrnic_ring *ring = &inj->fifo->ring;
+	u32 at = (ring->idx + 1 + (u32)(pos / VRNIC_SLOT_SIZE)) &
+		 (ring->entries - 1);
+	u64 offset = pos % VRNIC_SLOT_SIZE;
+
+	*len = (u64)(ring->entries - at) * VRNIC_SLOT_SIZE - offset;
+	return vrnic_ring_slot(ring, at) + offset;
+}
+
+/*
+ * @n bytes of the ring from @pos on, as one or, where the ring ends, two
+ * segments. Return: how many.
+ */
+static unsigned int ring_segs(struct vrnic_injector *inj, u64 pos, u64 n,
+			      struct vrnic_seg *seg)
+{
+	unsigned int nr = 0;
+	u64 run;
+
+	for (; n; n -= run, pos += run, nr++) {
+		seg[nr] = (struct vrnic_seg) {
+			.kva = ring_data(inj, pos, &run),
+		};
+		run = min(run, n);
+		seg[nr].len = run;
+	}
+	return nr;
+}
+
+/* What this burst is to move. */
+static u64 share(const struct vrnic_nop *op, const struct vrnic_budget *budget)
+{
+	return min(op->d.length - op->done, budget->bytes);
+}
+
+/* @n more bytes have moved. */
+static enum vrnic_step moved(struct vrnic_injector *inj, u64 n,
+			     struct vrnic_budget *budget)
+{
+	struct vrnic_nop *op = &inj->op;
+	int verr;
+
+	op->done += n;
+	budget->bytes -= n;
+	verr = n ? vrnic_nop_count(inj, n) : 0;
+	if (verr)
+		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
+	return op->done == op->d.length ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
+}
+
+static void put_inline(struct vrnic_injector *inj, struct vrnic_seg *remote,
+		       u64 n)
+{
+	u64 end = inj->op.done + n, pos = 0;
+	struct vrnic_seg seg[2];
+	unsigned int i, nr = ring_segs(inj, inj->op.done, n, seg);
+
+	for (i = 0; i < nr; i++) {
+		vrnic_seg_copy(remote, pos, &seg[i], 0, seg[i].len,
+			       end == inj->op.d.length && i == nr - 1);
+		pos += seg[i].len;
+	}
+}
+
+/* Between registered memory and the peer's, whose segment is open. */
+static int move_registered(struct vrnic_injector *inj,
+			   struct vrnic_seg *remote, u64 n)
+{
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	bool final = inj->op.done + n == inj->op.d.length;
+	struct vrnic_seg local;
+	int verr;
+
+	verr = open_local(inj, inj->op.d.local_addr + inj->op.done, n, get,
+			  &local);
+	if (verr)
+		return verr;
+	if (get)
+		vrnic_seg_copy(&local, 0, remote, 0, n, final);
+	else
+		vrnic_seg_copy(remote, 0, &local, 0, n, final);
+	vrnic_seg_put(&local);
+	return 0;
+}
+
+/* The same with memory that is pinned for as long as this takes (S1). */
+static int move_virtual(struct vrnic_injector *inj, struct vrnic_seg *remote,
+			u64 *n)
+{
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	struct vrnic_seg local;
+	bool final;
+	int verr;
+
+	verr = vrnic_virtual_pin(inj, inj->op.d.local_addr + inj->op.done, *n,
+				 get, &local);
+	if (verr)
+		return verr;
+	*n = local.len;
+	final = inj->op.done + *n == inj->op.d.length;
+	if (get)
+		vrnic_seg_copy(&local, 0, remote, 0, *n, final);
+	else
+		vrnic_seg_copy(remote, 0, &local, 0, *n, final);
+	vrnic_virtual_unpin(inj, get);
+	return 0;
+}
+
+/* All of it is checked before the first byte moves, and again for each burst. */
+static int check_whole(struct vrnic_injector *inj, int access)
+{
+	struct vrnic_ndesc *d = &inj->op.d;
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = open_remote(inj, d->remote_addr, d->length, access, &seg);
+	if (!verr)
+		vrnic_seg_put(&seg);
+	return verr;
+}
+
+static int check_whole_local(struct vrnic_injector *inj)
+{
+	struct vrnic_ndesc *d = &inj->op.d;
+	struct vrnic_seg seg;
+	int verr;
+
+	if (d->flags & (VRNIC_NDESC_INLINE | VRNIC_NDESC_VIRTUAL))
+		return 0;
+	verr = open_local(inj, d->local_addr, d->length,
+			  d->opcode == VRNIC_NOP_GET, &seg);
+	if (!verr)
+		vrnic_seg_put(&seg);
+	return verr;
+}
+
+static enum vrnic_step put_or_get(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget)
+{
+	int access = inj->op.d.opcode == VRNIC_NOP_GET ? IB_ACCESS_REMOTE_READ :
+							 IB_ACCESS_REMOTE_WRITE;
+	struct vrnic_nop *op = &inj->op;
+	u64 n = share(op, budget);
+	struct vrnic_seg remote;
+	int verr = 0;
+
+	if (!op->done && n < op->d.length) {
+		verr = check_whole_local(inj);
+		if (verr)
+			return fail_local(op, verr);
+		verr = check_whole(inj, access);
+		if (verr)
+			return fail_remote(inj, verr);
+	}
+	verr = open_remote(inj, op->d.remote_addr + op->done, n, access,
+			   &remote);
+	if (verr)
+		return fail_remote(inj, verr);
+	if (op->d.flags & VRNIC_NDESC_INLINE)
+		put_inline(inj, &remote, n);
+	else if (op->d.flags & VRNIC_NDESC_VIRTUAL)
+		verr = n ? move_virtual(inj, &remote, &n) : 0;
+	else
+		verr = move_registered(inj, &remote, n);
+	vrnic_seg_put(&remote);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
+	if (verr)
+		return fail_local(op, verr);
+	return moved(inj, n, budget);
+}
+
+/* One side of a typed transfer: a single check for all of its chunks. */
+static int open_typed(struct vrnic_injector *inj, bool remote, int access,
+		      struct vrnic_seg *seg)
+{
+	u64 addr, len;
+
+	if (!vrnic_nop_typed_range(inj, remote, &addr, &len))
+		return VRNIC_VERR_BOUNDS;
+	if (remote)
+		return open_remote(inj, addr, len, access, seg);
+	return open_local(inj, addr, len, access, seg);
+}
+
+/* From page to page, along the chunks that both types have in common. */
+static enum vrnic_step typed(struct vrnic_injector *inj,
+			     struct vrnic_budget *budget)
+{
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	struct vrnic_seg local, remote;
+	struct vrnic_nop *op = &inj->op;
+	int verr;
+	u64 n;
+
+	verr = inj->typed_begun ? 0 : vrnic_nop_typed_begin(inj);
+	if (!verr)
+		verr = open_typed(inj, false, get, &local);
+	if (verr)
+		return fail_local(op, verr);
+	verr = open_typed(inj, true, get ? IB_ACCESS_REMOTE_READ :
+			  IB_ACCESS_REMOTE_WRITE, &remote);
+	if (verr) {
+		vrnic_seg_put(&local);
+		return fail_remote(inj, verr);
+	}
+	if (get)
+		n = vrnic_typed_copy(inj->typed, &local, &remote, false,
+				     budget->bytes);
+	else
+		n = vrnic_typed_copy(inj->typed, &remote, &local, true,
+				     budget->bytes);
+	vrnic_seg_put(&remote);
+	vrnic_seg_put(&local);
+	return moved(inj, n, budget);
+}
+
+static enum vrnic_step loop_put(struct vrnic_injector *inj,
+				struct vrnic_budget *budget)
+{
+	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
+			       typed(inj, budget) : put_or_get(inj, budget);
+
+	if (step == VRNIC_STEP_DONE)
+		vrnic_count_add(inj->fifo->dev, BYTES_PUT, inj->op.done);
+	return step;
+}
+
+static enum vrnic_step loop_get(struct vrnic_injector *inj,
+				struct vrnic_budget *budget)
+{
+	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
+			       typed(inj, budget) : put_or_get(inj, budget);
+
+	if (step == VRNIC_STEP_DONE)
+		vrnic_count_add(inj->fifo->dev, BYTES_GOT, inj->op.done);
+	return step;
+}
+
+static u64 rmw_value(const struct vrnic_nop *op, u64 old)
+{
+	u64 operand = op->rmw.operand;
+
+	switch (op->d.arg & ~VRNIC_RMW_COMPARE) {
+	case VRNIC_RMW_SET:
+		return operand;
+	case VRNIC_RMW_ADD:
+		return old + operand;
+	case VRNIC_RMW_AND:
+		return old & operand;
+	case VRNIC_RMW_OR:
+		return old | operand;
+	case VRNIC_RMW_XOR:
+		return old ^ operand;
+	default:
+		return old;
+	}
+}
+
+static bool rmw_applies(const struct vrnic_nop *op, u64 old, u64 mask)
+{
+	return !(op->d.arg & VRNIC_RMW_COMPARE) ||
+	       old == (op->rmw.compare & mask);
+}
+
+/* With the CPU's atomics, so the process's own are coherent with them. */
+static u64 rmw_64(const struct vrnic_nop *op, u64 *word)
+{
+	u64 old = READ_ONCE(*word);
+
+	while (rmw_applies(op, old, U64_MAX) &&
+	       !try_cmpxchg(word, &old, rmw_value(op, old)))
+		;
+	return old;
+}
+
+static u32 rmw_32(const struct vrnic_nop *op, u32 *word)
+{
+	u32 old = READ_ONCE(*word);
+
+	while (rmw_applies(op, old, U32_MAX) &&
+	       !try_cmpxchg(word, &old, (u32)rmw_value(op, old)))
+		;
+	return old;
+}
+
+/* Have the old value put where it was asked for, if it was. */
+static int rmw_result(struct vrnic_injector *inj, struct vrnic_seg *local)
+{
+	*local = (struct vrnic_seg){};
+	if (!inj->op.d.lkey)
+		return 0;
+	return open_local(inj, inj->op.d.local_addr, inj->op.d.length, true,
+			  local);
+}
+
+static enum vrnic_step loop_rmw(struct vrnic_injector *inj,
+				struct vrnic_budget *budget)
+{
+	struct vrnic_seg local, remote, value = { .kva = &inj->op.value };
+	struct vrnic_nop *op = &inj->op;
+	unsigned int width = op->d.length;
+	void *word;
+	int verr;
+
+	verr = rmw_result(inj, &local);
+	if (verr)
+		return fail_local(op, verr);
+	verr = open_remote(inj, op->d.remote_addr, width,
+			   IB_ACCESS_REMOTE_ATOMIC, &remote);
+	if (verr) {
+		vrnic_seg_put(&local);
+		return fail_remote(inj, verr);
+	}
+	word = vrnic_seg_word(&remote, width);
+	if (word)
+		op->value = width == sizeof(u64) ? rmw_64(op, word) :
+						   rmw_32(op, word);
+	vrnic_seg_put(&remote);
+	if (word && op->d.lkey)
+		vrnic_seg_copy(&local, 0, &value, 0, width, true);
+	vrnic_seg_put(&local);
+	if (!word)
+		return fail_remote(inj, VRNIC_VERR_ALIGN);
+	vrnic_count(inj->fifo->dev, ATOMICS);
+	return VRNIC_STEP_DONE;
+}
+
+static void message_record(struct vrnic_injector *inj, struct vrnic_record *rec)
+{
+	*rec = (struct vrnic_record) {
+		.kind = VRNIC_REC_MESSAGE,
+		.opcode = VRNIC_NOP_MESSAGE,
+		.header_len = inj->op.d.header_len,
+		.length = inj->op.d.length,
+		.arg = inj->op.d.arg,
+		.source = inj->fifo->id,
+		.task = inj->fifo->address.task,
+	};
+}
+
+/* Its pieces: @nr of them are in the ring, one more may be elsewhere. */
+static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
+			    unsigned int nr)
+{
+	struct vrnic_record rec;
+
+	message_record(inj, &rec);
+	if (vrnic_record_post(inj->peer, &rec, seg, nr)) {
+		vrnic_stall(inj, inj->peer);
+		return VRNIC_STEP_WAIT;
+	}
+	inj->op.done = inj->op.d.length;
+	vrnic_count_add(inj->fifo->dev, BYTES_SENT, rec.header_len + rec.length);
+	return VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step send_virtual(struct vrnic_injector *inj,
+				    struct vrnic_seg *seg, unsigned int nr)
+{
+	struct vrnic_ndesc *d = &inj->op.d;
+	enum vrnic_step step;
+	int verr;
+
+	verr = vrnic_virtual_pin(inj, d->local_addr, d->length, false, &seg[nr]);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
+	if (verr)
+		return fail_local(&inj->op, verr);
+	if (seg[nr].len == d->length)
+		step = send(inj, seg, nr + 1);
+	else
+		step = fail_local(&inj->op, VRNIC_VERR_FAULT);
+	vrnic_virtual_unpin(inj, false);
+	return step;
+}
+
+static enum vrnic_step loop_message(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
+{
+	struct vrnic_ndesc *d = &inj->op.d;
+	bool in_ring = d->flags & VRNIC_NDESC_INLINE || !d->length;
+	struct vrnic_seg seg[3];
+	enum vrnic_step step;
+	unsigned int nr;
+	int verr;
+
+	nr = ring_segs(inj, 0, d->header_len + (in_ring ? d->length : 0), seg);
+	if (in_ring)
+		return send(inj, seg, nr);
+	if (d->flags & VRNIC_NDESC_VIRTUAL)
+		return send_virtual(inj, seg, nr);
+	verr = open_local(inj, d->local_addr, d->length, false, &seg[nr]);
+	if (verr)
+		return fail_local(&inj->op, verr);
+	step = send(inj, seg, nr + 1);
+	vrnic_seg_put(&seg[nr]);
+	return step;
+}
+
+/* The peer's queue of remote gets is full: later, but not for ever. */
+static enum vrnic_step wait_full(struct vrnic_injector *inj)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	if (op->tries == FULL_TRIES)
+		return vrnic_nop_fail(op, IB_WC_RNR_RETRY_EXC_ERR,
+				      VRNIC_VERR_FULL);
+	inj->wait_until = ktime_get_ns() + (FULL_FIRST_NS << op->tries++);
+	vrnic_count(inj->fifo->dev, RGET_WAITS);
+	return VRNIC_STEP_WAIT;
+}
+
+static enum vrnic_step loop_rget(struct vrnic_injector *inj,
+				 struct vrnic_budget *budget)
+{
+	struct vrnic_ndesc *d = &inj->op.d;
+	struct vrnic_seg descs;
+	int ret;
+
+	ret = open_local(inj, d->local_addr, d->length, false, &descs);
+	if (ret)
+		return fail_local(&inj->op, ret);
+	ret = vrnic_rget_inject(inj, &descs);
+	vrnic_seg_put(&descs);
+	switch (ret) {
+	case 0:
+		inj->op.done = d->length;
+		return VRNIC_STEP_DONE;
+	case -EAGAIN:
+		return wait_full(inj);
+	case -EPIPE:
+		return vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR,
+				      VRNIC_VERR_PEER);
+	default:
+		return vrnic_nop_fail(&inj->op, IB_WC_REM_OP_ERR,
+				      VRNIC_VERR_FULL);
+	}
+}
+
+/* Injected: say here, or to the peer that injected it, that it came this far. */
+static enum vrnic_step loop_notify(struct vrnic_injector *inj,
+				   struct vrnic_budget *budget)
+{
+	bool back = inj->op.d.flags & VRNIC_NDESC_BACK;
+	struct vrnic_fifo *to = back ? inj->peer : inj->fifo;
+	struct vrnic_fifo *from = back ? inj->fifo : inj->peer;
+	struct vrnic_failure failure = {};
+	struct vrnic_record rec;
+
+	vrnic_counter_failure(inj->op.d.target_counter, inj->peer->uctx,
+			      &failure);
+	rec = (struct vrnic_record) {
+		.kind = VRNIC_REC_NOTIFY,
+		.opcode = VRNIC_NOP_NOTIFY,
+		.status = failure.status,
+		.vendor_err = failure.vendor_err,
+		.arg = inj->op.d.arg,
+		.cookie = inj->op.d.cookie,
+		.source = from->id,
+		.task = from->address.task,
+	};
+	if (!vrnic_record_post(to, &rec, NULL, 0))
+		return VRNIC_STEP_DONE;
+	vrnic_stall(inj, to);
+	return VRNIC_STEP_WAIT;
+}
+
+/**
+ * vrnic_loop_native() - execute a native descriptor
+ * @inj: injector; its operation was checked, and it holds the peer
+ * @budget: its bytes bound this burst
+ *
+ * Memory is looked up anew for each burst: so deregistering it waits for the
+ * current burst only, and the next one fails. Bytes are counted as they move.
+ */
+enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget)
+{
+	if (!inj->op.done && !counters_fit(inj))
+		return fail_remote(inj, VRNIC_VERR_COUNTER);
+	switch (inj->op.d.opcode) {
+	case VRNIC_NOP_PUT:
+		return loop_put(inj, budget);
+	case VRNIC_NOP_GET:
+		return loop_get(inj, budget);
+	case VRNIC_NOP_RMW:
+		return loop_rmw(inj, budget);
+	case VRNIC_NOP_MESSAGE:
+		return loop_message(inj, budget);
+	case VRNIC_NOP_RGET:
+		return loop_rget(inj, budget);
+	default:
+		return loop_notify(inj, budget);
+	}
+}

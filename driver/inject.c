@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Running an injection FIFO: fetch a descriptor, have it executed, count it,
+ * deliver its record. The steps are those of sq.c; what differs is that each
+ * descriptor names its peer, that the slots after it may hold its data (S2), and
+ * that a failure ends the operation but not the ring.
+ *
+ * Everything here is done by one runner at a time (VRNIC_RUN_BUSY). Descriptors
+ * are executed strictly in order, and each is complete at its target before the
+ * next one starts. So a fence has nothing to wait for and nothing to count: it
+ * reports the first failure since the last one (S5).
+ */
+
+#include <linux/ktime.h>
+
+#include "flow.h"
+#include "native.h"
+#include "trace.h"
+
+/* Note a failure; the caller returns what this returns. */
+enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
+{
+	op->status = status;
+	op->vendor_err = vendor_err;
+	return VRNIC_STEP_FAIL;
+}
+
+/* ---- what a descriptor may say ---- */
+
+#define SIGNALED	VRNIC_NDESC_SIGNALED
+#define INLINE		VRNIC_NDESC_INLINE
+#define VIRTUAL		VRNIC_NDESC_VIRTUAL
+#define TYPED		VRNIC_NDESC_TYPED
+
+/* Flags that an opcode knows; in a ring, and injected. */
+static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
+{
+	u8 known;
+
+	switch (d->opcode) {
+	case VRNIC_NOP_PUT:
+		known = injected ? 0 : SIGNALED | INLINE | VIRTUAL | TYPED;
+		break;
+	case VRNIC_NOP_GET:
+		known = SIGNALED | VIRTUAL | TYPED;
+		break;
+	case VRNIC_NOP_MESSAGE:
+		known = SIGNALED | INLINE | VIRTUAL;
+		break;
+	case VRNIC_NOP_NOTIFY:
+		known = VRNIC_NDESC_BACK;
+		break;
+	default:
+		known = injected ? 0 : SIGNALED;
+		break;
+	}
+	/* data comes from one place only, and types describe regions */
+	return !(d->flags & ~known) &&
+	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
+}
+
+static bool opcode_fits(u8 opcode, bool injected)
+{
+	switch (opcode) {
+	case VRNIC_NOP_PUT:
+	case VRNIC_NOP_RGET:
+		return true;
+	case VRNIC_NOP_NOTIFY:
+		return injected;
+	case VRNIC_NOP_GET:
+	case VRNIC_NOP_RMW:
+	case VRNIC_NOP_MESSAGE:
+	case VRNIC_NOP_FENCE:
+	case VRNIC_NOP_FENCE_ALL:
+		return !injected;
+	default:
+		return false;
+	}
+}
+
+static bool length_fits(const struct vrnic_nop *op)
+{
+	const struct vrnic_ndesc *d = &op->d;
+
+	switch (d->opcode) {
+	case VRNIC_NOP_RMW:
+		return d->length == sizeof(u32) || d->length == sizeof(u64);
+	case VRNIC_NOP_MESSAGE:
+		return d->length <= VRNIC_MAX_MESSAGE &&
+		       d->header_len <= VRNIC_MAX_MESSAGE - d->length;
+	case VRNIC_NOP_RGET:
+		return d->length && d->length % sizeof(*d) == 0 &&
+		       d->length <= VRNIC_RGET_DESCS * sizeof(*d);
+	default:
+		return d->length <= S64_MAX;
+	}
+}
+
+/* Bytes that follow the first slot. */
+static u64 trailing_bytes(const struct vrnic_ndesc *d)
+{
+	u64 n = d->flags & INLINE ? d->length : 0;
+
+	if (d->opcode == VRNIC_NOP_MESSAGE)
+		n += d->header_len;
+	if (d->opcode == VRNIC_NOP_RMW || d->flags & TYPED)
+		n = VRNIC_SLOT_SIZE;
+	return n;
+}
+
+static bool slots_fit(const struct vrnic_ndesc *d)
+{
+	/* the length was checked: this does not overflow */
+	return DIV_ROUND_UP_ULL(trailing_bytes(d), VRNIC_SLOT_SIZE) ==
+	       d->num_slots - 1U;
+}
+
+static bool rmw_fits(const struct vrnic_nop *op)
+{
+	return (op->d.arg & ~VRNIC_RMW_COMPARE) <= VRNIC_RMW_XOR &&
+	       IS_ALIGNED(op->d.remote_addr, op->d.length);
+}
+
+/**
+ * vrnic_nop_check() - is this descriptor well-formed
+ * @op: with a private copy of the descriptor
+ * @injected: a peer sent it
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_nop_check(struct vrnic_nop *op, bool injected)
+{
+	if (!opcode_fits(op->d.opcode, injected) ||
+	    !flags_fit(&op->d, injected))
+		return VRNIC_VERR_OPCODE;
+	if (!length_fits(op))
+		return VRNIC_VERR_LENGTH;
+	if (!injected && !slots_fit(&op->d))
+		return VRNIC_VERR_SLOTS;
+	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
+		return VRNIC_VERR_ALIGN;
+	op->checked = true;
+	return 0;
+}
+
+/* ---- what injectors share ---- */
+
+void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
+			 const struct vrnic_runnable_ops *ops)
+{
+	inj->fifo = fifo;
+	INIT_LIST_HEAD(&inj->stall);
+	vrnic_runnable_init(&inj->run, &fifo->dev->engine, ops);
+}
+
+/* Let go of what the burst kept hold of. */
+void vrnic_injector_release(struct vrnic_injector *inj)
+{
+	vrnic_held_put(&inj->local);
+	vrnic_held_put(&inj->remote);
+	if (inj->peer)
+		vrnic_fifo_put(inj->peer);
+	inj->peer = NULL;
+}
+
+/* It is parked for good. */
+void vrnic_injector_free(struct vrnic_injector *inj)
+{
+	vrnic_unstall(inj);
+	vrnic_virtual_free(inj);
+	vrnic_nop_typed_free(inj);
+	if (inj->rget)
+		vrnic_rget_free(inj->rget);
+}
+
+/**
+ * vrnic_injector_hold() - have the target in @inj->peer until the burst ends
+ * @inj: injector
+ * @peer: target
+ *
+ * Return: false if it is gone, or cannot be reached any more.
+ */
+bool vrnic_injector_hold(struct vrnic_injector *inj,
+			 const struct vrnic_address *peer)
+{
+	struct vrnic_fifo *found = inj->peer;
+
+	if (found && found->id == peer->fifo &&
+	    found->address.secret == peer->secret)
+		return true;
+	if (found) {
+		vrnic_held_put(&inj->remote);
+		vrnic_fifo_put(found);
+		inj->peer = NULL;
+	}
+	found = vrnic_fifo_get(peer->fifo);
+	if (!found)
+		return false;
+	if (found->address.secret != peer->secret ||
+	    !net_eq(dev_net(found->dev->ndev), dev_net(inj->fifo->dev->ndev))) {
+		vrnic_fifo_put(found);
+		return false;
+	}
+	inj->peer = found;
+	return true;
+}
+
+/* Its time has not come; the timer may have been cancelled since it was set. */
+bool vrnic_injector_waits(struct vrnic_injector *inj)
+{
+	u64 now;
+
+	if (!inj->wait_until)
+		return false;
+	now = ktime_get_ns();
+	if (now < inj->wait_until) {
+		vrnic_queue_after(&inj->run, inj->wait_until - now);
+		return true;
+	}
+	inj->wait_until = 0;
+	return false;
+}
+
+/**
+ * vrnic_nop_count() - count what was done of an operation
+ * @inj: injector; it holds the peer, if its operation has one
+ * @n: bytes, or 1
+ *
+ * An injected descriptor's remote counter is the peer's, a ring's its owner's.
+ * What a peer names must be open to peers.
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	struct ib_ucontext *own = inj->fifo->uctx;
+	struct ib_ucontext *peer = inj->peer ? inj->peer->uctx : NULL;
+	int missing = 0;
+
+	if (d->target_counter)
+		missing |= vrnic_counter_down(d->target_counter, peer, n);
+	if (d->local_counter)
+		missing |= vrnic_counter_down(d->local_counter, own, n);
+	if (d->remote_counter)
+		missing |= vrnic_counter_down(d->remote_counter,
+					      inj->rget ? peer : own, n);
+	return missing ? VRNIC_VERR_COUNTER : 0;
+}
+
+/* The counters that would have fallen get to know why they do not. */
+void vrnic_nop_failed(struct vrnic_injector *inj,
+		      const struct vrnic_failure *failure)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	struct ib_ucontext *own = inj->fifo->uctx;
+	struct ib_ucontext *peer = inj->peer ? inj->peer->uctx : NULL;
+	u64 placed = inj->op.done;
+
+	if (!inj->rget) {
+		vrnic_counter_fail(d->local_counter, own, failure, placed);
+		vrnic_counter_fail(d->remote_counter, own, failure, placed);
+	} else if (peer) {
+		vrnic_counter_fail(d->remote_counter, peer, failure, placed);
+		vrnic_counter_fail(d->target_counter, peer, failure, placed);
+	}
+}
+
+/* ---- an injection ring ---- */
+
+/* The producer index is wild: nothing in the ring can be believed any more. */
+static void ring_broken(struct vrnic_fifo *fifo)
+{
+	struct vrnic_ring *ring = &fifo->ring;
+
+	vrnic_count(fifo->dev, RING_ERRORS);
+	ring->idx = READ_ONCE(ring->hdr->prod);
+	vrnic_ring_consume(ring, 0);
+	vrnic_ring_error(ring);
+}
+
+static void copy_slot(struct vrnic_ring *ring, u32 i, void *to)
+{
+	memcpy(to, vrnic_ring_slot(ring, ring->idx + i), VRNIC_SLOT_SIZE);
+}
+
+/* Take a private copy of the next descriptor. Return: false if there is none. */
+static bool fetch(struct vrnic_injector *inj)
+{
+	struct vrnic_ring *ring = &inj->fifo->ring;
+	struct vrnic_nop *op = &inj->op;
+	u32 avail = vrnic_ring_avail(ring);
+
+	if (!avail)
+		return false;
+	if (avail > ring->entries) {
+		ring_broken(inj->fifo);
+		return false;
+	}
+	op->active = true;
+	op->finished = false;
+	op->checked = false;
+	op->status = IB_WC_SUCCESS;
+	op->vendor_err = VRNIC_VERR_NONE;
+	op->tries = 0;
+	op->done = 0;
+	op->value = 0;
+	copy_slot(ring, 0, &op->d);
+	if (!op->d.num_slots || op->d.num_slots > avail) {
+		op->d.num_slots = 1;
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
+	} else if (op->d.num_slots > 1) {
+		copy_slot(ring, 1, &op->rmw);
+	}
+	vrnic_count(inj->fifo->dev, NATIVE_DESCRIPTORS);
+	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
+	return true;
+}
+
+/* The earliest of the failures that nobody was told of; then they are told. */
+static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
+{
+	if (of->seq && (!first->seq || of->seq < first->seq))
+		*first = *of;
+	of->seq = 0;
+}
+
+static void fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
+{
+	struct vrnic_endpoint *ep;
+	unsigned long number;
+
+	take_failure(first, &fifo->stray);
+	if (fifo->failures == fifo->fenced)
+		return;
+	fifo->fenced = fifo->failures;
+	xa_for_each(&fifo->endpoints, number, ep)
+		take_failure(first, &ep->failure);
+}
+
+static enum vrnic_step fence(struct vrnic_injector *inj,
+			     struct vrnic_endpoint *ep)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	op->failure = (struct vrnic_failure){};
+	if (ep)
+		take_failure(&op->failure, &ep->failure);
+	else
+		fence_all(inj->fifo, &op->failure);
+	vrnic_count(inj->fifo->dev, FENCES);
+	if (!op->failure.seq)
+		return VRNIC_STEP_DONE;
+	return vrnic_nop_fail(op, op->failure.status, op->failure.vendor_err);
+}
+
+static enum vrnic_step execute(struct vrnic_injector *inj,
+			       struct vrnic_budget *budget)
+{
+	struct vrnic_nop *op = &inj->op;
+	struct vrnic_endpoint *ep;
+	int verr;
+
+	if (op->status != IB_WC_SUCCESS)
+		return VRNIC_STEP_FAIL;
+	if (!op->checked) {
+		verr = vrnic_nop_check(op, false);
+		if (verr)
+			return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
+	}
+	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
+		return fence(inj, NULL);
+	ep = xa_load(&inj->fifo->endpoints, op->d.endpoint);
+	if (!ep)
+		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
+				      VRNIC_VERR_ENDPOINT);
+	if (op->d.opcode == VRNIC_NOP_FENCE)
+		return fence(inj, ep);
+	if (!vrnic_injector_hold(inj, &ep->peer))
+		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+	return vrnic_loop_native(inj, budget);
+}
+
+static bool is_fence(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_FENCE ||
+	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
+}
+
+/* Kept for the next fence, if it is the first. */
+static void note_failure(struct vrnic_injector *inj)
+{
+	struct vrnic_fifo *fifo = inj->fifo;
+	struct vrnic_nop *op = &inj->op;
+	struct vrnic_endpoint *ep;
+	struct vrnic_failure *first;
+
+	op->failure = (struct vrnic_failure) {
+		.seq = ++fifo->failures,
+		.cookie = op->d.cookie,
+		.opcode = op->d.opcode,
+		.status = op->status,
+		.vendor_err = op->vendor_err,
+	};
+	ep = xa_load(&fifo->endpoints, op->d.endpoint);
+	first = ep ? &ep->failure : &fifo->stray;
+	if (!first->seq)
+		*first = op->failure;
+}
+
+static bool counts_bytes(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
+}
+
+/* It was executed, or failed: count it. */
+static void finish(struct vrnic_injector *inj)
+{
+	struct vrnic_nop *op = &inj->op;
+	int verr = 0;
+
+	op->finished = true;
+	vrnic_nop_typed_end(inj);
+	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
+		verr = vrnic_nop_count(inj, 1);
+	if (verr)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
+	if (op->status == IB_WC_SUCCESS)
+		return;
+	if (!is_fence(op)) {
+		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
+		note_failure(inj);
+	}
+	vrnic_nop_failed(inj, &op->failure);
+}
+
+/* Deliver the record that was asked for. Return: false if there is no room. */
+static bool deliver(struct vrnic_injector *inj)
+{
+	const struct vrnic_nop *op = &inj->op;
+	struct vrnic_record rec = {
+		.kind = VRNIC_REC_COMPLETION,
+		.opcode = op->d.opcode,
+		.status = op->status,
+		.vendor_err = op->vendor_err,
+		.cookie = op->d.cookie,
+		.endpoint = op->d.endpoint,
+		.value = op->d.opcode == VRNIC_NOP_RMW ? op->value : op->done,
+	};
+
+	if (!(op->d.flags & VRNIC_NDESC_SIGNALED))
+		return true;
+	if (is_fence(op) && op->status != IB_WC_SUCCESS) {
+		rec.failed_opcode = op->failure.opcode;
+		rec.failed_cookie = op->failure.cookie;
+	}
+	if (!vrnic_record_post(inj->fifo, &rec, NULL, 0))
+		return true;
+	vrnic_stall(inj, inj->fifo);
+	return false;
+}
+
+/*
+ * Its slots are free before anybody is told: whoever sees the record, or the
+ * counter, may post again at once. (Inline data was used by now.)
+ */
+static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	if (!op->finished) {
+		vrnic_ring_consume(&inj->fifo->ring, op->d.num_slots);
+		finish(inj);
+	}
+	if (!deliver(inj))
+		return false;
+	op->active = false;
+	budget->descs--;
+	return true;
+}
+
+/* Return: true if there may be more to do at once. */
+static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
+{
+	enum vrnic_step step;
+
+	if (vrnic_injector_waits(inj))
+		return false;
+	if (!inj->op.active && !fetch(inj))
+		return false;
+	if (inj->op.finished)
+		return complete_op(inj, budget);
+	step = execute(inj, budget);
+	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
+	switch (step) {
+	case VRNIC_STEP_DONE:
+	case VRNIC_STEP_FAIL:
+		return complete_op(inj, budget);
+	case VRNIC_STEP_MORE:
+		budget->descs = 0;
+		return true;
+	case VRNIC_STEP_WAIT:
+		break;
+	}
+	return false;
+}
+
+static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
+				     struct vrnic_budget *budget)
+{
+	struct vrnic_injector *inj =
+		container_of(r, struct vrnic_injector, run);
+	enum vrnic_verdict verdict = VRNIC_MORE;
+
+	while (budget->descs && budget->bytes) {
+		if (!step(inj, budget)) {
+			verdict = VRNIC_IDLE;
+			break;
+		}
+	}
+	vrnic_injector_release(inj);
+	return verdict;
+}
+
+static struct vrnic_ring *ring_of(struct vrnic_runnable *r)
+{
+	return &container_of(r, struct vrnic_fifo, inject.run)->ring;
+}
+
+static void inject_stay(struct vrnic_runnable *r)
+{
+	vrnic_ring_spare_doorbell(ring_of(r));
+}
+
+static void inject_leave(struct vrnic_runnable *r)
+{
+	vrnic_ring_ask_doorbell(ring_of(r));
+}
+
+/* An injection FIFO, as the engine runs it. */
+const struct vrnic_runnable_ops vrnic_inject_ops = {
+	.run = inject_run,
+	.stay = inject_stay,
+	.leave = inject_leave,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The native objects: FIFOs, endpoints, counters, and the injectors that run
+ * native descriptors.
+ *
+ * Locks, in the order in which they nest:
+ *
+ *	vrnic_fifo.ctrl		mutex; parks the injectors
+ *	  an injector's run bit	whoever runs it
+ *	  stall_lock		spinlock; who waits for room, and for whom
+ *	    vrnic_runner.lock
+ *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
+ *	  vrnic_rgets.lock	spinlock; the queue of remote gets
+ *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
+ *
+ * An injector waits for no other injector: what it needs of a peer is the
+ * peer's memory, its reception ring's room and its queue's room, and without
+ * those it goes away and is called again.
+ */
+#ifndef VRNIC_NATIVE_H
+#define VRNIC_NATIVE_H
+
+#include <linux/cred.h>
+#include <linux/wait.h>
+
+#include "opcode.h"
+#include "vrnic.h"
+
+struct eventfd_ctx;
+struct vrnic_fifo;
+struct vrnic_rget;
+struct vrnic_typed;
+struct vrnic_virtual;
+
+/**
+ * struct vrnic_failure - the first operation that failed since the last fence
+ * @seq: place among the FIFO's failures; 0: none failed
+ * @cookie: its descriptor's
+ * @opcode: its descriptor's
+ * @status: enum ib_wc_status
+ * @vendor_err: enum vrnic_vendor_err
+ */
+struct vrnic_failure {
+	u64 seq;
+	u64 cookie;
+	u8 opcode;
+	u8 status;
+	u8 vendor_err;
+};
+
+/**
+ * struct vrnic_endpoint - a peer, as a FIFO's descriptors name it
+ * @fifo: FIFO it belongs to, with a reference
+ * @number: index in @fifo->endpoints
+ * @peer: where the peer is
+ * @failure: protected by the run bit of @fifo->inject
+ */
+struct vrnic_endpoint {
+	struct vrnic_fifo *fifo;
+	u32 number;
+	struct vrnic_address peer;
+	struct vrnic_failure failure;
+};
+
+/**
+ * struct vrnic_nop - the native descriptor that an injector is working on
+ * @active: there is one
+ * @finished: it was executed, and counted; its record is still to be delivered
+ * @status: enum ib_wc_status
+ * @vendor_err: enum vrnic_vendor_err
+ * @checked: it was found to be well-formed
+ * @tries: how often it found the peer's queue full
+ * @done: bytes moved by earlier bursts
+ * @value: RMW: what was there
+ * @failure: FENCE: what it found
+ * @d: private copy of the descriptor
+ * @rmw: private copy of the second slot
+ * @typed: likewise
+ */
+struct vrnic_nop {
+	bool active;
+	bool finished;
+	bool checked;
+	u8 status;
+	u8 vendor_err;
+	u16 tries;
+	u64 done;
+	u64 value;
+	struct vrnic_failure failure;
+	struct vrnic_ndesc d;
+	union {
+		struct vrnic_ndesc_rmw rmw;
+		struct vrnic_ndesc_typed typed;
+	};
+};
+
+/**
+ * struct vrnic_injector - runs native descriptors, one after the other: those
+ * of an injection ring, or those that peers injected
+ * @run: the engine's handle; its run bit protects all below, but for the stall
+ * @fifo: whose it is
+ * @op: what is under way
+ * @peer: target that the burst keeps hold of, referenced; or NULL
+ * @local: region of this side that the burst keeps hold of
+ * @remote: region of @peer, likewise
+ * @rget: the remote get that @op came with; NULL: it came from the ring
+ * @virt: room for pinned pages (S1); made when first needed
+ * @typed: room for a typed transfer (S3); likewise
+ * @typed_begun: there is one under way in it
+ * @wait_until: do not run @op before; 0: run it
+ * @stall: in @stalled_on->stalled; protected by stall_lock
+ * @stalled_on: FIFO whose reception ring it waits for, referenced; likewise
+ */
+struct vrnic_injector {
+	struct vrnic_runnable run;
+	struct vrnic_fifo *fifo;
+	struct vrnic_nop op;
+	struct vrnic_fifo *peer;
+	struct vrnic_held local;
+	struct vrnic_held remote;
+	struct vrnic_rget *rget;
+	struct vrnic_virtual *virt;
+	struct vrnic_typed *typed;
+	bool typed_begun;
+	u64 wait_until;
+	struct list_head stall;
+	struct vrnic_fifo *stalled_on;
+};
+
+/**
+ * struct vrnic_rgets - what peers injected and was not run yet
+ * @lock: protects what follows
+ * @queue: struct vrnic_rget
+ * @nr: how many
+ * @closed: nothing is taken in any more
+ */
+struct vrnic_rgets {
+	spinlock_t lock;	/* protects all below */
+	struct list_head queue;
+	u32 nr;
+	bool closed;
+};
+
+/**
+ * struct vrnic_fifo - an injection FIFO with its reception FIFO
+ * @rcu: it is freed an RCU grace period after it was destroyed
+ * @refs: its owner, its endpoints, and peers for the length of a burst
+ * @gone: the last reference was put
+ * @dev: device; valid while a reference is held
+ * @pd: protection domain of the memory that its descriptors name
+ * @uctx: context of the process that made it; only compared
+ * @mm: that process's memory; its count is held
+ * @id: number; unique on this host
+ * @address: for peers
+ * @name: how it is found on this host; protected by names_lock as what follows
+ * @context: number within its task
+ * @open: to processes of other users
+ * @euid: of the process that made it
+ * @named: in the table of names
+ * @ctrl: serialises whoever parks @inject
+ * @dead: it is being destroyed
+ * @inject: runs @ring
+ * @ring: injection ring; protected by @inject's run bit
+ * @endpoints: struct vrnic_endpoint by number; changed with @inject parked
+ * @stray: first failure that belongs to no endpoint; protected likewise
+ * @failures: failures so far; likewise
+ * @fenced: how many of them a fence over all endpoints looked at; likewise
+ * @rget: runs @rgets
+ * @rgets: what peers injected
+ * @receive_lock: protects @receive
+ * @receive: reception ring
+ * @eventfd: signalled for an armed reception ring; or NULL
+ * @wait: who sleeps until a record comes
+ * @stalled: injectors that wait for room; protected by stall_lock
+ * @closed: nobody may wait for it any more; likewise
+ */
+struct vrnic_fifo {
+	struct rcu_head rcu;
+	refcount_t refs;
+	struct completion gone;
+	struct vrnic_dev *dev;
+	struct ib_pd *pd;
+	struct ib_ucontext *uctx;
+	struct mm_struct *mm;
+	u32 id;
+	struct vrnic_address address;
+	char name[VRNIC_CLIENT_NAME];
+	u32 context;
+	bool open;
+	kuid_t euid;
+	struct hlist_node named;
+	struct mutex ctrl;		/* serialises parking */
+	bool dead;
+	struct vrnic_injector inject;
+	struct vrnic_ring ring;
+	struct xarray endpoints;
+	struct vrnic_failure stray;
+	u64 failures;
+	u64 fenced;
+	struct vrnic_injector rget;
+	struct vrnic_rgets rgets;
+	spinlock_t receive_lock;	/* protects @receive */
+	struct vrnic_ring receive;
+	struct eventfd_ctx *eventfd;
+	wait_queue_head_t wait;
+	struct list_head stalled;
+	bool closed;
+};
+
+/* A user's relative timeout. */
+static inline ktime_t vrnic_timeout(u64 ns)
+{
+	return ns >= KTIME_MAX ? KTIME_MAX : ns_to_ktime(ns);
+}
+
+/* fifo.c */
+extern const struct uapi_definition vrnic_fifo_defs[];
+struct vrnic_fifo *vrnic_fifo_get(u32 id);
+void vrnic_fifo_put(struct vrnic_fifo *fifo);
+int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id);
+int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
+int vrnic_fifos_init(void);
+void vrnic_fifos_exit(void);
+
+/* endpoint.c */
+extern const struct uapi_definition vrnic_endpoint_defs[];
+
+/* counter.c */
+extern const struct uapi_definition vrnic_counter_defs[];
+bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner);
+int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n);
+void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
+			const struct vrnic_failure *failure, u64 placed);
+bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
+			   struct vrnic_failure *failure);
+int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
+void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
+int vrnic_counters_init(void);
+void vrnic_counters_exit(void);
+
+/* reception.c */
+int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
+		      const struct vrnic_seg *seg, unsigned int nr_segs);
+void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on);
+void vrnic_unstall(struct vrnic_injector *inj);
+void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always);
+
+/* inject.c: runs an injection ring */
+extern const struct vrnic_runnable_ops vrnic_inject_ops;
+enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err);
+int vrnic_nop_check(struct vrnic_nop *op, bool injected);
+void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
+			 const struct vrnic_runnable_ops *ops);
+void vrnic_injector_release(struct vrnic_injector *inj);
+void vrnic_injector_free(struct vrnic_injector *inj);
+bool vrnic_injector_hold(struct vrnic_injector *inj,
+			 const struct vrnic_address *peer);
+bool vrnic_injector_waits(struct vrnic_injector *inj);
+int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
+void vrnic_nop_failed(struct vrnic_injector *inj,
+		      const struct vrnic_failure *failure);
+
+/* pace.c: runs what peers injected */
+extern const struct vrnic_runnable_ops vrnic_rget_ops;
+int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs);
+void vrnic_rgets_init(struct vrnic_rgets *rgets);
+void vrnic_rgets_close(struct vrnic_fifo *fifo);
+void vrnic_rget_free(struct vrnic_rget *rget);
+const struct vrnic_address *vrnic_rget_peer(const struct vrnic_rget *rget);
+
+/* rdma_object.c: local memory that needs no region (S1) */
+int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
+		      bool write, struct vrnic_seg *seg);
+void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
+void vrnic_virtual_free(struct vrnic_injector *inj);
+
+/* typed.c: typed descriptors (S3) */
+int vrnic_nop_typed_begin(struct vrnic_injector *inj);
+bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
+			   u64 *len);
+void vrnic_nop_typed_end(struct vrnic_injector *inj);
+void vrnic_nop_typed_free(struct vrnic_injector *inj);
+
+/* flow_loop_native.c */
+enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget);
+
+#endif /* VRNIC_NATIVE_H */

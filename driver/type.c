@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Types (S3.1): made by a process, named by its descriptors; and the tables of
+ * what two of them have in common (S3.5), which are computed once and kept.
+ *
+ * A table is found by its local type. It goes with either type's last
+ * reference, and when the local type gets too many of them. Who uses it has a
+ * reference, so it may go at any time.
+ */
+
+#include <linux/memcontrol.h>
+#include <linux/mutex.h>
+#include <linux/rculist.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <rdma/uverbs_std_types.h>
+#include <rdma/uverbs_types.h>
+
+#include "type.h"
+#include "vrnic.h"
+
+#define UVERBS_MODULE_NAME vrnic
+#include <rdma/uverbs_named_ioctl.h>
+
+/*
+ * Rows of the largest table that is kept: 1.5 MiB. It also bounds the time that
+ * a burst may spend on a table, to half a millisecond or so.
+ */
+#define PAIR_ROWS	32768
+
+/* Tables that a type may have as the local one. */
+#define PAIRS_MAX	8
+
+static DEFINE_MUTEX(pairs_lock);	/* protects the lists of all types */
+
+/*
+ * Memory that comes with a type is paid for by the process that made it, also
+ * when an engine's thread asks for it.
+ */
+void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes)
+{
+	struct mem_cgroup *old = set_active_memcg(type->memcg);
+	void *mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+
+	set_active_memcg(old);
+	return mem;
+}
+
+/**
+ * vrnic_type_get() - find a type
+ * @dev: device
+ * @uctx: context that names it
+ * @number: its claim
+ *
+ * Return: type with a reference held, or NULL: the context has no such type.
+ */
+struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev,
+				  struct ib_ucontext *uctx, u32 number)
+{
+	struct vrnic_type *type;
+
+	rcu_read_lock();
+	type = vrnic_ids_find(&dev->types, number);
+	if (type && (type->uctx != uctx || !refcount_inc_not_zero(&type->refs)))
+		type = NULL;
+	rcu_read_unlock();
+	return type;
+}
+
+void vrnic_pair_put(struct vrnic_pair *pair)
+{
+	if (refcount_dec_and_test(&pair->refs))
+		kvfree_rcu(pair, rcu);
+}
+
+/* Nobody new finds the table. */
+static void pair_unlink(struct vrnic_type *local, struct vrnic_pair *pair)
+{
+	lockdep_assert_held(&pairs_lock);
+	list_del_rcu(&pair->in_local);
+	list_del(&pair->in_remote);
+	local->nr_pairs--;
+	vrnic_pair_put(pair);
+}
+
+static void pairs_unlink(struct vrnic_type *type)
+{
+	struct vrnic_pair *pair, *next;
+
+	mutex_lock(&pairs_lock);
+	list_for_each_entry_safe(pair, next, &type->as_local, in_local)
+		pair_unlink(type, pair);
+	list_for_each_entry_safe(pair, next, &type->as_remote, in_remote)
+		pair_unlink(pair->local, pair);
+	mutex_unlock(&pairs_lock);
+}
+
+/**
+ * vrnic_type_put() - give a reference back
+ * @type: type
+ *
+ * Context: process context, may sleep.
+ */
+void vrnic_type_put(struct vrnic_type *type)
+{
+	if (!refcount_dec_and_test(&type->refs))
+		return;
+	/* without a reference nobody makes another table of it */
+	pairs_unlink(type);
+	kvfree(type->rows.row);
+	mem_cgroup_put(type->memcg);
+	kfree_rcu(type, rcu);
+}
+
+/* The table, with a reference held, or NULL. Caller has @local and @remote. */
+static struct vrnic_pair *pair_find(struct vrnic_type *local,
+				    const struct vrnic_type *remote)
+{
+	struct vrnic_pair *pair;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(pair, &local->as_local, in_local) {
+		if (pair->remote == remote &&
+		    refcount_inc_not_zero(&pair->refs)) {
+			rcu_read_unlock();
+			return pair;
+		}
+	}
+	rcu_read_unlock();
+	return NULL;
+}
+
+static struct vrnic_pair *pair_alloc(struct vrnic_type *local,
+				     struct vrnic_type *remote,
+				     enum vrnic_pair_kind kind, u32 nr)
+{
+	struct vrnic_pair *pair;
+
+	pair = vrnic_type_alloc(local, struct_size(pair, row, nr));
+	if (!pair)
+		return NULL;
+	refcount_set(&pair->refs, 1);
+	pair->local = local;
+	pair->remote = remote;
+	pair->kind = kind;
+	pair->nr = nr;
+	return pair;
+}
+
+static struct vrnic_pair *pair_compute(struct vrnic_type *local,
+				       struct vrnic_type *remote)
+{
+	struct vrnic_pair *pair;
+	u32 nr;
+
+	if (vrnic_rows_equal(&local->rows, &remote->rows))
+		return pair_alloc(local, remote, VRNIC_PAIR_SAME, 0);
+	if (vrnic_rows_common(&local->rows, &remote->rows, NULL, PAIR_ROWS, &nr))
+		return pair_alloc(local, remote, VRNIC_PAIR_LARGE, 0);
+	pair = pair_alloc(local, remote, VRNIC_PAIR_TABLE, nr);
+	if (pair)
+		vrnic_rows_common(&local->rows, &remote->rows, pair->row, nr,
+				  &nr);
+	vrnic_count(local->dev, TYPE_PAIRS);
+	return pair;
+}
+
+/* Keep the table; or, if another runner was faster, use that one's. */
+static struct vrnic_pair *pair_keep(struct vrnic_type *local,
+				    struct vrnic_type *remote,
+				    struct vrnic_pair *pair)
+{
+	struct vrnic_pair *other;
+
+	mutex_lock(&pairs_lock);
+	other = pair_find(local, remote);
+	if (!other) {
+		if (local->nr_pairs == PAIRS_MAX)
+			pair_unlink(local, list_last_entry(&local->as_local,
+							   struct vrnic_pair,
+							   in_local));
+		/* the lists' own */
+		refcount_inc(&pair->refs);
+		list_add_rcu(&pair->in_local, &local->as_local);
+		list_add(&pair->in_remote, &remote->as_remote);
+		local->nr_pairs++;
+	}
+	mutex_unlock(&pairs_lock);
+	if (!other)
+		return pair;
+	vrnic_pair_put(pair);
+	return other;
+}
+
+/**
+ * vrnic_pair_get() - what two types have in common
+ * @local: type; the caller has a reference
+ * @remote: likewise; has as many bytes
+ *
+ * Return: with a reference held; or NULL: there is no memory for it.
+ */
+struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
+				  struct vrnic_type *remote)
+{
+	struct vrnic_pair *pair = pair_find(local, remote);
+
+	if (pair)
+		return pair;
+	pair = pair_compute(local, remote);
+	return pair ? pair_keep(local, remote, pair) : NULL;
+}
+
+static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
+				     struct ib_ucontext *uctx)
+{
+	struct vrnic_type *type = kzalloc(sizeof(*type), GFP_KERNEL_ACCOUNT);
+
+	if (!type)
+		return NULL;
+	refcount_set(&type->refs, 1);
+	type->dev = dev;
+	type->uctx = uctx;
+	type->memcg = get_mem_cgroup_from_mm(current->mm);
+	INIT_LIST_HEAD(&type->as_local);
+	INIT_LIST_HEAD(&type->as_remote);
+	return type;
+}
+
+/* Give back the room of the rows that were joined. */
+static int rows_shrink(struct vrnic_rows *rows, u32 had)
+{
+	struct vrnic_type_row *row;
+
+	if (rows->nr == had)
+		return 0;
+	row = kvmalloc_array(rows->nr, sizeof(*row), GFP_KERNEL_ACCOUNT);
+	if (!row)
+		return -ENOMEM;
+	memcpy(row, rows->row, rows->nr * sizeof(*row));
+	kvfree(rows->row);
+	rows->row = row;
+	return 0;
+}
+
+static int type_init(struct vrnic_type *type, struct vrnic_type_row *row, u32 nr)
+{
+	int err;
+
+	type->rows.row = row;
+	type->rows.nr = nr;
+	err = vrnic_rows_check(&type->rows);
+	if (err)
+		return err;
+	err = rows_shrink(&type->rows, nr);
+	if (err)
+		return err;
+	return vrnic_ids_alloc(&type->dev->types, type, 1, U32_MAX,
+			       &type->number);
+}
+
+/**
+ * vrnic_type_create() - make a type
+ * @dev: device
+ * @uctx: context whose type it is
+ * @row: unchecked rows, of kvmalloc(); taken over, also if this fails
+ * @nr: how many; not 0
+ *
+ * Return: type, or an ERR_PTR of -EINVAL, -ENOMEM or -EBUSY.
+ */
+struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
+				     struct ib_ucontext *uctx,
+				     struct vrnic_type_row *row, u32 nr)
+{
+	struct vrnic_type *type = type_alloc(dev, uctx);
+	int err;
+
+	if (!type) {
+		kvfree(row);
+		return ERR_PTR(-ENOMEM);
+	}
+	err = type_init(type, row, nr);
+	if (err) {
+		vrnic_type_put(type);
+		return ERR_PTR(err);
+	}
+	vrnic_count(dev, TYPES);
+	return type;
+}
+
+/**
+ * vrnic_type_destroy() - nobody finds it from now on
+ * @type: type; goes with the last transfer that uses it
+ */
+void vrnic_type_destroy(struct vrnic_type *type)
+{
+	vrnic_ids_free(&type->dev->types, type->number);
+	vrnic_count_add(type->dev, TYPES, -1);
+	vrnic_type_put(type);
+}
+
+static struct vrnic_type_row *rows_read(const struct vrnic_create_type_req *req)
+{
+	struct vrnic_type_row *row;
+
+	if (!req->nr_rows || req->nr_rows > VRNIC_TYPE_ROWS_MAX || req->reserved)
+		return ERR_PTR(-EINVAL);
+	row = kvmalloc_array(req->nr_rows, sizeof(*row), GFP_KERNEL_ACCOUNT);
+	if (!row)
+		return ERR_PTR(-ENOMEM);
+	if (!copy_from_user(row, u64_to_user_ptr(req->rows),
+			    array_size(req->nr_rows, sizeof(*row))))
+		return row;
+	kvfree(row);
+	return ERR_PTR(-EFAULT);
+}
+
+static int type_uobj_destroy(struct ib_uobject *uobj,
+			     enum rdma_remove_reason why,
+			     struct uverbs_attr_bundle *attrs)
+{
+	vrnic_type_destroy(uobj->object);
+	return 0;
+}
+
+static int UVERBS_HANDLER(VRNIC_METHOD_TYPE_CREATE)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct ib_uobject *uobj =
+		uverbs_attr_get_uobject(attrs, VRNIC_ATTR_TYPE_CREATE_HANDLE);
+	struct vrnic_create_type_resp resp = {};
+	struct vrnic_create_type_req req;
+	struct vrnic_type_row *row;
+	struct vrnic_type *type;
+	int err;
+
+	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_TYPE_CREATE_REQ);
+	if (err)
+		return err;
+	row = rows_read(&req);
+	if (IS_ERR(row))
+		return PTR_ERR(row);
+	type = vrnic_type_create(to_vdev(attrs->context->device),
+				 attrs->context, row, req.nr_rows);
+	if (IS_ERR(type))
+		return PTR_ERR(type);
+	resp.type = type->number;
+	uobj->object = type;
+	/* from here on a failure destroys it */
+	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_TYPE_CREATE_HANDLE);
+	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_TYPE_CREATE_RESP,
+					     &resp, sizeof(resp));
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_TYPE_CREATE,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_TYPE_CREATE_HANDLE,
+			VRNIC_OBJECT_TYPE,
+			UVERBS_ACCESS_NEW,
+			UA_MANDATORY),
+	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_TYPE_CREATE_REQ,
+			   UVERBS_ATTR_STRUCT(struct vrnic_create_type_req,
+					      reserved),
+			   UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_TYPE_CREATE_RESP,
+			    UVERBS_ATTR_STRUCT(struct vrnic_create_type_resp,
+					       type),
+			    UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_METHOD_DESTROY(
+	VRNIC_METHOD_TYPE_DESTROY,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_TYPE_DESTROY_HANDLE,
+			VRNIC_OBJECT_TYPE,
+			UVERBS_ACCESS_DESTROY,
+			UA_MANDATORY));
+
+DECLARE_UVERBS_NAMED_OBJECT(
+	VRNIC_OBJECT_TYPE,
+	UVERBS_TYPE_ALLOC_IDR(type_uobj_destroy),
+	&UVERBS_METHOD(VRNIC_METHOD_TYPE_CREATE),
+	&UVERBS_METHOD(VRNIC_METHOD_TYPE_DESTROY));
+
+const struct uapi_definition vrnic_type_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_TYPE),
+	{},
+};

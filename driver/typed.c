@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a typed descriptor says (S3), and the transfer that it starts. The copy
+ * itself is in typed_copy.c, what types have in common in type.c.
+ */
+
+#include <linux/slab.h>
+
+#include "native.h"
+#include "type.h"
+
+static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
+{
+	if (!inj->typed)
+		inj->typed = kzalloc(sizeof(*inj->typed), GFP_KERNEL);
+	return inj->typed;
+}
+
+/* The types' references go to the transfer, or are given back. */
+static int begin(struct vrnic_injector *inj, struct vrnic_type *local,
+		 struct vrnic_type *remote)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	if (!local || !remote || vrnic_type_bytes(local) != op->d.length) {
+		if (local)
+			vrnic_type_put(local);
+		if (remote)
+			vrnic_type_put(remote);
+		return VRNIC_VERR_TYPE;
+	}
+	if (vrnic_typed_begin(inj->typed, local, remote, op->typed.mode))
+		return VRNIC_VERR_TYPE;
+	inj->typed_begun = true;
+	return 0;
+}
+
+/**
+ * vrnic_nop_typed_begin() - start what a typed descriptor says
+ * @inj: injector; the descriptor is in its operation
+ *
+ * Return: 0 or enum vrnic_vendor_err. Undone by vrnic_nop_typed_end().
+ */
+int vrnic_nop_typed_begin(struct vrnic_injector *inj)
+{
+	const struct vrnic_ndesc_typed *d = &inj->op.typed;
+	struct vrnic_fifo *fifo = inj->fifo;
+
+	if (!typed_get(inj))
+		return VRNIC_VERR_TYPE;
+	return begin(inj, vrnic_type_get(fifo->dev, fifo->uctx, d->local_type),
+		     vrnic_type_get(fifo->dev, fifo->uctx, d->remote_type));
+}
+
+/**
+ * vrnic_nop_typed_range() - memory that one side of a typed transfer may touch
+ * @inj: injector; the transfer has begun
+ * @remote: which side
+ * @addr: address of the lowest byte
+ * @len: bytes from there to after the highest one
+ *
+ * Return: false if the addresses wrap.
+ */
+bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
+			   u64 *len)
+{
+	const struct vrnic_type *type = inj->typed->type[remote];
+	u64 base = remote ? inj->op.d.remote_addr : inj->op.d.local_addr;
+	s64 lower = vrnic_type_lower(type);
+
+	*addr = base + lower;
+	*len = vrnic_type_span(type);
+	return lower < 0 ? *addr < base : *addr >= base;
+}
+
+/* Done with it, or given up. */
+void vrnic_nop_typed_end(struct vrnic_injector *inj)
+{
+	if (!inj->typed_begun)
+		return;
+	vrnic_typed_end(inj->typed);
+	inj->typed_begun = false;
+}
+
+void vrnic_nop_typed_free(struct vrnic_injector *inj)
+{
+	vrnic_nop_typed_end(inj);
+	kfree(inj->typed);
+}

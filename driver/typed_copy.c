@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Typed transfers: from page to page, along the chunks that two types have in
+ * common (S3.3 to S3.5). The target never has a buffer.
+ *
+ *	SAME	one type describes both sides
+ *	CHUNKS	the table of a pair of types; or, if there is none, both types
+ *		followed side by side
+ *	PACKED	one type at a time: from the origin into a buffer, and from
+ *		there, cut by the target's type, into place
+ *
+ * All of them are walks along rows of common chunks, in ascending order: of the
+ * target's bytes the last in its type's order counts, and the last of the
+ * transfer becomes visible last. A chunk has no check of its own: what a type
+ * may reach was checked as a whole when it was made, and that this lies in the
+ * region when the segment was opened.
+ */
+
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "mem.h"
+#include "type.h"
+#include "vrnic.h"
+
+/* PACKED: bytes of a portion. */
+#define BOUNCE_BYTES	SZ_64K
+
+/* A table has to have so many rows before it matters how short they are. */
+#define SHREDS		64
+
+/* Chunks up to this are copied by a loop, larger ones page by page. */
+#define CHUNK_MAX	PAGE_SIZE
+
+/* Chunks that are farther apart look for their pages themselves. */
+#define PAGED_STRIDE	512
+
+/* Small chunks may be loaded so many at a time before they are stored. */
+#define BATCH		16
+#define BATCH_BYTES	16
+
+/* Rows of fewer chunks are not worth a loop that knows what it copies. */
+#define FEW		4
+
+/* How far to look for pages that follow each other. */
+#define LOOK_AHEAD	SZ_64K
+
+/**
+ * struct view - one side's memory, and a window: a run of bytes of it
+ * @seg: memory
+ * @base: place, in the type's offsets, of its first byte
+ * @start: place of the window's first byte
+ * @size: bytes in the window
+ * @mem: kernel address of the first of them
+ * @side: which side this is
+ */
+struct view {
+	const struct vrnic_seg *seg;
+	u64 base;
+	u64 start;
+	u64 size;
+	u8 *mem;
+	enum vrnic_side side;
+};
+
+/* struct lane - where a loop is in a window, and how far it may go */
+struct lane {
+	u8 *mem;
+	u64 at;
+	u64 last;
+	u64 stride;
+};
+
+/* struct paged - where a loop is that finds the page of each chunk itself */
+struct paged {
+	void **pages;
+	u64 off;
+	u64 stride;
+};
+
+static struct view view_of(const struct vrnic_seg *seg, enum vrnic_side side)
+{
+	return (struct view){ .seg = seg, .side = side };
+}
+
+/* How much of the run behind a chunk of this row is worth to be looked for. */
+static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
+{
+	u64 stride = row->side[side].stride;
+
+	return row->count > 1 && stride - 1 < PAGE_SIZE ? LOOK_AHEAD : 0;
+}
+
+/*
+ * Put the window where the chunk at @at is, if it is in one run. It begins with
+ * the chunk's page, as chunks may go downwards; what lies outside of the
+ * segment is never reached.
+ */
+static noinline bool window_move(struct view *v,
+				 const struct vrnic_common_row *row, u64 at)
+{
+	u64 off = v->seg->off + at - v->base, in_page = offset_in_page(off);
+	u64 want = max(in_page + row->bytes, look_ahead(row, v->side));
+	u64 page = off >> PAGE_SHIFT, last;
+	void **pages;
+
+	if (v->seg->kva) {
+		v->mem = v->seg->kva;
+		v->start = v->base;
+		v->size = v->seg->len;
+		return true;
+	}
+	last = (v->seg->off + v->seg->len - 1) >> PAGE_SHIFT;
+	pages = v->seg->mr->pages;
+	v->mem = pages[page];
+	v->start = at - in_page;
+	v->size = PAGE_SIZE;
+	while (v->size < want && page < last &&
+	       pages[page + 1] == pages[page] + PAGE_SIZE) {
+		v->size += PAGE_SIZE;
+		page++;
+	}
+	return in_page + row->bytes <= v->size;
+}
+
+static __always_inline bool lane_open(struct view *v,
+				      const struct vrnic_common_row *row,
+				      u64 chunk, struct lane *lane)
+{
+	u64 at = row->side[v->side].offset +
+		 chunk * row->side[v->side].stride;
+
+	if (v->size < row->bytes || at - v->start > v->size - row->bytes)
+		if (!window_move(v, row, at))
+			return false;
+	lane->mem = v->mem;
+	lane->at = at - v->start;
+	lane->last = v->size - row->bytes;
+	lane->stride = row->side[v->side].stride;
+	return true;
+}
+
+/* Words as far as they go. Inlined with a constant @n, this is a few moves. */
+static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
+{
+	if (!__builtin_constant_p(n) && n > 64) {
+		vrnic_memcpy(to, from, n);
+		return;
+	}
+	for (; n >= 8; n -= 8, to += 8, from += 8)
+		put_unaligned(get_unaligned((const u64 *)from), (u64 *)to);
+	if (n & 4) {
+		put_unaligned(get_unaligned((const u32 *)from), (u32 *)to);
+		to += 4;
+		from += 4;
+	}
+	if (n & 2) {
+		put_unaligned(get_unaligned((const u16 *)from), (u16 *)to);
+		to += 2;
+		from += 2;
+	}
+	if (n & 1)
+		*to = *from;
+}
+
+/*
+ * May the lane go on for a batch? Its chunks lie between the first and the last
+ * one. A place below the window is above it, too, as it is far more than the
+ * window has bytes.
+ */
+static __always_inline bool lane_has_batch(const struct lane *lane)
+{
+	return lane->at <= lane->last &&
+	       lane->at + (BATCH - 1) * lane->stride <= lane->last;
+}
+
+/* Lanes are passed by value: what is stored cannot change them. */
+static __always_inline u64 copy_batches(struct lane to, struct lane from,
+					u64 bytes, u64 n)
+{
+	u8 some[BATCH * BATCH_BYTES];
+	u64 done = 0;
+	int i;
+
+	for (; n - done >= BATCH && lane_has_batch(&to) && lane_has_batch(&from);
+	     done += BATCH) {
+		for (i = 0; i < BATCH; i++, from.at += from.stride)
+			copy_chunk(some + i * bytes, from.mem + from.at, bytes);
+		for (i = 0; i < BATCH; i++, to.at += to.stride)
+			copy_chunk(to.mem + to.at, some + i * bytes, bytes);
+	}
+	return done;
+}
+
+/* Up to @n chunks, as long as both lanes stay in their windows. */
+static __always_inline u64 copy_lanes(struct lane to, struct lane from,
+				      u64 bytes, u64 n)
+{
+	u64 left = n;
+
+	do {
+		copy_chunk(to.mem + to.at, from.mem + from.at, bytes);
+		to.at += to.stride;
+		from.at += from.stride;
+	} while (--left && to.at <= to.last && from.at <= from.last);
+	return n - left;
+}
+
+/*
+ * Lanes that go on in step can be in each other's way all the time, as they may
+ * need the same lines of caches and the same entries of TLBs: take turns less
+ * often.
+ */
+static __always_inline u64 copy_small(struct lane to, struct lane from,
+				      u64 bytes, u64 n)
+{
+	u64 done = 0;
+
+	if (to.stride == from.stride)
+		done = copy_batches(to, from, bytes, n);
+	return done ?: copy_lanes(to, from, bytes, n);
+}
+
+static u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
+{
+	switch (bytes) {
+	case 4:
+		return copy_small(to, from, 4, n);
+	case 8:
+		return copy_small(to, from, 8, n);
+	case 16:
+		return copy_small(to, from, 16, n);
+	default:
+		return copy_lanes(to, from, bytes, n);
+	}
+}
+
+/* A piece of the current chunk, wherever its pages are. */
+static void copy_piece(const struct vrnic_walk *w, struct view *dst,
+		       struct view *src, u64 n, bool last)
+{
+	u64 to = w->row->side[dst->side].offset +
+		 w->chunk * w->row->side[dst->side].stride + w->skip;
+	u64 from = w->row->side[src->side].offset +
+		   w->chunk * w->row->side[src->side].stride + w->skip;
+
+	vrnic_seg_copy(dst->seg, to - dst->base, src->seg, from - src->base, n,
+		       last);
+}
+
+/*
+ * Chunks that are far apart, where a window would serve few of them: then each
+ * finds its page itself, if none can lie across two pages.
+ */
+static bool paged_open(const struct view *v, const struct vrnic_walk *w,
+		       struct paged *p)
+{
+	u64 stride = w->row->side[v->side].stride;
+	u64 unit = w->row->bytes;
+
+	if (v->seg->kva)
+		return false;
+	p->pages = v->seg->mr->pages;
+	p->stride = stride;
+	p->off = v->seg->off + w->row->side[v->side].offset +
+		 w->chunk * stride - v->base;
+	return !((p->off | stride) & (unit - 1));
+}
+
+static __always_inline u8 *paged_next(struct paged *p)
+{
+	u64 off = p->off;
+
+	p->off += p->stride;
+	return p->pages[off >> PAGE_SHIFT] + offset_in_page(off);
+}
+
+static __always_inline void copy_paged(struct paged to, struct paged from,
+				       u64 bytes, u64 n)
+{
+	u8 some[BATCH * BATCH_BYTES];
+	int i;
+
+	for (; n >= BATCH; n -= BATCH) {
+		for (i = 0; i < BATCH; i++)
+			copy_chunk(some + i * bytes, paged_next(&from), bytes);
+		for (i = 0; i < BATCH; i++)
+			copy_chunk(paged_next(&to), some + i * bytes, bytes);
+	}
+	for (; n; n--)
+		copy_chunk(paged_next(&to), paged_next(&from), bytes);
+}
+
+static bool is_far(u64 stride)
+{
+	return stride + PAGED_STRIDE > 2 * PAGED_STRIDE;
+}
+
+static noinline bool copy_far_chunks(struct vrnic_walk *w, struct view *dst,
+				     struct view *src, u64 n)
+{
+	struct paged to, from;
+
+	if (!is_power_of_2(w->row->bytes) || !paged_open(dst, w, &to) ||
+	    !paged_open(src, w, &from))
+		return false;
+	switch (w->row->bytes) {
+	case 4:
+		copy_paged(to, from, 4, n);
+		break;
+	case 8:
+		copy_paged(to, from, 8, n);
+		break;
+	case 16:
+		copy_paged(to, from, 16, n);
+		break;
+	default:
+		return false;
+	}
+	w->chunk += n;
+	return true;
+}
+
+static void copy_chunks(struct vrnic_walk *w, struct view *dst,
+			struct view *src, u64 n)
+{
+	struct lane to, from;
+	u64 done;
+
+	if (n >= FEW && (is_far(w->row->side[0].stride) ||
+			 is_far(w->row->side[1].stride)) &&
+	    copy_far_chunks(w, dst, src, n))
+		return;
+	for (; n; n -= done, w->chunk += done) {
+		if (lane_open(dst, w->row, w->chunk, &to) &&
+		    lane_open(src, w->row, w->chunk, &from)) {
+			done = n < FEW ?
+			       copy_lanes(to, from, w->row->bytes, n) :
+			       copy_run(to, from, w->row->bytes, n);
+		} else {
+			copy_piece(w, dst, src, w->row->bytes, false);
+			done = 1;
+		}
+	}
+}
+
+/* Be at a chunk; there is one. */
+static void walk_settle(struct vrnic_walk *w)
+{
+	if (w->chunk < w->row->count)
+		return;
+	w->chunk = 0;
+	if (w->row != &w->own)
+		w->row++;
+	else
+		vrnic_merge_next(&w->merge, &w->own);
+}
+
+/* Whole chunks of the current row in the next @n bytes; the last one apart. */
+static u64 whole_chunks(const struct vrnic_walk *w, u64 n, bool final)
+{
+	u64 bytes = w->row->bytes, left = w->row->count - w->chunk;
+
+	if (w->skip || bytes > CHUNK_MAX)
+		return 0;
+	left = left * bytes <= n ? left : div64_u64(n, bytes);
+	return final && left * bytes == n ? left - 1 : left;
+}
+
+static void walk_copy(struct vrnic_walk *w, struct view *dst, struct view *src,
+		      u64 n, bool final)
+{
+	u64 chunks, len;
+
+	while (n) {
+		walk_settle(w);
+		chunks = whole_chunks(w, n, final);
+		if (chunks) {
+			copy_chunks(w, dst, src, chunks);
+			n -= chunks * w->row->bytes;
+			continue;
+		}
+		len = min(w->row->bytes - w->skip, n);
+		copy_piece(w, dst, src, len, final && len == n);
+		n -= len;
+		w->skip += len;
+		if (w->skip == w->row->bytes) {
+			w->skip = 0;
+			w->chunk++;
+		}
+	}
+}
+
+/* Pack a portion at the origin, and cut it into place. */
+static void packed_copy(struct vrnic_typed *t, struct view *dst,
+			struct view *src, u64 n, bool final)
+{
+	struct vrnic_seg seg = { .kva = t->bounce, .len = n };
+	struct view bounce = view_of(&seg, dst->side);
+
+	bounce.base = t->type[dst->side]->rows.bytes - t->left;
+	walk_copy(&t->walk[src->side], &bounce, src, n, false);
+	bounce = view_of(&seg, src->side);
+	bounce.base = t->type[dst->side]->rows.bytes - t->left;
+	walk_copy(&t->walk[dst->side], dst, &bounce, n, final);
+}
+
+/**
+ * vrnic_typed_copy() - copy some more
+ * @t: transfer
+ * @dst: where to: the storage of its side's type, from its lowest byte on
+ * @src: where from; likewise
+ * @dst_is_remote: which side that is; the same all the time
+ * @max: no more than so many bytes
+ *
+ * The segments may be opened anew for each call.
+ *
+ * Return: bytes copied: @max or @t->left, whichever is less.
+ */
+u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
+		     const struct vrnic_seg *src, bool dst_is_remote, u64 max)
+{
+	enum vrnic_side side = dst_is_remote ? VRNIC_SIDE_REMOTE :
+					       VRNIC_SIDE_LOCAL;
+	struct view to = view_of(dst, side), from = view_of(src, !side);
+	u64 n, done = 0;
+
+	for (max = min(max, t->left); done < max; done += n, t->left -= n) {
+		n = max - done;
+		if (t->mode == VRNIC_TYPED_PACKED) {
+			n = min_t(u64, n, BOUNCE_BYTES);
+			packed_copy(t, &to, &from, n, n == t->left);
+		} else {
+			walk_copy(t->walk, &to, &from, n, n == t->left);
+		}
+	}
+	vrnic_count_add(t->type[0]->dev, TYPED_BYTES, done);
+	return done;
+}
+
+/* Both types side by side; also right if they are the same. */
+static void begin_merge(struct vrnic_typed *t, u32 mode)
+{
+	t->mode = mode;
+	vrnic_merge_begin(&t->walk[0].merge,
+			  &t->type[VRNIC_SIDE_LOCAL]->rows,
+			  &t->type[VRNIC_SIDE_REMOTE]->rows);
+}
+
+static void begin_table(struct vrnic_typed *t, struct vrnic_pair *pair)
+{
+	t->mode = VRNIC_TYPED_CHUNKS;
+	t->pair = pair;
+	t->walk[0].row = pair->row;
+}
+
+static int begin_packed(struct vrnic_typed *t)
+{
+	u64 bytes = t->left;
+	struct vrnic_rows flat = { .nr = 1, .bytes = bytes, .row = &t->flat };
+
+	t->bounce = vrnic_type_alloc(t->type[0], min_t(u64, bytes, BOUNCE_BYTES));
+	if (!t->bounce)
+		return -ENOMEM;
+	t->mode = VRNIC_TYPED_PACKED;
+	t->flat = (struct vrnic_type_row){ .bytes = bytes, .count = 1 };
+	vrnic_merge_begin(&t->walk[VRNIC_SIDE_LOCAL].merge,
+			  &t->type[VRNIC_SIDE_LOCAL]->rows, &flat);
+	vrnic_merge_begin(&t->walk[VRNIC_SIDE_REMOTE].merge, &flat,
+			  &t->type[VRNIC_SIDE_REMOTE]->rows);
+	return 0;
+}
+
+/*
+ * Do the two types cut each other to bits? Then the loops over either type,
+ * which know only one kind of chunk for a long time, are faster than the table.
+ */
+static bool is_shredded(const struct vrnic_typed *t,
+			const struct vrnic_pair *pair)
+{
+	u64 rows = (u64)t->type[0]->rows.nr + t->type[1]->rows.nr;
+
+	return pair->nr > SHREDS && pair->nr > 2 * rows &&
+	       t->left < 32ULL * pair->nr;
+}
+
+/* Follow what is known about the pair; without memory for it, do without. */
+static int begin_pair(struct vrnic_typed *t, u32 mode)
+{
+	struct vrnic_pair *pair = vrnic_pair_get(t->type[VRNIC_SIDE_LOCAL],
+						 t->type[VRNIC_SIDE_REMOTE]);
+	enum vrnic_pair_kind kind = pair ? pair->kind : VRNIC_PAIR_LARGE;
+
+	if (kind == VRNIC_PAIR_TABLE &&
+	    (mode == VRNIC_TYPED_CHUNKS || !is_shredded(t, pair))) {
+		begin_table(t, pair);
+		return 0;
+	}
+	if (pair)
+		vrnic_pair_put(pair);
+	if (mode == VRNIC_TYPED_CHUNKS)
+		begin_merge(t, mode);
+	else if (kind == VRNIC_PAIR_SAME)
+		begin_merge(t, VRNIC_TYPED_SAME);
+	else if (begin_packed(t))
+		begin_merge(t, VRNIC_TYPED_CHUNKS);
+	return 0;
+}
+
+static bool same(const struct vrnic_typed *t)
+{
+	const struct vrnic_type *a = t->type[0], *b = t->type[1];
+
+	return a == b || (a->rows.lower == b->rows.lower &&
+			  vrnic_rows_equal(&a->rows, &b->rows));
+}
+
+static int begin(struct vrnic_typed *t, u32 mode)
+{
+	switch (mode) {
+	case VRNIC_TYPED_AUTO:
+		if (t->type[0] != t->type[1])
+			return begin_pair(t, mode);
+		begin_merge(t, VRNIC_TYPED_SAME);
+		return 0;
+	case VRNIC_TYPED_SAME:
+		if (!same(t))
+			return -EINVAL;
+		begin_merge(t, mode);
+		return 0;
+	case VRNIC_TYPED_CHUNKS:
+		return begin_pair(t, mode);
+	case VRNIC_TYPED_PACKED:
+		return begin_packed(t);
+	default:
+		return -EINVAL;
+	}
+}
+
+/**
+ * vrnic_typed_begin() - start a typed transfer
+ * @t: transfer; need not be initialised
+ * @local: type of the local memory; its reference is taken over
+ * @remote: type of the remote memory; likewise
+ * @mode: enum vrnic_typed_mode, or anything
+ *
+ * Return: 0; -EINVAL: there is no such mode, or it is SAME and they are not, or
+ * they have different numbers of bytes; -ENOMEM: no buffer for PACKED. After a
+ * failure nothing has to be ended.
+ *
+ * Context: process context, may sleep.
+ */
+int vrnic_typed_begin(struct vrnic_typed *t, struct vrnic_type *local,
+		      struct vrnic_type *remote, u32 mode)
+{
+	int err = -EINVAL;
+
+	*t = (struct vrnic_typed){
+		.type = { local, remote },
+		.left = local->rows.bytes,
+	};
+	t->walk[0].row = &t->walk[0].own;
+	t->walk[1].row = &t->walk[1].own;
+	if (local->rows.bytes == remote->rows.bytes)
+		err = begin(t, mode);
+	if (err)
+		vrnic_typed_end(t);
+	return err;
+}
+
+/* Done with it, or given up; may sleep. */
+void vrnic_typed_end(struct vrnic_typed *t)
+{
+	kvfree(t->bounce);
+	if (t->pair)
+		vrnic_pair_put(t->pair);
+	vrnic_type_put(t->type[VRNIC_SIDE_LOCAL]);
+	vrnic_type_put(t->type[VRNIC_SIDE_REMOTE]);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Progress: have the engine run, and deliver the records of the reception FIFO.
+ *
+ * Callbacks run with the context's advance_lock and no other. They may post, and
+ * destroy endpoints; they may not advance their own context (EDEADLK).
+ */
+
+#include <errno.h>
+#include <sched.h>
+
+#include "lib.h"
+
+/* Call the user, if there is whom to call. */
+void vrnic_tell(struct vrnic_context *ctx, vrnic_callback callback, void *arg,
+		const struct vrnic_status *status)
+{
+	if (!callback)
+		return;
+	ctx->made++;
+	callback(ctx, status, arg);
+}
+
+/* ---- records ---- */
+
+static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
+				     const struct vrnic_record *rec)
+{
+	if (rec->opcode == VRNIC_NOP_FENCE_ALL)
+		return &ctx->fences;
+	if (rec->endpoint >= ctx->nr_endpoints ||
+	    !ctx->endpoints[rec->endpoint])
+		return NULL;
+	return &ctx->endpoints[rec->endpoint]->ops;
+}
+
+/* Return: false if nobody waits for it. */
+static bool take_op(struct vrnic_context *ctx, const struct vrnic_record *rec,
+		    struct vrnic_op *op)
+{
+	struct vrnic_op_list *list;
+	struct vrnic_op *found;
+
+	vrnic_lock(ctx);
+	list = list_of(ctx, rec);
+	found = list ? vrnic_op_take(list, rec->opcode, rec->cookie) : NULL;
+	if (found) {
+		*op = *found;
+		vrnic_op_free(ctx, found);
+	}
+	vrnic_unlock(ctx);
+	return found;
+}
+
+static struct vrnic_status status_of(const struct vrnic_record *rec)
+{
+	struct vrnic_status status = {
+		.status = rec->status,
+		.vendor_err = rec->vendor_err,
+		.opcode = rec->opcode,
+		.cookie = rec->cookie,
+		.value = rec->value,
+	};
+	bool fence = rec->opcode == VRNIC_NOP_FENCE ||
+		     rec->opcode == VRNIC_NOP_FENCE_ALL;
+
+	if (fence && rec->status && rec->failed_opcode) {
+		status.opcode = rec->failed_opcode;
+		status.cookie = rec->failed_cookie;
+	}
+	return status;
+}
+
+static void completion(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	struct vrnic_status status = status_of(rec);
+	struct vrnic_op op;
+
+	if (!take_op(ctx, rec, &op) || !op.callback)
+		return;
+	if (op.internal)
+		op.callback(ctx, &status, op.arg);
+	else
+		vrnic_tell(ctx, op.callback, op.arg, &status);
+}
+
+static void small_record(struct vrnic_context *ctx,
+			 const struct vrnic_record *rec)
+{
+	switch (rec->kind) {
+	case VRNIC_REC_COMPLETION:
+		completion(ctx, rec);
+		break;
+	case VRNIC_REC_NOTIFY:
+		vrnic_pace_notify(ctx, rec);
+		break;
+	case VRNIC_REC_ERROR:
+		vrnic_pace_error(ctx, rec);
+		break;
+	default:	/* padding, and what later modules may say */
+		break;
+	}
+}
+
+/* Messages are read where they lie; what fits one slot goes before it is told. */
+static void deliver_one(struct vrnic_context *ctx,
+			const struct vrnic_record *rec)
+{
+	struct vrnic_ring *ring = &ctx->receive;
+	struct vrnic_record copy;
+
+	ring->next += rec->num_slots;
+	if (rec->kind == VRNIC_REC_MESSAGE) {
+		vrnic_record_message(ctx, rec);
+		vrnic_ring_release(ring);
+		return;
+	}
+	copy = *rec;
+	vrnic_ring_release(ring);
+	small_record(ctx, &copy);
+}
+
+/* Return: records taken, or a negative errno. */
+static int deliver(struct vrnic_context *ctx, unsigned long max)
+{
+	struct vrnic_ring *ring = &ctx->receive;
+	unsigned long begin = ctx->made;
+	const struct vrnic_record *rec;
+	int ret, n = 0;
+
+	while (ctx->made - begin < max && (rec = vrnic_ring_peek(ring))) {
+		if (!rec->num_slots ||
+		    rec->num_slots > vrnic_ring_filled(ring))
+			return -EPROTO;
+		deliver_one(ctx, rec);
+		n++;
+	}
+	if (!n || !vrnic_ring_wants_doorbell(ring))
+		return n;
+	ret = vrnic_uv_advance(ctx);
+	return ret ? ret : n;
+}
+
+/* ---- progress ---- */
+
+/*
+ * Post what was queued, and drive what was posted, if the engine does not do it
+ * by itself, or if there is nothing else for us to do.
+ */
+static int drive(struct vrnic_context *ctx, bool idle)
+{
+	struct vrnic_ring *ring = &ctx->inject;
+	bool call;
+	int ret;
+
+	vrnic_lock(ctx);
+	ret = vrnic_post_flush(ctx);
+	call = !vrnic_ring_consumed(ring, ring->next) &&
+	       (idle || vrnic_ring_wants_doorbell(ring));
+	if (ctx->dying)
+		vrnic_endpoints_bury(ctx, false);
+	vrnic_unlock(ctx);
+	if (!ret && vrnic_ring_failed(ring) && idle)
+		ret = -EIO;
+	return !ret && call ? vrnic_uv_advance(ctx) : ret;
+}
+
+#define IDLE_LOOKS	16
+
+/*
+ * On a machine with one CPU, whoever is to bring the record cannot run while we
+ * look for it.
+ */
+static void yield(struct vrnic_context *ctx, bool idle)
+{
+	if (!idle)
+		ctx->idle = 0;
+	else if (ctx->client->one_cpu && ++ctx->idle % IDLE_LOOKS == 0)
+		sched_yield();
+}
+
+static int advance_locked(struct vrnic_context *ctx, int max)
+{
+	unsigned long begin = ctx->made;
+	int ret;
+
+	ret = drive(ctx, false);
+	if (!ret)
+		ret = deliver(ctx, (unsigned long)max);
+	if (!ret) {
+		ret = drive(ctx, true);
+		if (!ret)
+			ret = deliver(ctx, (unsigned long)max);
+	}
+	if (ret < 0)
+		return ret;
+	yield(ctx, !ret);
+	return (int)(ctx->made - begin);
+}
+
+VRNIC_EXPORT
+int vrnic_advance(struct vrnic_context *context, int max)
+{
+	int ret;
+
+	if (!context || max < 0)
+		return -EINVAL;
+	ret = pthread_mutex_lock(&context->advance_lock);
+	if (ret)
+		return -ret;	/* EDEADLK: from a callback of the same */
+	ret = advance_locked(context, max);
+	pthread_mutex_unlock(&context->advance_lock);
+	return ret;
+}
+
+VRNIC_EXPORT
+int vrnic_advance_try(struct vrnic_context *context, int max)
+{
+	int ret;
+
+	if (!context || max < 0)
+		return -EINVAL;
+	ret = pthread_mutex_trylock(&context->advance_lock);
+	if (ret)
+		return -ret;
+	ret = advance_locked(context, max);
+	pthread_mutex_unlock(&context->advance_lock);
+	return ret;
+}
+
+/* ---- sleeping ---- */
+
+#define QUEUED_NS	1000000ULL
+
+static bool is_queued(struct vrnic_context *ctx)
+{
+	bool queued;
+
+	vrnic_lock(ctx);
+	queued = ctx->queue;
+	vrnic_unlock(ctx);
+	return queued;
+}
+
+/*
+ * Sleep until there is a record. Room in the injection ring wakes nobody, so with
+ * something in the queue the sleep is cut.
+ *
+ * Return: 0: look again; ETIME, EINTR or EIO, negative.
+ */
+int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline)
+{
+	struct vrnic_wait wait = {
+		.what = VRNIC_WAIT_FIFO,
+		.id = ctx->address.fifo,
+		.timeout_ns = vrnic_left(deadline),
+	};
+	bool cut = wait.timeout_ns > QUEUED_NS && is_queued(ctx);
+	int ret;
+
+	if (!wait.timeout_ns)
+		return -ETIME;
+	if (cut)
+		wait.timeout_ns = QUEUED_NS;
+	ret = vrnic_uv_wait(ctx->client, &wait);	/* C4 */
+	return cut && ret == -ETIME ? 0 : ret;
+}
+
+VRNIC_EXPORT
+int vrnic_advance_wait(struct vrnic_context *context, int max,
+		       uint64_t timeout_ns)
+{
+	uint64_t deadline = vrnic_deadline(timeout_ns);
+	int ret;
+
+	for (;;) {
+		ret = vrnic_advance(context, max);
+		/* with @max 0 the records stay where they are */
+		if (ret || (!max && vrnic_ring_pending(&context->receive)))
+			return ret;
+		ret = vrnic_advance_sleep(context, deadline);
+		if (ret)
+			return ret;
+	}
+}

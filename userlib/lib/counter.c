@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Counters. They lie in pages that the kernel shares out; a page is mapped once,
+ * however many of its counters this process has.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib.h"
+
+/**
+ * struct vrnic_counter_page - a page of counters
+ * @next: in its bucket
+ * @offset: by which the kernel knows it
+ * @cells: the mapping
+ * @users: counters in it
+ *
+ * All protected by the client's lock.
+ */
+struct vrnic_counter_page {
+	struct vrnic_counter_page *next;
+	uint64_t offset;
+	struct vrnic_counter_cell *cells;
+	unsigned int users;
+};
+
+static struct vrnic_counter_page **page_place(struct vrnic_client *client,
+					      uint64_t offset)
+{
+	struct vrnic_counter_page **at;
+
+	at = &client->pages[offset / client->page_size % VRNIC_PAGE_BUCKETS];
+	while (*at && (*at)->offset != offset)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct vrnic_counter_page *page_map(struct vrnic_client *client,
+					   uint64_t offset)
+{
+	struct vrnic_counter_page *page = calloc(1, sizeof(*page));
+	void *mem;
+
+	if (!page)
+		return NULL;
+	mem = mmap(NULL, client->page_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   client->verbs->cmd_fd, (off_t)offset);
+	if (mem == MAP_FAILED) {
+		free(page);
+		return NULL;
+	}
+	page->offset = offset;
+	page->cells = mem;
+	return page;
+}
+
+/* Caller holds the client's lock. */
+static int page_get(struct vrnic_client *client, uint64_t offset,
+		    struct vrnic_counter_page **page)
+{
+	struct vrnic_counter_page **at = page_place(client, offset);
+
+	if (!*at)
+		*at = page_map(client, offset);
+	if (!*at)
+		return -ENOMEM;
+	(*at)->users++;
+	*page = *at;
+	return 0;
+}
+
+/* Caller holds the client's lock. */
+static void page_put(struct vrnic_client *client,
+		     struct vrnic_counter_page *page)
+{
+	if (--page->users)
+		return;
+	*page_place(client, page->offset) = page->next;
+	munmap(page->cells, client->page_size);
+	free(page);
+}
+
+/* Caller holds the client's lock. */
+static int map_cell(struct vrnic_counter *counter,
+		    const struct vrnic_create_counter_resp *resp)
+{
+	struct vrnic_client *client = counter->client;
+	int ret;
+
+	/* a module that answers with something else must not make us write outside */
+	if (resp->cell >= client->page_size / sizeof(*counter->cell) ||
+	    !resp->counter)
+		return -EPROTO;
+	ret = page_get(client, resp->offset, &counter->page);
+	if (ret)
+		return ret;
+	counter->cell = &counter->page->cells[resp->cell];
+	counter->number = resp->counter;
+	return 0;
+}
+
+/* Under the lock from making to mapping, so that no page is unmapped between. */
+static int create_in_kernel(struct vrnic_counter *counter, uint32_t flags)
+{
+	struct vrnic_create_counter_req req = {
+		.flags = flags & VRNIC_COUNTER_PEERS ? VRNIC_COUNTER_OPEN : 0,
+	};
+	struct vrnic_client *client = counter->client;
+	struct vrnic_create_counter_resp resp;
+	int ret;
+
+	pthread_mutex_lock(&client->lock);
+	ret = vrnic_uv_counter_create(client, &req, &resp, &counter->handle);
+	if (!ret) {
+		ret = map_cell(counter, &resp);
+		if (ret)
+			vrnic_uv_destroy(client, VRNIC_OBJECT_COUNTER,
+					 counter->handle);
+		else
+			client->users++;
+	}
+	pthread_mutex_unlock(&client->lock);
+	return ret;
+}
+
+VRNIC_EXPORT
+int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
+			 struct vrnic_counter **counter)
+{
+	struct vrnic_counter *made;
+	int ret;
+
+	if (!client || !counter || flags & ~(uint32_t)VRNIC_COUNTER_PEERS)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	made->client = client;
+	made->refs = 1;
+	made->eventfd = -1;
+	ret = create_in_kernel(made, flags);
+	if (ret) {
+		free(made);
+		return ret;
+	}
+	*counter = made;
+	return 0;
+}
+
+/*
+ * A self-paced transfer may still point to it: then only the kernel's part goes
+ * now, and vrnic_counter.dead tells.
+ */
+VRNIC_EXPORT
+int vrnic_counter_destroy(struct vrnic_counter *counter)
+{
+	struct vrnic_client *client;
+	int ret;
+
+	if (!counter)
+		return -EINVAL;
+	client = counter->client;
+	pthread_mutex_lock(&client->lock);
+	ret = vrnic_uv_destroy(client, VRNIC_OBJECT_COUNTER, counter->handle);
+	if (!ret) {
+		page_put(client, counter->page);
+		client->users--;
+		counter->dead = true;
+	}
+	pthread_mutex_unlock(&client->lock);
+	if (ret)
+		return ret;
+	if (counter->eventfd >= 0)
+		close(counter->eventfd);
+	vrnic_counter_put(counter);
+	return 0;
+}
+
+void vrnic_counter_get(struct vrnic_counter *counter)
+{
+	if (counter)
+		__atomic_fetch_add(&counter->refs, 1, __ATOMIC_RELAXED);
+}
+
+void vrnic_counter_put(struct vrnic_counter *counter)
+{
+	if (counter &&
+	    __atomic_fetch_sub(&counter->refs, 1, __ATOMIC_ACQ_REL) == 1)
+		free(counter);
+}
+
+VRNIC_EXPORT
+uint32_t vrnic_counter_number(const struct vrnic_counter *counter)
+{
+	return counter->number;
+}
+
+VRNIC_EXPORT
+void vrnic_counter_add(struct vrnic_counter *counter, uint64_t bytes)
+{
+	vrnic_cell_add(counter->cell, (int64_t)bytes);
+}
+
+/* What poll(2) was told about the old value is forgotten as well. */
+VRNIC_EXPORT
+void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes)
+{
+	eventfd_t seen;
+
+	__atomic_store_n(&counter->cell->remaining, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&counter->cell->errors, 0, __ATOMIC_RELEASE);
+	/* EAGAIN: it was not signalled */
+	if (counter->eventfd >= 0)
+		(void)!eventfd_read(counter->eventfd, &seen);
+}
+
+VRNIC_EXPORT
+int64_t vrnic_counter_read(const struct vrnic_counter *counter)
+{
+	return vrnic_cell_remaining(counter->cell);
+}
+
+VRNIC_EXPORT
+uint32_t vrnic_counter_error(const struct vrnic_counter *counter,
+			     struct vrnic_error *error)
+{
+	const struct vrnic_counter_cell *cell = counter->cell;
+	uint32_t count = vrnic_cell_errors(cell);
+
+	if (!error)
+		return count;
+	*error = (struct vrnic_error){ .count = count };
+	if (!count)
+		return 0;
+	error->status = cell->status;
+	error->vendor_err = cell->vendor_err;
+	error->opcode = cell->opcode;
+	error->placed = cell->placed;
+	error->cookie = cell->cookie;
+	return count;
+}
+
+/* Caller holds the client's lock. */
+static int make_fd(struct vrnic_counter *counter)
+{
+	int ret, fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	ret = vrnic_uv_counter_eventfd(counter, fd);
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	__atomic_store_n(&counter->eventfd, fd, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Only now, because descriptors are scarcer than counters. */
+VRNIC_EXPORT
+int vrnic_counter_fd(struct vrnic_counter *counter)
+{
+	int ret = 0;
+
+	if (!counter)
+		return -EINVAL;
+	pthread_mutex_lock(&counter->client->lock);
+	if (counter->eventfd < 0)
+		ret = make_fd(counter);
+	pthread_mutex_unlock(&counter->client->lock);
+	return ret ? ret : counter->eventfd;
+}
+
+/* ---- waiting ---- */
+
+/* Return: 0: there; -EIO: failed; 1: neither. */
+static int look(const struct vrnic_counter *counter, int64_t threshold)
+{
+	if (vrnic_cell_errors(counter->cell))
+		return -EIO;
+	return vrnic_cell_remaining(counter->cell) > threshold;
+}
+
+#define BY_HAND_NS	1000000ULL
+
+/*
+ * The kernel wakes nobody for what this library itself takes off a counter:
+ * while there may be such, the sleep is cut.
+ */
+static int sleep_once(struct vrnic_counter *counter, int64_t threshold,
+		      uint64_t deadline)
+{
+	struct vrnic_wait wait = {
+		.what = VRNIC_WAIT_COUNTER,
+		.id = counter->number,
+		.threshold = threshold,
+		.timeout_ns = vrnic_left(deadline),
+	};
+	bool cut = __atomic_load_n(&counter->by_hand, __ATOMIC_RELAXED) &&
+		   wait.timeout_ns > BY_HAND_NS;
+	int ret;
+
+	if (!wait.timeout_ns)
+		return -ETIME;
+	if (cut)
+		wait.timeout_ns = BY_HAND_NS;
+	ret = vrnic_uv_wait(counter->client, &wait);
+	return cut && ret == -ETIME ? 0 : ret;
+}
+
+VRNIC_EXPORT
+int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
+		       uint64_t timeout_ns)
+{
+	uint64_t deadline;
+	int ret;
+
+	if (!counter)
+		return -EINVAL;
+	ret = look(counter, threshold);
+	if (ret <= 0)
+		return ret;
+	if (!timeout_ns)
+		return -ETIME;
+	deadline = vrnic_deadline(timeout_ns);
+	do {
+		ret = sleep_once(counter, threshold, deadline);
+		/* destroyed meanwhile: the cell is not ours to look at */
+		if (ret && ret != -ETIME)
+			return ret;
+		if (look(counter, threshold) <= 0)
+			return look(counter, threshold);
+	} while (!ret);
+	return ret;
+}
+
+/* ---- what the library takes off a counter, because no engine does ---- */
+
+static void signal_fd(const struct vrnic_counter *counter)
+{
+	int fd = __atomic_load_n(&counter->eventfd, __ATOMIC_RELAXED);
+
+	/* EAGAIN: it is readable as it is */
+	if (fd >= 0)
+		(void)!eventfd_write(fd, 1);
+}
+
+/* Expect @bytes that vrnic_counter_end_by_hand() will take. */
+void vrnic_counter_take_by_hand(struct vrnic_counter *counter, uint64_t bytes)
+{
+	if (!counter)
+		return;
+	vrnic_counter_get(counter);
+	__atomic_fetch_add(&counter->by_hand, 1, __ATOMIC_RELAXED);
+	vrnic_cell_add(counter->cell, (int64_t)bytes);
+}
+
+/* Note a failure, if the engine did not. */
+void vrnic_counter_fail(struct vrnic_counter *counter,
+			const struct vrnic_status *status)
+{
+	struct vrnic_counter_cell *cell = counter->cell;
+
+	if (counter->dead)
+		return;
+	if (!vrnic_cell_errors(cell)) {
+		cell->status = (uint8_t)status->status;
+		cell->vendor_err = status->vendor_err;
+		cell->opcode = (uint8_t)status->opcode;
+		cell->cookie = status->cookie;
+		cell->placed = status->value;
+	}
+	/* N1 */
+	__atomic_fetch_add(&cell->errors, 1, __ATOMIC_RELEASE);
+	signal_fd(counter);
+}
+
+/* The transfer ended; @counter may be NULL. */
+void vrnic_counter_end_by_hand(struct vrnic_counter *counter, uint64_t bytes,
+			       const struct vrnic_status *status)
+{
+	struct vrnic_counter_cell *cell;
+
+	if (!counter)
+		return;
+	cell = counter->cell;
+	if (!counter->dead && status->status) {
+		vrnic_counter_fail(counter, status);
+	} else if (!counter->dead) {
+		/* N1: who sees it sees what the transfer did */
+		if (__atomic_sub_fetch(&cell->remaining, (int64_t)bytes,
+				       __ATOMIC_RELEASE) <= 0)
+			signal_fd(counter);
+	}
+	__atomic_fetch_sub(&counter->by_hand, 1, __ATOMIC_RELAXED);
+	vrnic_counter_put(counter);
+}

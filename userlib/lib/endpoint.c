@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Endpoints: peers' contexts. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib.h"
+
+#define ENDPOINTS_MAX	(1U << 20)	/* far more than there can be */
+
+/* Room for number @number in the context's table. */
+static int table_fit(struct vrnic_context *ctx, uint32_t number)
+{
+	struct vrnic_endpoint **table;
+	uint32_t nr = ctx->nr_endpoints ? ctx->nr_endpoints : 4;
+
+	if (number < ctx->nr_endpoints)
+		return 0;
+	if (number >= ENDPOINTS_MAX)
+		return -EPROTO;
+	while (nr <= number)
+		nr *= 2;
+	table = realloc(ctx->endpoints, nr * sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	memset(table + ctx->nr_endpoints, 0,
+	       (nr - ctx->nr_endpoints) * sizeof(*table));
+	ctx->endpoints = table;
+	ctx->nr_endpoints = nr;
+	return 0;
+}
+
+static int create_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+{
+	struct vrnic_create_endpoint_resp resp;
+	int ret;
+
+	ret = vrnic_uv_endpoint_create(ctx, &ep->peer, &resp, &ep->handle);
+	if (ret)
+		return ret;
+	ret = table_fit(ctx, resp.endpoint);
+	if (ret) {
+		vrnic_uv_destroy(ctx->client, VRNIC_OBJECT_ENDPOINT,
+				 ep->handle);
+		return ret;
+	}
+	ep->number = resp.endpoint;
+	ep->end = ctx->inject.next;
+	ctx->endpoints[ep->number] = ep;
+	ctx->live++;
+	return 0;
+}
+
+VRNIC_EXPORT
+int vrnic_endpoint_create(struct vrnic_context *context,
+			  const struct vrnic_address *address,
+			  struct vrnic_endpoint **endpoint)
+{
+	struct vrnic_endpoint *ep;
+	int ret;
+
+	if (!context || !address || !endpoint)
+		return -EINVAL;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -ENOMEM;
+	ep->context = context;
+	ep->peer = *address;
+	vrnic_ops_init(&ep->ops);
+	vrnic_lock(context);
+	ret = create_locked(context, ep);
+	vrnic_unlock(context);
+	if (ret)
+		free(ep);
+	else
+		*endpoint = ep;
+	return ret;
+}
+
+VRNIC_EXPORT
+int vrnic_endpoint_find(struct vrnic_context *context, const char *name,
+			uint32_t task, uint32_t number,
+			struct vrnic_endpoint **endpoint)
+{
+	struct vrnic_lookup_req req = { .task = task, .context = number };
+	struct vrnic_address address;
+	int ret;
+
+	if (!context || !name || !*name || strlen(name) >= sizeof(req.name))
+		return -EINVAL;
+	memcpy(req.name, name, strlen(name));
+	ret = vrnic_uv_fifo_lookup(context->client, &req, &address);
+	if (ret)
+		return ret;
+	return vrnic_endpoint_create(context, &address, endpoint);
+}
+
+VRNIC_EXPORT
+uint32_t vrnic_endpoint_task(const struct vrnic_endpoint *endpoint)
+{
+	return endpoint->peer.task;
+}
+
+/* ---- the end ---- */
+
+/* Does the engine still have descriptors of it, or records to deliver? */
+static bool is_idle(const struct vrnic_endpoint *ep)
+{
+	return !ep->ops.first &&
+	       vrnic_ring_consumed(&ep->context->inject, ep->end);
+}
+
+/* The kernel's part first: after that nothing touches the memory of the pool. */
+static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+{
+	struct vrnic_op *op;
+	int ret;
+
+	ret = vrnic_uv_destroy(ctx->client, VRNIC_OBJECT_ENDPOINT, ep->handle);
+	if (ret)
+		return ret;
+	while ((op = ep->ops.first)) {
+		ep->ops.first = op->next;
+		free(op);
+	}
+	vrnic_pool_destroy(ep);
+	ctx->endpoints[ep->number] = NULL;
+	ctx->dying--;
+	free(ep);
+	return 0;
+}
+
+/**
+ * vrnic_endpoints_bury() - free destroyed endpoints that the engine is done with
+ * @ctx: context, locked
+ * @force: all of them, because the context goes
+ *
+ * Return: none is left.
+ */
+bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force)
+{
+	struct vrnic_endpoint *ep;
+	uint32_t i;
+
+	for (i = 0; ctx->dying && i < ctx->nr_endpoints; i++) {
+		ep = ctx->endpoints[i];
+		/* one that cannot be destroyed now is tried again */
+		if (ep && ep->dead && (force || is_idle(ep)))
+			bury(ctx, ep);
+	}
+	return !ctx->dying;
+}
+
+static void destroy_locked(struct vrnic_context *ctx,
+			   struct vrnic_endpoint *ep)
+{
+	ep->dead = true;
+	ctx->live--;
+	ctx->dying++;
+	vrnic_post_forget(ctx, ep);
+	vrnic_pace_forget(ctx, ep);
+	vrnic_ops_mute(&ep->ops, NULL);
+	/* an engine that cannot be called is found out by whoever posts next */
+	if (!vrnic_ring_consumed(&ctx->inject, ep->end))
+		vrnic_uv_advance(ctx);
+	vrnic_endpoints_bury(ctx, false);
+}
+
+VRNIC_EXPORT
+int vrnic_endpoint_destroy(struct vrnic_endpoint *endpoint)
+{
+	struct vrnic_context *ctx;
+
+	if (!endpoint)
+		return -EINVAL;
+	ctx = endpoint->context;
+	vrnic_lock(ctx);
+	destroy_locked(ctx, endpoint);
+	vrnic_unlock(ctx);
+	return 0;
+}

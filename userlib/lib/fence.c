@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Fences (S5): one descriptor, whatever was posted before. */
+
+#include <errno.h>
+#include <limits.h>
+
+#include "lib.h"
+
+VRNIC_EXPORT
+int vrnic_fence(struct vrnic_endpoint *endpoint, const struct vrnic_done *done)
+{
+	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE } };
+
+	if (!endpoint)
+		return -EINVAL;
+	return vrnic_post(endpoint->context, endpoint, &req, done);
+}
+
+VRNIC_EXPORT
+int vrnic_fence_all(struct vrnic_context *context,
+		    const struct vrnic_done *done)
+{
+	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE_ALL } };
+
+	if (!context)
+		return -EINVAL;
+	return vrnic_post(context, NULL, &req, done);
+}
+
+/* What a waiting thread is told; the callback may run in another one. */
+struct waiter {
+	bool done;
+	struct vrnic_status status;
+};
+
+static void fence_done(struct vrnic_context *ctx,
+		       const struct vrnic_status *status, void *arg)
+{
+	struct waiter *waiter = arg;
+
+	(void)ctx;
+	waiter->status = *status;
+	__atomic_store_n(&waiter->done, true, __ATOMIC_RELEASE);
+}
+
+static bool is_done(const struct waiter *waiter)
+{
+	return __atomic_load_n(&waiter->done, __ATOMIC_ACQUIRE);
+}
+
+#define SHARED_NS	1000000ULL
+
+/*
+ * In a shared context another thread may take the record that this one sleeps
+ * for, and nothing would come after it: so the sleep is cut.
+ */
+static int await(struct vrnic_context *ctx, const struct waiter *waiter,
+		 uint64_t deadline)
+{
+	uint64_t left;
+	bool cut;
+	int ret;
+
+	while (!is_done(waiter)) {
+		left = vrnic_left(deadline);
+		cut = ctx->shared && left > SHARED_NS;
+		ret = vrnic_advance_wait(ctx, INT_MAX, cut ? SHARED_NS : left);
+		if (ret < 0 && !(cut && ret == -ETIME) && !is_done(waiter))
+			return ret;
+	}
+	return 0;
+}
+
+/* With the lock no callback is running; EDEADLK: we are in one ourselves. */
+static void forget(struct vrnic_context *ctx, struct vrnic_op_list *list,
+		   const struct waiter *waiter)
+{
+	bool locked = !pthread_mutex_lock(&ctx->advance_lock);
+
+	vrnic_lock(ctx);
+	vrnic_ops_mute(list, waiter);
+	vrnic_unlock(ctx);
+	if (locked)
+		pthread_mutex_unlock(&ctx->advance_lock);
+}
+
+static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		      uint64_t timeout_ns, struct vrnic_status *status)
+{
+	struct waiter waiter = { .done = false };
+	const struct vrnic_done done = {
+		.flags = VRNIC_QUEUE,
+		.callback = fence_done,
+		.arg = &waiter,
+	};
+	struct vrnic_request req = {
+		.desc = { .opcode = ep ? VRNIC_NOP_FENCE : VRNIC_NOP_FENCE_ALL },
+	};
+	int ret;
+
+	vrnic_lock(ctx);
+	ret = vrnic_post_locked(ctx, ep, &req, &done, false);
+	vrnic_unlock(ctx);
+	if (ret)
+		return ret;
+	ret = await(ctx, &waiter, vrnic_deadline(timeout_ns));
+	if (ret) {
+		forget(ctx, ep ? &ep->ops : &ctx->fences, &waiter);
+		if (!is_done(&waiter))
+			return ret;
+	}
+	if (status)
+		*status = waiter.status;
+	return waiter.status.status ? -EIO : 0;
+}
+
+VRNIC_EXPORT
+int vrnic_fence_wait(struct vrnic_endpoint *endpoint, uint64_t timeout_ns,
+		     struct vrnic_status *status)
+{
+	if (!endpoint)
+		return -EINVAL;
+	return fence_wait(endpoint->context, endpoint, timeout_ns, status);
+}
+
+VRNIC_EXPORT
+int vrnic_fence_all_wait(struct vrnic_context *context, uint64_t timeout_ns,
+			 struct vrnic_status *status)
+{
+	if (!context)
+		return -EINVAL;
+	return fence_wait(context, NULL, timeout_ns, status);
+}

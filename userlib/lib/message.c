@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Messages into the peer's reception FIFO, and who gets those of ours. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib.h"
+
+VRNIC_EXPORT
+int vrnic_send(struct vrnic_endpoint *endpoint, uint32_t id,
+	       const void *header, size_t header_len, const void *data,
+	       size_t length, const struct vrnic_done *done)
+{
+	struct vrnic_request req = {
+		.desc = {
+			.opcode = VRNIC_NOP_MESSAGE,
+			.flags = VRNIC_NDESC_INLINE,
+			.length = length,
+			.header_len = (uint32_t)header_len,
+			.arg = id,
+		},
+		.parts = {
+			{ .iov_base = (void *)header, .iov_len = header_len },
+			{ .iov_base = (void *)data, .iov_len = length },
+		},
+		.nr_parts = 2,
+	};
+
+	if (!endpoint || id >= VRNIC_DISPATCH_MAX ||
+	    (!header && header_len) || (!data && length))
+		return -EINVAL;
+	if (header_len > VRNIC_MAX_MESSAGE ||
+	    length > VRNIC_MAX_MESSAGE - header_len)
+		return -EMSGSIZE;
+	return vrnic_post(endpoint->context, endpoint, &req, done);
+}
+
+/* ---- handlers ---- */
+
+static struct vrnic_handler_entry *entry(struct vrnic_context *ctx, uint32_t id)
+{
+	struct vrnic_handler_entry *group;
+
+	group = ctx->dispatch[id / VRNIC_DISPATCH_GROUP];
+	return group ? &group[id % VRNIC_DISPATCH_GROUP] : NULL;
+}
+
+static int dispatch_set(struct vrnic_context *ctx, uint32_t id,
+			vrnic_handler handler, void *arg)
+{
+	struct vrnic_handler_entry *at = entry(ctx, id);
+
+	if (!at) {
+		ctx->dispatch[id / VRNIC_DISPATCH_GROUP] =
+			calloc(VRNIC_DISPATCH_GROUP, sizeof(*at));
+		at = entry(ctx, id);
+	}
+	if (!at)
+		return -ENOMEM;
+	*at = (struct vrnic_handler_entry){ .handler = handler, .arg = arg };
+	return 0;
+}
+
+VRNIC_EXPORT
+int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id,
+		       vrnic_handler handler, void *arg)
+{
+	int ret;
+
+	if (!context || id >= VRNIC_DISPATCH_MAX)
+		return -EINVAL;
+	vrnic_lock(context);
+	ret = dispatch_set(context, id, handler, arg);
+	vrnic_unlock(context);
+	return ret;
+}
+
+void vrnic_dispatch_free(struct vrnic_context *ctx)
+{
+	unsigned int i;
+
+	for (i = 0; i < VRNIC_DISPATCH_GROUPS; i++)
+		free(ctx->dispatch[i]);
+}
+
+/* ---- arrival ---- */
+
+/* What the engine wrote fits its slots; a look at it costs nothing. */
+static bool is_whole(const struct vrnic_record *rec)
+{
+	return (uint64_t)rec->header_len + rec->length <=
+	       (rec->num_slots - 1ULL) * VRNIC_SLOT_SIZE;
+}
+
+static void dispatch(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	const uint8_t *header = (const uint8_t *)(rec + 1);
+	const struct vrnic_message message = {
+		.source = rec->source,
+		.task = rec->task,
+		.header = header,
+		.header_len = rec->header_len,
+		.data = header + rec->header_len,
+		.length = rec->length,
+	};
+	struct vrnic_handler_entry to = {}, *at;
+
+	vrnic_lock(ctx);
+	at = entry(ctx, rec->arg);
+	if (at)
+		to = *at;
+	vrnic_unlock(ctx);
+	if (!to.handler) {
+		ctx->dropped++;
+		return;
+	}
+	ctx->made++;
+	to.handler(ctx, &message, to.arg);
+}
+
+/* The caller keeps the record in the ring until this returns. */
+void vrnic_record_message(struct vrnic_context *ctx,
+			  const struct vrnic_record *rec)
+{
+	if (!is_whole(rec))
+		ctx->dropped++;
+	else if (rec->arg < VRNIC_DISPATCH_MAX)
+		dispatch(ctx, rec);
+	else
+		vrnic_pace_message(ctx, rec);
+}

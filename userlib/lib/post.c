@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Posting: reserve slots, fill them, count, publish, and call the kernel if it
+ * sleeps. With room in the ring and nobody to tell, that is the filling of one
+ * slot and a fence.
+ *
+ * The descriptor's cookie is the user's: so it is right in every counter and
+ * record that it comes back in. What belongs to a record is found by order: the
+ * engine completes what goes to one endpoint in the order in which it was posted.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib.h"
+
+/**
+ * struct vrnic_queued - an operation that waits for room
+ * @next: the next one
+ * @ep: whom it goes to; NULL: FENCE_ALL
+ * @op: its record is waited for, or NULL
+ * @types: that it holds
+ * @slots: how many it needs
+ * @image: what goes into them
+ */
+struct vrnic_queued {
+	struct vrnic_queued *next;
+	struct vrnic_endpoint *ep;
+	struct vrnic_op *op;
+	struct vrnic_type *types[2];
+	uint32_t slots;
+	uint64_t image[];
+};
+
+/* ---- operations that somebody waits for ---- */
+
+void vrnic_ops_init(struct vrnic_op_list *list)
+{
+	list->first = NULL;
+	list->end = &list->first;
+}
+
+static void op_append(struct vrnic_op_list *list, struct vrnic_op *op)
+{
+	op->next = NULL;
+	*list->end = op;
+	list->end = &op->next;
+}
+
+/**
+ * vrnic_op_take() - the operation that a record belongs to
+ * @list: of its endpoint, or of fences
+ * @opcode: of the record
+ * @cookie: of the record
+ *
+ * It is the first one; a look further costs nothing and survives an engine
+ * that completes out of order.
+ */
+struct vrnic_op *vrnic_op_take(struct vrnic_op_list *list, uint8_t opcode,
+			       uint64_t cookie)
+{
+	struct vrnic_op **at = &list->first, *op;
+
+	while (*at && ((*at)->opcode != opcode || (*at)->cookie != cookie))
+		at = &(*at)->next;
+	op = *at;
+	if (!op)
+		return NULL;
+	*at = op->next;
+	if (!op->next)
+		list->end = at;
+	return op;
+}
+
+void vrnic_op_free(struct vrnic_context *ctx, struct vrnic_op *op)
+{
+	op->next = ctx->free_ops;
+	ctx->free_ops = op;
+}
+
+static void op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list,
+		      struct vrnic_op *op)
+{
+	struct vrnic_op **at = &list->first;
+
+	if (!op)
+		return;
+	while (*at != op)
+		at = &(*at)->next;
+	*at = op->next;
+	if (!op->next)
+		list->end = at;
+	vrnic_op_free(ctx, op);
+}
+
+static struct vrnic_op *op_new(struct vrnic_context *ctx)
+{
+	struct vrnic_op *op = ctx->free_ops;
+
+	if (!op)
+		return malloc(sizeof(*op));
+	ctx->free_ops = op->next;
+	return op;
+}
+
+/* Nobody is to be told any more: of all (@arg is NULL), or of those with @arg. */
+void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg)
+{
+	struct vrnic_op *op;
+
+	for (op = list->first; op; op = op->next)
+		if (!arg || op->arg == arg)
+			op->callback = NULL;
+}
+
+static void free_list(struct vrnic_op *op)
+{
+	struct vrnic_op *next;
+
+	for (; op; op = next) {
+		next = op->next;
+		free(op);
+	}
+}
+
+static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
+				     struct vrnic_endpoint *ep)
+{
+	return ep ? &ep->ops : &ctx->fences;
+}
+
+/* ---- who is told ---- */
+
+static bool done_fits(const struct vrnic_context *ctx,
+		      const struct vrnic_done *done)
+{
+	return (!done->local || done->local->client == ctx->client) &&
+	       (!done->remote || done->remote->client == ctx->client) &&
+	       !(done->flags & ~(uint32_t)VRNIC_QUEUE);
+}
+
+static void desc_set_done(struct vrnic_ndesc *desc,
+			  const struct vrnic_done *done)
+{
+	desc->cookie = done->cookie;
+	if (done->local)
+		desc->local_counter = done->local->number;
+	if (done->remote)
+		desc->remote_counter = done->remote->number;
+	desc->target_counter = done->target;
+	if (done->callback)
+		desc->flags |= VRNIC_NDESC_SIGNALED;
+}
+
+static uint64_t units(const struct vrnic_ndesc *desc)
+{
+	return desc->opcode == VRNIC_NOP_PUT || desc->opcode == VRNIC_NOP_GET ?
+	       desc->length : 1;
+}
+
+/* Before the engine can see the descriptor: see P1. */
+static inline void count(const struct vrnic_done *done, int64_t n)
+{
+	if (done->local)
+		vrnic_cell_add(done->local->cell, n);
+	if (done->remote)
+		vrnic_cell_add(done->remote->cell, n);
+}
+
+/* ---- into the ring ---- */
+
+/* Parts follow the first slot without a gap. */
+static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
+{
+	struct vrnic_ndesc *slot = vrnic_ring_slot(ring, ring->next);
+	size_t offset = sizeof(*slot);
+	unsigned int i;
+
+	*slot = req->desc;
+	for (i = 0; i < req->nr_parts; i++) {
+		vrnic_ring_copy_in(ring, offset, req->parts[i].iov_base,
+				   req->parts[i].iov_len);
+		offset += req->parts[i].iov_len;
+	}
+}
+
+/* Slots were filled: they are @ep's. */
+static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		 uint32_t slots, bool typed)
+{
+	ctx->inject.next += slots;
+	if (ep)
+		ep->end = ctx->inject.next;
+	if (typed)	/* read by who destroys a type */
+		__atomic_store_n(&ctx->typed_end, ctx->inject.next,
+				 __ATOMIC_RELAXED);
+}
+
+static int publish(struct vrnic_context *ctx)
+{
+	vrnic_ring_publish(&ctx->inject);
+	if (!vrnic_ring_wants_doorbell(&ctx->inject))
+		return 0;
+	return vrnic_uv_advance(ctx);
+}
+
+/* ---- the queue of those that wait for room ---- */
+
+static void queued_free(struct vrnic_queued *item)
+{
+	vrnic_type_put(item->types[0]);
+	vrnic_type_put(item->types[1]);
+	free(item);
+}
+
+static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		     const struct vrnic_request *req, struct vrnic_op *op)
+{
+	struct vrnic_queued *item;
+	unsigned int i;
+	uint8_t *to;
+
+	item = calloc(1, sizeof(*item) +
+			 (size_t)req->desc.num_slots * VRNIC_SLOT_SIZE);
+	if (!item)
+		return -ENOMEM;
+	item->ep = ep;
+	item->op = op;
+	item->slots = req->desc.num_slots;
+	to = memcpy(item->image, &req->desc, sizeof(req->desc));
+	to += sizeof(req->desc);
+	for (i = 0; i < req->nr_parts; i++) {
+		if (req->parts[i].iov_len)
+			memcpy(to, req->parts[i].iov_base,
+			       req->parts[i].iov_len);
+		to += req->parts[i].iov_len;
+	}
+	for (i = 0; i < 2; i++) {
+		item->types[i] = req->types[i];
+		vrnic_type_get(req->types[i]);
+	}
+	*ctx->queue_end = item;
+	ctx->queue_end = &item->next;
+	return 0;
+}
+
+static void queue_remove_first(struct vrnic_context *ctx)
+{
+	struct vrnic_queued *item = ctx->queue;
+
+	ctx->queue = item->next;
+	if (!ctx->queue)
+		ctx->queue_end = &ctx->queue;
+	queued_free(item);
+}
+
+/**
+ * vrnic_post_flush() - post what was queued, as far as there is room
+ * @ctx: context, locked
+ */
+int vrnic_post_flush(struct vrnic_context *ctx)
+{
+	struct vrnic_queued *item;
+	bool posted = false;
+
+	while ((item = ctx->queue) &&
+	       vrnic_ring_room(&ctx->inject, item->slots)) {
+		vrnic_ring_copy_in(&ctx->inject, 0, item->image,
+				   (size_t)item->slots * VRNIC_SLOT_SIZE);
+		step(ctx, item->ep, item->slots, item->types[0]);
+		queue_remove_first(ctx);
+		posted = true;
+	}
+	return posted ? publish(ctx) : 0;
+}
+
+/* What is queued for an endpoint that is destroyed never happens. */
+void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+{
+	struct vrnic_queued **at = &ctx->queue, *item;
+
+	while ((item = *at)) {
+		if (item->ep != ep) {
+			at = &item->next;
+			continue;
+		}
+		op_remove(ctx, &ep->ops, item->op);
+		*at = item->next;
+		queued_free(item);
+	}
+	ctx->queue_end = at;
+}
+
+/* ---- posting ---- */
+
+/**
+ * vrnic_post_room() - have room for slots, behind all that was queued
+ * @ctx: context, locked
+ * @slots: how many
+ *
+ * Looks again after it had the engine run once, in this thread.
+ *
+ * Return: 0, EAGAIN, EMSGSIZE or EIO, negative.
+ */
+int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots)
+{
+	int ret;
+
+	if (slots > ctx->inject.entries)
+		return -EMSGSIZE;
+	ret = vrnic_post_flush(ctx);
+	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+		return ret;
+	ret = vrnic_uv_advance(ctx);
+	if (!ret)
+		ret = vrnic_post_flush(ctx);
+	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+		return ret;
+	return -EAGAIN;
+}
+
+static int add_op(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		  const struct vrnic_request *req,
+		  const struct vrnic_done *done, struct vrnic_op **added)
+{
+	struct vrnic_op *op = op_new(ctx);
+
+	if (!op)
+		return -ENOMEM;
+	*op = (struct vrnic_op){
+		.callback = done->callback,
+		.arg = done->arg,
+		.cookie = done->cookie,
+		.opcode = req->desc.opcode,
+	};
+	op_append(list_of(ctx, ep), op);
+	*added = op;
+	return 0;
+}
+
+/* It is counted and waited for; now into the ring or the queue with it. */
+static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		 const struct vrnic_request *req, struct vrnic_op *op,
+		 bool queue)
+{
+	if (queue)
+		return queue_add(ctx, ep, req, op);
+	fill(&ctx->inject, req);
+	step(ctx, ep, req->desc.num_slots, req->types[0]);
+	return publish(ctx);
+}
+
+static int post_done(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		     const struct vrnic_request *req,
+		     const struct vrnic_done *done, bool queue, bool internal)
+{
+	int64_t n = (int64_t)units(&req->desc);
+	struct vrnic_op *op = NULL;
+	int ret;
+
+	if (done->callback) {
+		ret = add_op(ctx, ep, req, done, &op);
+		if (ret)
+			return ret;
+		op->internal = internal;
+	}
+	count(done, n);
+	ret = place(ctx, ep, req, op, queue);
+	if (ret) {
+		count(done, -n);
+		op_remove(ctx, list_of(ctx, ep), op);
+	}
+	return ret;
+}
+
+/* The slots that descriptor and parts take. */
+static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
+{
+	size_t bytes = VRNIC_SLOT_SIZE;
+	unsigned int i;
+
+	for (i = 0; i < req->nr_parts; i++)
+		if (__builtin_add_overflow(bytes, req->parts[i].iov_len, &bytes))
+			return -EMSGSIZE;
+	if (bytes > (size_t)ctx->inject.entries * VRNIC_SLOT_SIZE ||
+	    bytes > (size_t)UINT16_MAX * VRNIC_SLOT_SIZE)
+		return -EMSGSIZE;
+	req->desc.num_slots =
+		(uint16_t)((bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE);
+	return 0;
+}
+
+/**
+ * vrnic_post_locked() - post an operation
+ * @ctx: context, locked
+ * @ep: whom it goes to; NULL: FENCE_ALL
+ * @req: the operation
+ * @done: how to be told, or NULL
+ * @internal: @done->callback is the library's own
+ *
+ * Return: 0 or what vrnic.h says of all operations; then nothing was counted.
+ */
+int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+		      struct vrnic_request *req, const struct vrnic_done *done,
+		      bool internal)
+{
+	bool queue = false;
+	int ret;
+
+	if (done && !done_fits(ctx, done))
+		return -EINVAL;
+	ret = set_slots(ctx, req);
+	if (ret)
+		return ret;
+	if (vrnic_ring_failed(&ctx->inject))
+		return -EIO;
+	if (ctx->queue || !vrnic_ring_room(&ctx->inject, req->desc.num_slots)) {
+		ret = vrnic_post_room(ctx, req->desc.num_slots);
+		queue = ret == -EAGAIN && done && done->flags & VRNIC_QUEUE;
+		if (ret && !queue)
+			return ret;
+	}
+	req->desc.endpoint = ep ? ep->number : 0;
+	if (!done)
+		return place(ctx, ep, req, NULL, false);
+	desc_set_done(&req->desc, done);
+	return post_done(ctx, ep, req, done, queue, internal);
+}
+
+int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
+	       struct vrnic_request *req, const struct vrnic_done *done)
+{
+	int ret;
+
+	vrnic_lock(ctx);
+	ret = vrnic_post_locked(ctx, ep, req, done, false);
+	vrnic_unlock(ctx);
+	return ret;
+}
+
+/* The context goes, and its FIFO is gone. */
+void vrnic_ops_destroy(struct vrnic_context *ctx)
+{
+	while (ctx->queue)
+		queue_remove_first(ctx);
+	free_list(ctx->fences.first);
+	free_list(ctx->free_ops);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Calls into the kernel: methods of the driver's own uverbs objects, and the
+ * doorbell file. All return 0 or a negative errno.
+ */
+
+#include <errno.h>
+#include <sys/ioctl.h>
+
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include "lib.h"
+
+#define CMD_ATTRS	4
+
+/* A method's call, with room for its attributes. */
+union cmd {
+	struct ib_uverbs_ioctl_hdr hdr;
+	uint8_t room[sizeof(struct ib_uverbs_ioctl_hdr) +
+		     CMD_ATTRS * sizeof(struct ib_uverbs_attr)];
+};
+
+static void cmd_init(union cmd *cmd, unsigned int object, unsigned int method)
+{
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->hdr.object_id = object;
+	cmd->hdr.method_id = method;
+	cmd->hdr.driver_id = VRNIC_DRIVER_ID;
+}
+
+static struct ib_uverbs_attr *cmd_attr(union cmd *cmd, unsigned int id)
+{
+	struct ib_uverbs_attr *attr = &cmd->hdr.attrs[cmd->hdr.num_attrs++];
+
+	attr->attr_id = id;
+	attr->flags = UVERBS_ATTR_F_MANDATORY;
+	return attr;
+}
+
+/* The core wants small data in the attribute itself, not a pointer to it. */
+static void cmd_in(union cmd *cmd, unsigned int id, const void *data,
+		   size_t size)
+{
+	struct ib_uverbs_attr *attr = cmd_attr(cmd, id);
+
+	attr->len = size;
+	if (size <= sizeof(attr->data))
+		memcpy(&attr->data, data, size);
+	else
+		attr->data = (uintptr_t)data;
+}
+
+static void cmd_out(union cmd *cmd, unsigned int id, void *data, size_t size)
+{
+	struct ib_uverbs_attr *attr = cmd_attr(cmd, id);
+
+	memset(data, 0, size);	/* an older module may answer less */
+	attr->len = size;
+	attr->data = (uintptr_t)data;
+}
+
+static void cmd_object(union cmd *cmd, unsigned int id, uint32_t handle)
+{
+	cmd_attr(cmd, id)->data = handle;
+}
+
+static int cmd_run(union cmd *cmd, struct ibv_context *verbs)
+{
+	cmd->hdr.length = sizeof(cmd->hdr) +
+			  cmd->hdr.num_attrs * sizeof(cmd->hdr.attrs[0]);
+	if (ioctl(verbs->cmd_fd, RDMA_VERBS_IOCTL, &cmd->hdr))
+		return -errno;
+	return 0;
+}
+
+/**
+ * vrnic_uv_doorbell() - open a doorbell file
+ * @verbs: context that it is to be for
+ * @fd: the result
+ *
+ * The core compares the driver's number: EINVAL from devices of others.
+ */
+int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
+{
+	struct ib_uverbs_attr *attr;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_DOORBELL, VRNIC_METHOD_DOORBELL_ALLOC);
+	attr = cmd_attr(&cmd, VRNIC_ATTR_DOORBELL_ALLOC_FD);
+	ret = cmd_run(&cmd, verbs);
+	if (!ret)
+		*fd = attr->data_s64;
+	return ret;
+}
+
+int vrnic_uv_fifo_create(struct vrnic_client *client,
+			 const struct vrnic_create_fifo_req *req,
+			 struct vrnic_create_fifo_resp *resp, uint32_t *handle)
+{
+	struct ib_uverbs_attr *object;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_FIFO, VRNIC_METHOD_FIFO_CREATE);
+	object = cmd_attr(&cmd, VRNIC_ATTR_FIFO_CREATE_HANDLE);
+	cmd_object(&cmd, VRNIC_ATTR_FIFO_CREATE_PD, client->pd->handle);
+	cmd_in(&cmd, VRNIC_ATTR_FIFO_CREATE_REQ, req, sizeof(*req));
+	cmd_out(&cmd, VRNIC_ATTR_FIFO_CREATE_RESP, resp, sizeof(*resp));
+	ret = cmd_run(&cmd, client->verbs);
+	if (!ret)
+		*handle = object->data;
+	return ret;
+}
+
+int vrnic_uv_fifo_lookup(struct vrnic_client *client,
+			 const struct vrnic_lookup_req *req,
+			 struct vrnic_address *address)
+{
+	union cmd cmd;
+
+	cmd_init(&cmd, VRNIC_OBJECT_FIFO, VRNIC_METHOD_FIFO_LOOKUP);
+	cmd_in(&cmd, VRNIC_ATTR_FIFO_LOOKUP_REQ, req, sizeof(*req));
+	cmd_out(&cmd, VRNIC_ATTR_FIFO_LOOKUP_RESP, address, sizeof(*address));
+	return cmd_run(&cmd, client->verbs);
+}
+
+int vrnic_uv_endpoint_create(struct vrnic_context *ctx,
+			     const struct vrnic_address *address,
+			     struct vrnic_create_endpoint_resp *resp,
+			     uint32_t *handle)
+{
+	struct ib_uverbs_attr *object;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_ENDPOINT, VRNIC_METHOD_ENDPOINT_CREATE);
+	object = cmd_attr(&cmd, VRNIC_ATTR_ENDPOINT_CREATE_HANDLE);
+	cmd_object(&cmd, VRNIC_ATTR_ENDPOINT_CREATE_FIFO, ctx->handle);
+	cmd_in(&cmd, VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS, address,
+	       sizeof(*address));
+	cmd_out(&cmd, VRNIC_ATTR_ENDPOINT_CREATE_RESP, resp, sizeof(*resp));
+	ret = cmd_run(&cmd, ctx->client->verbs);
+	if (!ret)
+		*handle = object->data;
+	return ret;
+}
+
+int vrnic_uv_counter_create(struct vrnic_client *client,
+			    const struct vrnic_create_counter_req *req,
+			    struct vrnic_create_counter_resp *resp,
+			    uint32_t *handle)
+{
+	struct ib_uverbs_attr *object;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_CREATE);
+	object = cmd_attr(&cmd, VRNIC_ATTR_COUNTER_CREATE_HANDLE);
+	cmd_in(&cmd, VRNIC_ATTR_COUNTER_CREATE_REQ, req, sizeof(*req));
+	cmd_out(&cmd, VRNIC_ATTR_COUNTER_CREATE_RESP, resp, sizeof(*resp));
+	ret = cmd_run(&cmd, client->verbs);
+	if (!ret)
+		*handle = object->data;
+	return ret;
+}
+
+int vrnic_uv_counter_eventfd(struct vrnic_counter *counter, int32_t fd)
+{
+	union cmd cmd;
+
+	cmd_init(&cmd, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_EVENTFD);
+	cmd_object(&cmd, VRNIC_ATTR_COUNTER_EVENTFD_HANDLE, counter->handle);
+	cmd_in(&cmd, VRNIC_ATTR_COUNTER_EVENTFD_FD, &fd, sizeof(fd));
+	return cmd_run(&cmd, counter->client->verbs);
+}
+
+int vrnic_uv_type_create(struct vrnic_client *client,
+			 const struct vrnic_create_type_req *req,
+			 struct vrnic_create_type_resp *resp, uint32_t *handle)
+{
+	struct ib_uverbs_attr *object;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_TYPE, VRNIC_METHOD_TYPE_CREATE);
+	object = cmd_attr(&cmd, VRNIC_ATTR_TYPE_CREATE_HANDLE);
+	cmd_in(&cmd, VRNIC_ATTR_TYPE_CREATE_REQ, req, sizeof(*req));
+	cmd_out(&cmd, VRNIC_ATTR_TYPE_CREATE_RESP, resp, sizeof(*resp));
+	ret = cmd_run(&cmd, client->verbs);
+	if (!ret)
+		*handle = object->data;
+	return ret;
+}
+
+/* How each kind of object is destroyed. */
+static const struct {
+	uint16_t object;
+	uint16_t method;
+	uint16_t handle;
+} destroyers[] = {
+	{ VRNIC_OBJECT_FIFO, VRNIC_METHOD_FIFO_DESTROY,
+	  VRNIC_ATTR_FIFO_DESTROY_HANDLE },
+	{ VRNIC_OBJECT_ENDPOINT, VRNIC_METHOD_ENDPOINT_DESTROY,
+	  VRNIC_ATTR_ENDPOINT_DESTROY_HANDLE },
+	{ VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_DESTROY,
+	  VRNIC_ATTR_COUNTER_DESTROY_HANDLE },
+	{ VRNIC_OBJECT_TYPE, VRNIC_METHOD_TYPE_DESTROY,
+	  VRNIC_ATTR_TYPE_DESTROY_HANDLE },
+};
+
+/**
+ * vrnic_uv_destroy() - destroy an object
+ * @client: whose it is
+ * @object: VRNIC_OBJECT_FIFO and so on
+ * @handle: which
+ *
+ * EIO means that the device is gone, and the object with it: that is success.
+ */
+int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
+		     uint32_t handle)
+{
+	union cmd cmd;
+	size_t i = 0;
+	int ret;
+
+	while (destroyers[i].object != object)
+		i++;
+	cmd_init(&cmd, object, destroyers[i].method);
+	cmd_object(&cmd, destroyers[i].handle, handle);
+	ret = cmd_run(&cmd, client->verbs);
+	return ret == -EIO ? 0 : ret;
+}
+
+/* Run the context's rings in this thread; what was posted stays posted. */
+int vrnic_uv_advance(struct vrnic_context *ctx)
+{
+	int fd = ctx->client->doorbell_fd;
+
+	while (ioctl(fd, VRNIC_ADVANCE, (unsigned long)ctx->address.fifo))
+		if (errno != EINTR)
+			return -errno;
+	return 0;
+}
+
+int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
+{
+	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
+}
