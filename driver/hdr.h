@@ -56,24 +56,24 @@ enum vrnic_bth_op {
 };
 
 /* What an operation is: vrnic_bth_info(). 0: there is no such operation. */
-#define VRNIC_PKT_SEND		(1U << 0)
-#define VRNIC_PKT_WRITE		(1U << 1)
-#define VRNIC_PKT_READ		(1U << 2)	/* READ request */
-#define VRNIC_PKT_ATOMIC	(1U << 3)	/* CmpSwap, FetchAdd */
-#define VRNIC_PKT_OTHER		(1U << 4)	/* FLUSH, ATOMIC WRITE */
-#define VRNIC_PKT_RESP		(1U << 5)	/* goes back to the requester */
-#define VRNIC_PKT_START		(1U << 6)	/* first packet of a message */
-#define VRNIC_PKT_END		(1U << 7)	/* last packet of a message */
-#define VRNIC_PKT_PAYLOAD	(1U << 8)	/* may have one */
-#define VRNIC_PKT_DETH		(1U << 9)	/* extension headers from here on */
-#define VRNIC_PKT_FETH		(1U << 10)
-#define VRNIC_PKT_RETH		(1U << 11)
-#define VRNIC_PKT_ATOMICETH	(1U << 12)
-#define VRNIC_PKT_AETH		(1U << 13)
-#define VRNIC_PKT_ATOMICACK	(1U << 14)
-#define VRNIC_PKT_IMM		(1U << 15)
-#define VRNIC_PKT_IETH		(1U << 16)
-#define VRNIC_PKT_RC_ONLY	(1U << 17)	/* UC has no such operation */
+#define VRNIC_PKT_SEND		0x00001U
+#define VRNIC_PKT_WRITE		0x00002U
+#define VRNIC_PKT_READ		0x00004U	/* READ request */
+#define VRNIC_PKT_ATOMIC	0x00008U	/* CmpSwap, FetchAdd */
+#define VRNIC_PKT_OTHER		0x00010U	/* FLUSH, ATOMIC WRITE */
+#define VRNIC_PKT_RESP		0x00020U	/* goes back to the requester */
+#define VRNIC_PKT_START		0x00040U	/* first packet of a message */
+#define VRNIC_PKT_END		0x00080U	/* last packet of a message */
+#define VRNIC_PKT_PAYLOAD	0x00100U	/* may have one */
+#define VRNIC_PKT_DETH		0x00200U	/* extension headers from here on */
+#define VRNIC_PKT_FETH		0x00400U
+#define VRNIC_PKT_RETH		0x00800U
+#define VRNIC_PKT_ATOMICETH	0x01000U
+#define VRNIC_PKT_AETH		0x02000U
+#define VRNIC_PKT_ATOMICACK	0x04000U
+#define VRNIC_PKT_IMM		0x08000U
+#define VRNIC_PKT_IETH		0x10000U
+#define VRNIC_PKT_RC_ONLY	0x20000U	/* UC has no such operation */
 
 /**
  * struct vrnic_bth - base transport header
@@ -82,7 +82,7 @@ enum vrnic_bth_op {
  * @pkey: partition
  * @qpn: 8 bits that routers may change (FECN, BECN, reserved), then the
  *	destination queue pair
- * @psn: bit 31: an acknowledgement is requested; 24 bits of PSN
+ * @psn: bit 31: an acknowledgment is requested; 24 bits of PSN
  */
 struct vrnic_bth {
 	u8 opcode;
@@ -118,7 +118,7 @@ struct vrnic_atomiceth {
 	__be32 rkey;
 	__be64 swap_add;
 	__be64 compare;
-} __attribute__((packed));
+} __packed;
 
 /* Syndrome in the upper 8 bits, message sequence number in the others. */
 struct vrnic_aeth {
@@ -162,28 +162,28 @@ static inline u32 vrnic_bth_info(u8 op)
 #define S VRNIC_PKT_START
 #define E VRNIC_PKT_END
 #define D VRNIC_PKT_PAYLOAD
-#define SEND (VRNIC_PKT_SEND | D)
-#define WRITE (VRNIC_PKT_WRITE | D)
-#define RESP (VRNIC_PKT_RESP | VRNIC_PKT_RC_ONLY)
+#define SND (VRNIC_PKT_SEND | D)
+#define WRT (VRNIC_PKT_WRITE | D)
+#define RSP (VRNIC_PKT_RESP | VRNIC_PKT_RC_ONLY)
 #define RCREQ (S | E | VRNIC_PKT_RC_ONLY)
 	static const u32 info[VRNIC_BTH_OPS] = {
-		[VRNIC_BTH_SEND_FIRST] = SEND | S,
-		[VRNIC_BTH_SEND_MIDDLE] = SEND,
-		[VRNIC_BTH_SEND_LAST] = SEND | E,
-		[VRNIC_BTH_SEND_LAST_IMM] = SEND | E | VRNIC_PKT_IMM,
-		[VRNIC_BTH_SEND_ONLY] = SEND | S | E,
-		[VRNIC_BTH_SEND_ONLY_IMM] = SEND | S | E | VRNIC_PKT_IMM,
+		[VRNIC_BTH_SEND_FIRST] = SND | S,
+		[VRNIC_BTH_SEND_MIDDLE] = SND,
+		[VRNIC_BTH_SEND_LAST] = SND | E,
+		[VRNIC_BTH_SEND_LAST_IMM] = SND | E | VRNIC_PKT_IMM,
+		[VRNIC_BTH_SEND_ONLY] = SND | S | E,
+		[VRNIC_BTH_SEND_ONLY_IMM] = SND | S | E | VRNIC_PKT_IMM,
 		[VRNIC_BTH_SEND_LAST_INV] =
-			SEND | E | VRNIC_PKT_IETH | VRNIC_PKT_RC_ONLY,
+			SND | E | VRNIC_PKT_IETH | VRNIC_PKT_RC_ONLY,
 		[VRNIC_BTH_SEND_ONLY_INV] =
-			SEND | S | E | VRNIC_PKT_IETH | VRNIC_PKT_RC_ONLY,
-		[VRNIC_BTH_WRITE_FIRST] = WRITE | S | VRNIC_PKT_RETH,
-		[VRNIC_BTH_WRITE_MIDDLE] = WRITE,
-		[VRNIC_BTH_WRITE_LAST] = WRITE | E,
-		[VRNIC_BTH_WRITE_LAST_IMM] = WRITE | E | VRNIC_PKT_IMM,
-		[VRNIC_BTH_WRITE_ONLY] = WRITE | S | E | VRNIC_PKT_RETH,
+			SND | S | E | VRNIC_PKT_IETH | VRNIC_PKT_RC_ONLY,
+		[VRNIC_BTH_WRITE_FIRST] = WRT | S | VRNIC_PKT_RETH,
+		[VRNIC_BTH_WRITE_MIDDLE] = WRT,
+		[VRNIC_BTH_WRITE_LAST] = WRT | E,
+		[VRNIC_BTH_WRITE_LAST_IMM] = WRT | E | VRNIC_PKT_IMM,
+		[VRNIC_BTH_WRITE_ONLY] = WRT | S | E | VRNIC_PKT_RETH,
 		[VRNIC_BTH_WRITE_ONLY_IMM] =
-			WRITE | S | E | VRNIC_PKT_RETH | VRNIC_PKT_IMM,
+			WRT | S | E | VRNIC_PKT_RETH | VRNIC_PKT_IMM,
 		[VRNIC_BTH_READ_REQUEST] =
 			RCREQ | VRNIC_PKT_READ | VRNIC_PKT_RETH,
 		[VRNIC_BTH_CMP_SWAP] =
@@ -194,20 +194,20 @@ static inline u32 vrnic_bth_info(u8 op)
 				    VRNIC_PKT_RETH,
 		[VRNIC_BTH_ATOMIC_WRITE] =
 			RCREQ | VRNIC_PKT_OTHER | VRNIC_PKT_RETH | D,
-		[VRNIC_BTH_READ_RESP_FIRST] = RESP | S | D | VRNIC_PKT_AETH,
-		[VRNIC_BTH_READ_RESP_MIDDLE] = RESP | D,
-		[VRNIC_BTH_READ_RESP_LAST] = RESP | E | D | VRNIC_PKT_AETH,
-		[VRNIC_BTH_READ_RESP_ONLY] = RESP | S | E | D | VRNIC_PKT_AETH,
-		[VRNIC_BTH_ACK] = RESP | S | E | VRNIC_PKT_AETH,
+		[VRNIC_BTH_READ_RESP_FIRST] = RSP | S | D | VRNIC_PKT_AETH,
+		[VRNIC_BTH_READ_RESP_MIDDLE] = RSP | D,
+		[VRNIC_BTH_READ_RESP_LAST] = RSP | E | D | VRNIC_PKT_AETH,
+		[VRNIC_BTH_READ_RESP_ONLY] = RSP | S | E | D | VRNIC_PKT_AETH,
+		[VRNIC_BTH_ACK] = RSP | S | E | VRNIC_PKT_AETH,
 		[VRNIC_BTH_ATOMIC_ACK] =
-			RESP | S | E | VRNIC_PKT_AETH | VRNIC_PKT_ATOMICACK,
+			RSP | S | E | VRNIC_PKT_AETH | VRNIC_PKT_ATOMICACK,
 	};
 #undef S
 #undef E
 #undef D
-#undef SEND
-#undef WRITE
-#undef RESP
+#undef SND
+#undef WRT
+#undef RSP
 #undef RCREQ
 
 	return op < VRNIC_BTH_OPS ? info[op] : 0;
@@ -289,7 +289,7 @@ static inline bool vrnic_bth_ackreq(const struct vrnic_bth *bth)
  * @solicited: solicited event
  * @qpn: destination
  * @psn: low 24 bits count
- * @ackreq: request an acknowledgement
+ * @ackreq: request an acknowledgment
  */
 static inline void vrnic_bth_fill(struct vrnic_bth *bth, u8 opcode, u8 pad,
 				  bool solicited, u32 qpn, u32 psn, bool ackreq)
