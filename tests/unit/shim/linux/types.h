@@ -17,6 +17,4 @@ typedef __s16 s16;
 typedef __s32 s32;
 typedef __s64 s64;
 
-#define __packed __attribute__((packed))
-
 #endif /* SHIM_LINUX_TYPES_H */
