@@ -11,7 +11,7 @@ export DESTDIR
 build	:= tools/build --suite $(SUITE)
 
 all:
-	$(build) module provider tests examples
+	$(build) module provider library tests examples
 
 demo:
 	$(build) module provider examples
@@ -37,7 +37,7 @@ lint:
 	tools/lint
 
 install:
-	tools/install provider headers man
+	tools/install provider library headers man
 
 modules_install:
 	tools/install module
@@ -46,7 +46,7 @@ clean:
 	tools/clean
 
 help:
-	@echo 'make                   compile module, provider, tests and examples (build/)'
+	@echo 'make                   compile module, provider, library, tests, examples (build/)'
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
 	@echo 'make demo-native       put, get, typed and paced transfers, fences: a program for each'
 	@echo 'make check             the whole test suite'
@@ -55,7 +55,7 @@ help:
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
-	@echo 'make install           the provider where libibverbs looks, header, man pages'
+	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
 	@echo 'make modules_install   the module for the running kernel'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo

@@ -16,6 +16,8 @@ static void av_fill(struct vrnic_av *av, struct rdma_ah_attr *attr)
 	av->attr = *attr;
 	av->attr.grh.sgid_attr = NULL;
 	av->sgid = attr->grh.sgid_attr->gid;
+	av->oif = vrnic_gid_oif(to_vdev(attr->grh.sgid_attr->device),
+				attr->grh.sgid_attr);
 }
 
 static int ah_respond(struct vrnic_ah *ah, struct ib_udata *udata)

@@ -229,6 +229,78 @@ struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 	return qp;
 }
 
+/* As vrnic_gsi_by_gid(), for what came from the network through @ndev. */
+struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
+				  const union ib_gid *gid)
+{
+	struct vrnic_qp *qp = NULL;
+	struct vrnic_dev *dev;
+
+	read_lock_bh(&vrnic_devs_lock);
+	list_for_each_entry(dev, &vrnic_devs, link) {
+		if (!net_eq(dev_net(dev->ndev), net) || !owns_gid(dev, gid))
+			continue;
+		/* link-local GIDs are not unique: this interface is the best */
+		if (qp && dev->ndev != ndev)
+			continue;
+		if (qp)
+			vrnic_qp_put(qp);
+		qp = vrnic_gsi_get(dev);
+	}
+	read_unlock_bh(&vrnic_devs_lock);
+	return qp;
+}
+
+/* Count a packet that came through @ndev and is nobody's. */
+void vrnic_dev_count(struct net *net, struct net_device *ndev,
+		     enum vrnic_stat stat)
+{
+	struct vrnic_dev *dev;
+
+	read_lock_bh(&vrnic_devs_lock);
+	list_for_each_entry(dev, &vrnic_devs, link)
+		if (net_eq(dev_net(dev->ndev), net) && dev->ndev == ndev)
+			this_cpu_inc(dev->stats->count[stat]);
+	read_unlock_bh(&vrnic_devs_lock);
+}
+
+/**
+ * vrnic_mcast_receive() - a multicast came from the network
+ * @net: network namespace
+ * @ndev: interface that it came through
+ * @from: sender; its own device has heard it already
+ * @to: group
+ * @fn: called for each member, must not sleep
+ * @arg: for @fn
+ */
+void vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+			 const union ib_gid *from, const union ib_gid *to,
+			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+{
+	struct vrnic_dev *dev;
+
+	read_lock_bh(&vrnic_devs_lock);
+	list_for_each_entry(dev, &vrnic_devs, link)
+		if (net_eq(dev_net(dev->ndev), net) && dev->ndev == ndev &&
+		    !owns_gid(dev, from))
+			vrnic_mcast_members(dev, to, fn, arg);
+	read_unlock_bh(&vrnic_devs_lock);
+}
+
+/* The interface that a GID belongs to: the device's, or a VLAN on it. */
+int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev;
+	int oif = dev->ndev->ifindex;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	if (ndev)
+		oif = ndev->ifindex;
+	rcu_read_unlock();
+	return oif;
+}
+
 static void vrnic_dealloc_driver(struct ib_device *ibdev)
 {
 	struct vrnic_dev *dev = to_vdev(ibdev);
@@ -237,6 +309,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	list_del_init(&dev->link);
 	write_unlock_bh(&vrnic_devs_lock);
 	cancel_work_sync(&dev->rescan);
+	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
 	vrnic_ids_exit(&dev->types);
@@ -378,6 +451,22 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 	return ib_register_device(ibdev, name, NULL);
 }
 
+/* An interface that leads to other hosts gets its socket at once. */
+static void open_wire(struct vrnic_dev *dev, struct net_device *ndev)
+{
+	int err;
+
+	if (ndev->flags & (IFF_LOOPBACK | IFF_NOARP))
+		return;
+	err = vrnic_wire_open(dev);
+	if (err == -EADDRINUSE)
+		pr_warn("vrnic: UDP port 4791 is taken (by rdma_rxe?): the device on %s reaches this host only\n",
+			ndev->name);
+	else if (err)
+		pr_warn("vrnic: no socket for the device on %s: error %d\n",
+			ndev->name, err);
+}
+
 static struct vrnic_dev *vdev_get(struct net_device *ndev)
 {
 	struct ib_device *ibdev = ib_device_get_by_netdev(ndev,
@@ -414,6 +503,7 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 	}
 	/* from here on ib_dealloc_device() undoes device_init() */
 	ib_set_device_ops(&dev->ibdev, &vrnic_dev_ops);
+	open_wire(dev, ndev);
 	err = register_ibdev(dev, name);
 	if (err)
 		ib_dealloc_device(&dev->ibdev);

@@ -46,6 +46,8 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 #define PATIENCE_MAX	4096
 
 #define CALLER_DESCS	64
+#define POKE_BYTES	SZ_256K
+#define POKE_RUNS	4
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
@@ -168,6 +170,33 @@ void vrnic_kick(struct vrnic_runnable *r)
 	do {
 		if (run_once(r, READ_ONCE(caller_bytes), CALLER_DESCS) ==
 		    VRNIC_MORE || overtaken(r, came)) {
+			enqueue(r);
+			return;
+		}
+	} while (release_or_again(r));
+}
+
+/**
+ * vrnic_poke() - run @r here and now, in softirq, for what came from the network
+ * @r: what to run; its run function minds the budget's @atomic
+ *
+ * What takes longer, or may sleep, goes to a thread.
+ */
+void vrnic_poke(struct vrnic_runnable *r)
+{
+	int runs = 0;
+
+	if (!claim(r))
+		return;
+	do {
+		struct vrnic_budget budget = {
+			.bytes = POKE_BYTES,
+			.descs = CALLER_DESCS,
+			.atomic = true,
+		};
+
+		if (runs++ == POKE_RUNS ||
+		    run_budget(r, &budget) == VRNIC_MORE) {
 			enqueue(r);
 			return;
 		}

@@ -21,6 +21,7 @@ struct task_struct;
 struct vrnic_budget {
 	u64 bytes;
 	u32 descs;
+	bool atomic;	/* the runner is in softirq: must not sleep */
 };
 
 /* What a run of a ring found. */
@@ -33,7 +34,8 @@ struct vrnic_runnable;
 
 /**
  * struct vrnic_runnable_ops - what the engine does with a runnable
- * @run: do some work. Called in process context, by one runner at a time.
+ * @run: do some work. Called by one runner at a time, in process context unless
+ *	the budget says otherwise.
  * @stay: the runner will look for new work all the while: nobody need call it.
  *	NULL: it never stays
  * @leave: it will not any more. What is announced from then on is not missed;
@@ -107,6 +109,7 @@ void vrnic_engine_stop(struct vrnic_engine *engine);
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 			 const struct vrnic_runnable_ops *ops);
 void vrnic_kick(struct vrnic_runnable *r);
+void vrnic_poke(struct vrnic_runnable *r);
 void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
 void vrnic_park(struct vrnic_runnable *r);

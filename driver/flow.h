@@ -1,17 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A flow: the reliable, ordered channel between two ring owners. Loopback
- * executes an operation against the peer's memory and queues directly.
+ * executes an operation against the peer's memory and queues directly; RoCE
+ * sends packets.
  */
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H
 
 #include "opcode.h"
 
+#include "vrnic.h"
+
+/**
+ * struct vrnic_datagram - a UD message on its way
+ * @qkey: what the target has to have
+ * @src_qpn: sender
+ * @len: bytes of data
+ * @sl: service level
+ * @with_imm: @imm is valid
+ * @solicited: the sender asked for an event
+ * @imm: immediate data in network order
+ * @grh: what a receive buffer starts with
+ * @network_hdr: kind of header in @grh
+ * @put: writes the data
+ * @arg: for @put
+ */
+struct vrnic_datagram {
+	u32 qkey;
+	u32 src_qpn;
+	u32 len;
+	u8 sl;
+	bool with_imm;
+	bool solicited;
+	u32 imm;
+	u8 grh[VRNIC_GRH_BYTES];
+	u8 network_hdr;
+	void (*put)(struct vrnic_datagram *dg, struct vrnic_sgl *dst);
+	void *arg;
+};
+
+/* sq.c */
+bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead);
+void vrnic_sq_complete(struct vrnic_qp *qp);
+
+/* flow_loop.c */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget);
 void vrnic_loop_release(struct vrnic_qp *qp);
+u32 vrnic_rnr_ns(u8 code);
+
+/* flow_loop_ud.c */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
+				      struct vrnic_budget *budget);
+bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
+
+/* roce_ud.c */
+void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
+		       const struct vrnic_datagram *dg,
+		       const struct rdma_ah_attr *attr,
+		       const union ib_gid *sgid, int oif);
+
+/* roce_net.c */
+bool vrnic_force_roce(void);
+
+/* flow_roce.c */
+int vrnic_roce_connect(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
+int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
+void vrnic_roce_ready(struct vrnic_qp *qp);
+void vrnic_roce_resume(struct vrnic_qp *qp);
+void vrnic_roce_disconnect(struct vrnic_qp *qp);
+bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
+bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget);
+bool vrnic_roce_flush(struct vrnic_qp *qp);
+bool vrnic_roce_idle(const struct vrnic_qp *qp);
+enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
 
 #endif /* VRNIC_FLOW_H */

@@ -40,6 +40,12 @@ static const u32 rnr_10us[32] = {
 
 #define RNR_FOREVER	7
 
+/* How long the RNR timer code @code tells a requester to wait. */
+u32 vrnic_rnr_ns(u8 code)
+{
+	return rnr_10us[code % ARRAY_SIZE(rnr_10us)] * 10000U;
+}
+
 static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 {
 	qp->wait_until = ktime_get_ns() + ns;
@@ -59,8 +65,7 @@ static enum vrnic_step wait_rnr(struct loop *l)
 	if (l->op->rnr_left != RNR_FOREVER)
 		l->op->rnr_left--;
 	vrnic_count(l->qp->dev, RNR_WAITS);
-	return wait_for(l->qp,
-			rnr_10us[l->peer->attr.min_rnr_timer] * 10000ULL);
+	return wait_for(l->qp, vrnic_rnr_ns(l->peer->attr.min_rnr_timer));
 }
 
 /*
@@ -392,7 +397,9 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 /* Each must be the other's peer, as packets would say. resp_lock is held. */
 static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
-	if (peer->type != qp->type || peer->attr.dest_qp_num != qp->qpn)
+	/* one that has a wire to its peer is that peer's alone, without this lock */
+	if (peer->type != qp->type || peer->attr.dest_qp_num != qp->qpn ||
+	    peer->roce)
 		return false;
 	if (memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) ||
 	    memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid)))
@@ -458,10 +465,10 @@ void vrnic_loop_release(struct vrnic_qp *qp)
 	struct vrnic_hold *hold = &qp->hold;
 
 	vrnic_held_put(&hold->local);
-	if (!hold->peer)
-		return;
 	vrnic_held_put(&hold->remote);
 	vrnic_held_put(&hold->recv);
+	if (!hold->peer)
+		return;
 	mutex_unlock(&hold->peer->resp_lock);
 	vrnic_qp_put(hold->peer);
 	hold->peer = NULL;

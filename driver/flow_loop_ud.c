@@ -18,69 +18,65 @@
 /* UDP, BTH, DETH, ICRC: what the headers say a datagram has around its data. */
 #define UD_OVERHEAD	(8 + 12 + 8 + 4)
 
-/**
- * struct datagram - on its way
- * @qp: sender
- * @d: descriptor
- * @dgid: destination
- * @sgid: sender's GID
- * @sl: service level
- * @qkey: what the target has to have
- * @len: bytes of data
- * @grh: what a receive buffer starts with
- * @network_hdr: kind of header in @grh
- */
-struct datagram {
+/* What the sender's address handle says, and how the local data gets across. */
+struct loop_ud {
+	struct vrnic_datagram dg;
 	struct vrnic_qp *qp;
-	const struct vrnic_desc *d;
-	union ib_gid dgid;
+	struct rdma_ah_attr attr;
 	union ib_gid sgid;
-	u8 sl;
-	u32 qkey;
-	u32 len;
-	u8 grh[VRNIC_GRH_BYTES];
-	u8 network_hdr;
+	int oif;
 };
 
-static void fill_ipv4(struct datagram *dg, const struct ib_global_route *grh)
+static void fill_ipv4(struct loop_ud *l)
 {
+	const struct ib_global_route *grh = &l->attr.grh;
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = sizeof(ip) / 4,
 		.tos = grh->traffic_class,
-		.tot_len = htons(sizeof(ip) + UD_OVERHEAD + ALIGN(dg->len, 4)),
+		.tot_len = htons(sizeof(ip) + UD_OVERHEAD + ALIGN(l->dg.len, 4)),
 		.frag_off = htons(IP_DF),
 		.ttl = grh->hop_limit,
 		.protocol = IPPROTO_UDP,
 	};
 
-	memcpy(&ip.saddr, dg->sgid.raw + 12, sizeof(ip.saddr));
-	memcpy(&ip.daddr, dg->dgid.raw + 12, sizeof(ip.daddr));
+	memcpy(&ip.saddr, l->sgid.raw + 12, sizeof(ip.saddr));
+	memcpy(&ip.daddr, grh->dgid.raw + 12, sizeof(ip.daddr));
 	ip_send_check(&ip);
-	memcpy(dg->grh + VRNIC_GRH_BYTES - sizeof(ip), &ip, sizeof(ip));
-	dg->network_hdr = RDMA_NETWORK_IPV4;
+	memcpy(l->dg.grh + VRNIC_GRH_BYTES - sizeof(ip), &ip, sizeof(ip));
+	l->dg.network_hdr = RDMA_NETWORK_IPV4;
 }
 
-static void fill_ipv6(struct datagram *dg, const struct ib_global_route *grh)
+static void fill_ipv6(struct loop_ud *l)
 {
+	const struct ib_global_route *grh = &l->attr.grh;
 	struct ipv6hdr ip = {
-		.payload_len = htons(UD_OVERHEAD + ALIGN(dg->len, 4)),
+		.payload_len = htons(UD_OVERHEAD + ALIGN(l->dg.len, 4)),
 		.nexthdr = IPPROTO_UDP,
 		.hop_limit = grh->hop_limit,
 	};
 
 	ip6_flow_hdr(&ip, grh->traffic_class, htonl(grh->flow_label));
-	memcpy(&ip.saddr, dg->sgid.raw, sizeof(ip.saddr));
-	memcpy(&ip.daddr, dg->dgid.raw, sizeof(ip.daddr));
-	memcpy(dg->grh, &ip, sizeof(ip));
-	dg->network_hdr = RDMA_NETWORK_IPV6;
+	memcpy(&ip.saddr, l->sgid.raw, sizeof(ip.saddr));
+	memcpy(&ip.daddr, grh->dgid.raw, sizeof(ip.daddr));
+	memcpy(l->dg.grh, &ip, sizeof(ip));
+	l->dg.network_hdr = RDMA_NETWORK_IPV6;
+}
+
+/* A multicast sends the same data to each member. */
+static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
+{
+	struct vrnic_sgl *src = dg->arg;
+
+	src->cur = 0;
+	src->pos = 0;
+	vrnic_sgl_copy(dst, src, dg->len, true);
 }
 
 /* Copy what the address handle says; it may go away right after. */
-static int fill(struct datagram *dg, struct vrnic_qp *qp, struct vrnic_op *op)
+static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
-	struct rdma_ah_attr attr;
 	struct vrnic_av *av;
 
 	rcu_read_lock();
@@ -89,24 +85,29 @@ static int fill(struct datagram *dg, struct vrnic_qp *qp, struct vrnic_op *op)
 		rcu_read_unlock();
 		return VRNIC_VERR_AH;
 	}
-	attr = av->attr;
-	dg->sgid = av->sgid;
+	l->attr = av->attr;
+	l->sgid = av->sgid;
+	l->oif = av->oif;
 	rcu_read_unlock();
 
-	dg->qp = qp;
-	dg->d = d;
-	dg->dgid = attr.grh.dgid;
-	dg->sl = attr.sl;
-	dg->len = op->total;
-	dg->qkey = d->qkey & 1U << 31 ? qp->attr.qkey : d->qkey;
-	if (ipv6_addr_v4mapped((struct in6_addr *)dg->sgid.raw))
-		fill_ipv4(dg, &attr.grh);
+	l->qp = qp;
+	l->dg.src_qpn = qp->ibqp->qp_num;
+	l->dg.sl = l->attr.sl;
+	l->dg.len = op->total;
+	l->dg.qkey = d->qkey & 1U << 31 ? qp->attr.qkey : d->qkey;
+	l->dg.with_imm = d->opcode == VRNIC_OP_SEND_WITH_IMM;
+	l->dg.imm = d->imm;
+	l->dg.solicited = d->flags & VRNIC_DESC_SOLICITED;
+	l->dg.put = put_local;
+	l->dg.arg = &qp->sgl;
+	if (ipv6_addr_v4mapped((struct in6_addr *)l->sgid.raw))
+		fill_ipv4(l);
 	else
-		fill_ipv6(dg, &attr.grh);
+		fill_ipv6(l);
 	return 0;
 }
 
-static bool accepts(const struct vrnic_qp *to, const struct datagram *dg)
+static bool accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg)
 {
 	enum ib_qp_state state = READ_ONCE(to->state);
 
@@ -127,44 +128,25 @@ static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 	vrnic_qp_error(to, -1);
 }
 
-static void complete_target(struct vrnic_qp *to, const struct datagram *dg)
+static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg)
 {
 	struct vrnic_cqe cqe = {
 		.opcode = IB_WC_RECV,
 		.byte_len = dg->len + VRNIC_GRH_BYTES,
-		.src_qp = dg->qp->ibqp->qp_num,
+		.src_qp = dg->src_qpn,
 		.sl = dg->sl,
 		.wc_flags = VRNIC_WC_GRH,
 		.network_hdr = dg->network_hdr,
 	};
 
-	if (dg->d->opcode == VRNIC_OP_SEND_WITH_IMM) {
-		cqe.imm = dg->d->imm;
+	if (dg->with_imm) {
+		cqe.imm = dg->imm;
 		cqe.wc_flags |= VRNIC_WC_WITH_IMM;
 	}
-	vrnic_recv_complete(to, &cqe, dg->d->flags & VRNIC_DESC_SOLICITED);
+	vrnic_recv_complete(to, &cqe, dg->solicited);
 }
 
-/* Header and data go straight into the target's buffer. */
-static void put_data(struct vrnic_sgl *dst, struct datagram *dg)
-{
-	struct vrnic_sgl *src = &dg->qp->sgl;
-	u64 done = 0, run;
-	void *to;
-
-	while (done < VRNIC_GRH_BYTES) {
-		to = vrnic_sgl_run(dst, VRNIC_GRH_BYTES - done, &run);
-		memcpy(to, dg->grh + done, run);
-		dst->pos += run;
-		done += run;
-	}
-	/* a multicast sends the same data to each member */
-	src->cur = 0;
-	src->pos = 0;
-	vrnic_sgl_copy(dst, src, dg->len, true);
-}
-
-static bool deliver_locked(struct vrnic_qp *to, struct datagram *dg)
+static bool deliver_locked(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
 	struct vrnic_sgl *dst = &to->recv_sgl;
 	int verr;
@@ -182,61 +164,91 @@ static bool deliver_locked(struct vrnic_qp *to, struct datagram *dg)
 		fail_target(to, IB_WC_LOC_PROT_ERR, verr);
 		return false;
 	}
-	put_data(dst, dg);
+	/* header and data go straight into the target's buffer */
+	vrnic_sgl_write(dst, dg->grh, VRNIC_GRH_BYTES, false);
+	dg->put(dg, dst);
 	vrnic_sgl_put(dst);
 	complete_target(to, dg);
 	return true;
 }
 
-static void deliver(struct vrnic_qp *to, struct datagram *dg)
+/**
+ * vrnic_ud_deliver() - a datagram arrived
+ * @to: target
+ * @dg: datagram
+ *
+ * Return: false if the target does not take it, or has no receive posted.
+ */
+bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
 	bool done;
 
 	mutex_lock(&to->resp_lock);
 	done = deliver_locked(to, dg);
 	mutex_unlock(&to->resp_lock);
-	if (!done)
-		vrnic_count(dg->qp->dev, UD_DROPPED);
+	return done;
+}
+
+static void deliver(struct vrnic_qp *to, struct loop_ud *l)
+{
+	if (!vrnic_ud_deliver(to, &l->dg))
+		vrnic_count(l->qp->dev, UD_DROPPED);
 }
 
 /* A sender does not hear itself: IBTA 10.5.2.2. */
 static void deliver_member(struct vrnic_qp *to, void *arg)
 {
-	struct datagram *dg = arg;
+	struct loop_ud *l = arg;
 
-	if (to != dg->qp)
-		deliver(to, dg);
+	if (to != l->qp)
+		deliver(to, l);
 }
 
-static struct vrnic_qp *find_target(struct datagram *dg)
+static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 {
-	struct vrnic_dev *dev = dg->qp->dev;
+	const union ib_gid *dgid = &l->attr.grh.dgid;
+	struct vrnic_dev *dev = l->qp->dev;
 	struct vrnic_qp *to;
 
-	if (dg->d->dest_qpn == 1)
-		return vrnic_gsi_by_gid(dev, &dg->dgid);
-	to = vrnic_qp_get(dg->d->dest_qpn);
-	if (to && !vrnic_reaches(dev, &dg->dgid, to->dev)) {
+	if (qpn == 1)
+		return vrnic_gsi_by_gid(dev, dgid);
+	to = vrnic_qp_get(qpn);
+	if (to && !vrnic_reaches(dev, dgid, to->dev)) {
 		vrnic_qp_put(to);
 		to = NULL;
 	}
 	return to;
 }
 
-static void send(struct datagram *dg)
+/* To the members on this device, and to the network if there is one. */
+static void send_group(struct loop_ud *l, struct vrnic_op *op)
 {
-	struct vrnic_qp *to;
+	struct vrnic_qp *qp = l->qp;
 
-	if (rdma_is_multicast_addr((struct in6_addr *)dg->dgid.raw)) {
-		vrnic_mcast_for_each(dg->qp->dev, &dg->dgid, deliver_member, dg);
+	vrnic_mcast_for_each(qp->dev, &l->attr.grh.dgid, deliver_member, l);
+	if (READ_ONCE(qp->dev->wire))
+		vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
+}
+
+static void send(struct loop_ud *l, struct vrnic_op *op)
+{
+	const union ib_gid *dgid = &l->attr.grh.dgid;
+	struct vrnic_qp *qp = l->qp, *to;
+
+	if (rdma_is_multicast_addr((struct in6_addr *)dgid->raw)) {
+		send_group(l, op);
 		return;
 	}
-	to = find_target(dg);
+	if (vrnic_force_roce() || !vrnic_gid_is_local(qp->dev, dgid)) {
+		vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
+		return;
+	}
+	to = find_target(l, vrnic_op_desc(op)->dest_qpn);
 	if (!to) {
-		vrnic_count(dg->qp->dev, UD_DROPPED);
+		vrnic_count(qp->dev, UD_DROPPED);
 		return;
 	}
-	deliver(to, dg);
+	deliver(to, l);
 	vrnic_qp_put(to);
 }
 
@@ -249,18 +261,18 @@ static void send(struct datagram *dg)
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
 {
-	struct datagram dg = {};
+	struct loop_ud l = {};
 	int verr;
 
 	if (op->total > ib_mtu_enum_to_int(vrnic_active_mtu(qp->dev)))
 		return vrnic_op_fail(op, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH);
-	verr = fill(&dg, qp, op);
+	verr = fill(&l, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	verr = vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	send(&dg);
+	send(&l, op);
 	vrnic_sgl_put(&qp->sgl);
 	vrnic_count_add(qp->dev, BYTES_SENT, op->total);
 	budget->bytes -= min(budget->bytes, op->total);

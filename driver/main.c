@@ -44,13 +44,18 @@ static int __init vrnic_init(void)
 	err = vrnic_counters_init();
 	if (err)
 		goto err_fifos;
-	err = vrnic_netlink_init();
+	err = vrnic_wire_init();
 	if (err)
 		goto err_counters;
+	err = vrnic_netlink_init();
+	if (err)
+		goto err_wire;
 	if (loopback)
 		add_loopback();
 	return 0;
 
+err_wire:
+	vrnic_wire_exit();
 err_counters:
 	vrnic_counters_exit();
 err_fifos:
@@ -64,6 +69,7 @@ static void __exit vrnic_exit(void)
 {
 	vrnic_netlink_exit();
 	ib_unregister_driver(VRNIC_DRIVER_ID);
+	vrnic_wire_exit();
 	vrnic_counters_exit();
 	vrnic_fifos_exit();
 	vrnic_qps_exit();

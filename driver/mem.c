@@ -430,6 +430,27 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 }
 
 /**
+ * vrnic_sgl_write() - likewise, from one piece of kernel memory
+ * @dst: where to; its position moves on
+ * @from: where from
+ * @n: bytes; @dst has that many
+ * @final: the message ends with these bytes
+ */
+void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
+{
+	u64 len;
+	void *to;
+
+	while (n) {
+		to = vrnic_sgl_run(dst, n, &len);
+		copy_run(to, from, len, final && len == n);
+		dst->pos += len;
+		from += len;
+		n -= len;
+	}
+}
+
+/**
  * vrnic_seg_copy() - the same copy, from one segment to another
  * @dst: where to
  * @dst_pos: bytes into it

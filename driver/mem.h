@@ -169,6 +169,7 @@ void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		    bool final);
+void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
 
 /* mr.c */

@@ -63,9 +63,9 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	struct vrnic_window *win = to_vmw(ibmw)->win;
 
 	vrnic_key_free(to_vdev(ibmw->device), win->rkey);
-	spin_lock(&win->lock);
+	spin_lock_bh(&win->lock);
 	unbind(win);
-	spin_unlock(&win->lock);
+	spin_unlock_bh(&win->lock);
 	kfree_rcu(win, rcu);
 	return 0;
 }
@@ -132,7 +132,7 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 {
 	int verr = 0;
 
-	spin_lock(&win->lock);
+	spin_lock_bh(&win->lock);
 	if (win->pd != qp->ibqp->pd)
 		verr = VRNIC_VERR_PD;
 	else if (!names_window(win, d))
@@ -141,7 +141,7 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 		unbind(win);
 		WRITE_ONCE(win->rkey, d->bind.new_rkey);
 	}
-	spin_unlock(&win->lock);
+	spin_unlock_bh(&win->lock);
 	return verr;
 }
 
@@ -170,11 +170,11 @@ static int bind_to_region(struct vrnic_qp *qp, struct vrnic_window *win,
 	    !vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
 	if (mr->lkey == d->bind.lkey && region_get(mr)) {
-		spin_lock(&win->lock);
+		spin_lock_bh(&win->lock);
 		verr = bind_check(qp, win, d, mr);
 		if (!verr)
 			bind(win, mr, qp->qpn, d);
-		spin_unlock(&win->lock);
+		spin_unlock_bh(&win->lock);
 		if (verr)
 			region_put(mr);
 	}
@@ -214,7 +214,7 @@ int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 {
 	int verr = 0;
 
-	spin_lock(&win->lock);
+	spin_lock_bh(&win->lock);
 	if (win->rkey != key || win->type != IB_MW_TYPE_2)
 		verr = VRNIC_VERR_KEY;
 	else if (win->pd != qp->ibqp->pd)
@@ -223,7 +223,7 @@ int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 		verr = VRNIC_VERR_ACCESS;
 	else
 		unbind(win);
-	spin_unlock(&win->lock);
+	spin_unlock_bh(&win->lock);
 	return verr;
 }
 
@@ -262,7 +262,7 @@ int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 	struct vrnic_mr *mr;
 	int verr;
 
-	spin_lock(&win->lock);
+	spin_lock_bh(&win->lock);
 	verr = open_check(qp, win, key, addr, len, access);
 	if (!verr) {
 		mr = win->mr;
@@ -274,6 +274,6 @@ int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 		seg->off = win->addr + (addr - win->base) - mr->iova + mr->offset;
 		seg->len = len;
 	}
-	spin_unlock(&win->lock);
+	spin_unlock_bh(&win->lock);
 	return verr;
 }

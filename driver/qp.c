@@ -4,6 +4,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "flow.h"
 #include "opcode.h"
 #include "vrnic.h"
 
@@ -157,11 +158,13 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
 	mutex_init(&qp->resp_lock);
 	spin_lock_init(&qp->state_lock);
 	spin_lock_init(&qp->post_lock);
+	skb_queue_head_init(&qp->rxq);
 	return qp;
 }
 
 static void qp_free(struct vrnic_qp *qp)
 {
+	vrnic_roce_disconnect(qp);
 	vrnic_ring_free(&qp->sq);
 	vrnic_ring_free(&qp->rq.ring);
 	kfree_rcu(qp, rcu);

@@ -4,6 +4,7 @@
  * errors move it from within runners. Both write the state under state_lock.
  */
 
+#include "flow.h"
 #include "trace.h"
 #include "vrnic.h"
 
@@ -107,9 +108,33 @@ static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
 	if (!(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) || !ah->grh.sgid_attr)
 		return -EINVAL;
-	if (!vrnic_gid_is_local(qp->dev, &ah->grh.dgid))
-		return -ENETUNREACH;
 	return 0;
+}
+
+/* A peer on this host is reached through memory, others over the wire. */
+static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
+{
+	return vrnic_force_roce() ||
+	       !vrnic_gid_is_local(qp->dev, &ah->grh.dgid);
+}
+
+/*
+ * It goes to RTR, or gets another path. The flow to the peer is chosen in RTR
+ * and stays what it is.
+ */
+static int connect(struct vrnic_qp *qp, const struct rdma_ah_attr *ah,
+		   enum ib_qp_state next)
+{
+	int err;
+
+	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
+		return 0;
+	if (next != IB_QPS_RTR)
+		return qp->roce ? vrnic_roce_reroute(qp, ah) : 0;
+	if (!needs_wire(qp, ah))
+		return 0;
+	err = vrnic_wire_open(qp->dev);
+	return err ?: vrnic_roce_connect(qp, ah);
 }
 
 static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
@@ -198,6 +223,7 @@ static void to_reset(struct vrnic_qp *qp)
 		vrnic_ring_reset(&qp->rq.ring);
 		WRITE_ONCE(qp->rq.ring.hdr->flags, 0);
 	}
+	vrnic_roce_disconnect(qp);
 	qp->op.active = false;
 	qp->recv.active = false;
 	qp->wait_until = 0;
@@ -233,6 +259,27 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	return check_values(qp, attr, mask);
 }
 
+static int apply(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask,
+		 enum ib_qp_state next)
+{
+	enum ib_qp_state cur = READ_ONCE(qp->state);
+	int err;
+
+	if (next == IB_QPS_RESET)
+		to_reset(qp);
+	take_values(qp, attr, mask);
+	if (mask & IB_QP_AV) {
+		err = connect(qp, &attr->ah_attr, next);
+		if (err)
+			return err;
+	}
+	if (cur == IB_QPS_RTR && next == IB_QPS_RTS && qp->roce)
+		vrnic_roce_ready(qp);
+	if (mask & IB_QP_STATE)
+		set_state(qp, next);
+	return 0;
+}
+
 /*
  * With the ring parked and resp_lock held nobody looks at the attributes, and
  * nobody is in the middle of an operation.
@@ -250,13 +297,9 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	vrnic_park(&qp->run);
 	mutex_lock(&qp->resp_lock);
 	err = check_transition(qp, attr, mask, &next);
-	if (!err) {
-		if (next == IB_QPS_RESET)
-			to_reset(qp);
-		take_values(qp, attr, mask);
-		if (mask & IB_QP_STATE)
-			set_state(qp, next);
-	}
+	if (!err)
+		err = apply(qp, attr, mask, next);
+	vrnic_roce_resume(qp);
 	mutex_unlock(&qp->resp_lock);
 	vrnic_unpark(&qp->run);
 	mutex_unlock(&qp->ctrl);

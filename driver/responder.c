@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * A queue pair as the target of others: its receives. Whoever runs the sender's
- * ring is here, with the target's resp_lock held.
+ * ring is here, with the target's resp_lock held; or, with packets from the wire,
+ * whoever runs the target's own ring.
  */
 
 #include "vrnic.h"
+
+/* One that has a wire to its peer is the target of that alone: its run bit does. */
+static void assert_target(struct vrnic_qp *qp)
+{
+	lockdep_assert(qp->roce || lockdep_is_held(&qp->resp_lock));
+}
 
 static int take(struct vrnic_qp *qp)
 {
@@ -37,7 +44,7 @@ int vrnic_recv_take(struct vrnic_qp *qp)
 {
 	int ret;
 
-	lockdep_assert_held(&qp->resp_lock);
+	assert_target(qp);
 	if (qp->recv.active)
 		return 0;
 	ret = take(qp);
@@ -60,7 +67,7 @@ int vrnic_recv_take(struct vrnic_qp *qp)
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 			 bool solicited)
 {
-	lockdep_assert_held(&qp->resp_lock);
+	assert_target(qp);
 	qp->recv.active = false;
 	cqe->cookie = qp->recv.cookie;
 	cqe->qpn = qp->qpn;

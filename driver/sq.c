@@ -24,35 +24,40 @@ static void ring_broken(struct vrnic_qp *qp)
 	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 
-static void copy_slots(struct vrnic_qp *qp, u32 first, u32 n)
+static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
 {
 	u32 i;
 
 	for (i = first; i < n; i++)
 		memcpy(qp->op.slots + i * VRNIC_SLOT_SIZE,
-		       vrnic_ring_slot(&qp->sq, qp->sq.idx + i),
+		       vrnic_ring_slot(&qp->sq, qp->sq.idx + ahead + i),
 		       VRNIC_SLOT_SIZE);
 }
 
-/*
- * Take a private copy of the next descriptor. What it says about itself is
- * looked at only in the copy.
+/**
+ * vrnic_sq_fetch() - take a private copy of the next descriptor
+ * @qp: queue pair; the copy is in its op
+ * @ahead: slots that were fetched before, and are not complete yet
+ *
+ * What it says about itself is looked at only in the copy.
  *
  * Return: false if there is none.
  */
-static bool fetch(struct vrnic_qp *qp)
+bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 {
 	struct vrnic_op *op = &qp->op;
 	struct vrnic_desc *d = vrnic_op_desc(op);
 	u32 avail = vrnic_ring_avail(&qp->sq);
 
-	if (!avail)
-		return false;
 	if (avail > qp->sq.entries) {
 		ring_broken(qp);
 		return false;
 	}
-	copy_slots(qp, 0, 1);
+	/* the producer may also have taken back what was fetched */
+	if (avail <= ahead)
+		return false;
+	avail -= ahead;
+	copy_slots(qp, ahead, 0, 1);
 	op->active = true;
 	op->done = 0;
 	op->total = 0;
@@ -66,17 +71,19 @@ static bool fetch(struct vrnic_qp *qp)
 		vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
 		return true;
 	}
-	copy_slots(qp, 1, d->num_slots);
+	copy_slots(qp, ahead, 1, d->num_slots);
 	vrnic_count(qp->dev, DESCRIPTORS);
 	trace_vrnic_fetch(qp, d);
 	return true;
 }
 
-/*
- * Report what became of the descriptor. Its slots are free before: whoever sees
- * the completion may post again at once.
+/**
+ * vrnic_sq_complete() - report what became of the oldest descriptor
+ * @qp: queue pair; the descriptor is in its op
+ *
+ * Its slots are free before: whoever sees the completion may post again at once.
  */
-static void complete_op(struct vrnic_qp *qp)
+void vrnic_sq_complete(struct vrnic_qp *qp)
 {
 	struct vrnic_op *op = &qp->op;
 	const struct vrnic_desc *d = vrnic_op_desc(op);
@@ -104,7 +111,7 @@ static void complete_op(struct vrnic_qp *qp)
 static void fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
-	complete_op(qp);
+	vrnic_sq_complete(qp);
 	vrnic_sq_error(qp);
 }
 
@@ -129,6 +136,8 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 	if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 		return vrnic_loop_execute_ud(qp, op, budget);
+	if (qp->roce)
+		return vrnic_roce_execute_uc(qp, op, budget);
 	return vrnic_loop_execute(qp, op, budget);
 }
 
@@ -155,13 +164,13 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 	if (must_wait(qp))
 		return false;
-	if (!qp->op.active && !fetch(qp))
+	if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
 		return false;
 	step = execute(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
-		complete_op(qp);
+		vrnic_sq_complete(qp);
 		budget->descs--;
 		return true;
 	case VRNIC_STEP_FAIL:
@@ -181,18 +190,52 @@ static void flush_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, FLUSHED);
 	vrnic_op_fail(&qp->op, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
-	complete_op(qp);
+	vrnic_sq_complete(qp);
 }
 
 /* Send requests end in WR_FLUSH_ERR, in order. */
 static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	qp->wait_until = 0;
-	if (!qp->op.active && !fetch(qp))
+	if (vrnic_roce_flush(qp)) {
+		budget->descs--;
+		return true;
+	}
+	if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
 		return false;
 	flush_op(qp);
 	budget->descs--;
 	return true;
+}
+
+/* RC over the wire has many operations under way, all others one. */
+static bool has_window(const struct vrnic_qp *qp)
+{
+	return qp->roce && qp->type == IB_QPT_RC;
+}
+
+/* SQD: finish what was begun. */
+static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	if (has_window(qp)) {
+		if (vrnic_roce_send(qp, budget))
+			return true;
+		if (!vrnic_roce_idle(qp))
+			return false;
+	} else if (qp->op.active) {
+		return step(qp, budget);
+	}
+	vrnic_sq_drained(qp);
+	return false;
+}
+
+/* Packets that came, before anything is sent: they make room. */
+static bool receive(struct vrnic_qp *qp, enum ib_qp_state state,
+		    struct vrnic_budget *budget)
+{
+	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
+		return false;
+	return vrnic_roce_receive(qp, budget);
 }
 
 static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
@@ -201,14 +244,19 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 	if (state != IB_QPS_RTS)
 		vrnic_loop_release(qp);
+	if (receive(qp, state, budget))
+		return true;
+	if (state == IB_QPS_ERR && budget->atomic) {
+		/* a thread flushes: that takes a mutex */
+		budget->descs = 0;
+		return true;
+	}
 	switch (state) {
 	case IB_QPS_RTS:
-		return step(qp, budget);
+		return has_window(qp) ? vrnic_roce_send(qp, budget) :
+					step(qp, budget);
 	case IB_QPS_SQD:
-		if (qp->op.active)
-			return step(qp, budget);
-		vrnic_sq_drained(qp);
-		return false;
+		return drain_sq(qp, budget);
 	case IB_QPS_SQE:
 		return flush_sq(qp, budget);
 	case IB_QPS_ERR:

@@ -112,17 +112,18 @@ static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
  */
 int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 {
+	unsigned long flags;
 	bool limit = false;
 	int ret;
 
-	spin_lock_irq(&srq->rq.lock);
+	spin_lock_irqsave(&srq->rq.lock, flags);
 	ret = vrnic_rq_take(&srq->rq, recv);
 	if (!ret && srq->rq.limit &&
 	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
 		srq->rq.limit = 0;	/* one event, until it is armed again */
 		limit = true;
 	}
-	spin_unlock_irq(&srq->rq.lock);
+	spin_unlock_irqrestore(&srq->rq.lock, flags);
 	if (limit)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	if (ret == -EOVERFLOW)

@@ -28,6 +28,21 @@
 	X(FLUSHED,		"flushed")		\
 	X(CQ_OVERFLOWS,		"cq_overflows")		\
 	X(RING_ERRORS,		"ring_errors")		\
+	X(SENT_PKTS,		"sent_pkts")		\
+	X(RCVD_PKTS,		"rcvd_pkts")		\
+	X(DUPLICATE_REQUEST,	"duplicate_request")	\
+	X(OUT_OF_SEQ_REQUEST,	"out_of_seq_request")	\
+	X(RCVD_RNR_ERR,		"rcvd_rnr_err")		\
+	X(SEND_RNR_ERR,		"send_rnr_err")		\
+	X(RCVD_SEQ_ERR,		"rcvd_seq_err")		\
+	X(RETRY_EXCEEDED_ERR,	"retry_exceeded_err")	\
+	X(RETRY_RNR_EXCEEDED_ERR, "retry_rnr_exceeded_err") \
+	X(SEND_ERR,		"send_err")		\
+	X(RETRANSMITTED_PKTS,	"retransmitted_pkts")	\
+	X(ACK_TIMEOUTS,		"ack_timeouts")		\
+	X(BAD_ICRC,		"bad_icrc")		\
+	X(MALFORMED_PKTS,	"malformed_pkts")	\
+	X(RCVD_DROPPED,		"rcvd_dropped")		\
 	X(FIFOS,		"native_fifos")		\
 	X(ENDPOINTS,		"native_endpoints")	\
 	X(COUNTERS,		"native_counters")	\

@@ -105,6 +105,28 @@ TRACE_EVENT(vrnic_qp_error,
 	TP_printk("qpn=%u event=%d", __entry->qpn, __entry->event)
 );
 
+TRACE_EVENT(vrnic_packet,
+	TP_PROTO(u32 qpn, bool sent, u8 opcode, u32 psn, u32 len),
+	TP_ARGS(qpn, sent, opcode, psn, len),
+	TP_STRUCT__entry(
+		__field(u32, qpn)
+		__field(bool, sent)
+		__field(u8, opcode)
+		__field(u32, psn)
+		__field(u32, len)
+	),
+	TP_fast_assign(
+		__entry->qpn = qpn;
+		__entry->sent = sent;
+		__entry->opcode = opcode;
+		__entry->psn = psn & 0xffffff;
+		__entry->len = len;
+	),
+	TP_printk("qpn=%u %s opcode=0x%02x psn=0x%06x len=%u", __entry->qpn,
+		  __entry->sent ? "tx" : "rx", __entry->opcode, __entry->psn,
+		  __entry->len)
+);
+
 TRACE_EVENT(vrnic_native_fetch,
 	TP_PROTO(u32 fifo, const struct vrnic_ndesc *d),
 	TP_ARGS(fifo, d),

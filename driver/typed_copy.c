@@ -37,6 +37,13 @@
 /* Chunks that are farther apart look for their pages themselves. */
 #define PAGED_STRIDE	512
 
+/* Small chunks may be loaded so many at a time before they are stored. */
+#define BATCH		16
+#define BATCH_BYTES	16
+
+/* Rows of fewer chunks are not worth a loop that knows what it copies. */
+#define FEW		4
+
 /* How far to look for pages that follow each other. */
 #define LOOK_AHEAD	SZ_64K
 
@@ -91,8 +98,8 @@ static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
  * the chunk's page, as chunks may go downwards; what lies outside of the
  * segment is never reached.
  */
-static bool window_move(struct view *v, const struct vrnic_common_row *row,
-			u64 at)
+static noinline bool window_move(struct view *v,
+				 const struct vrnic_common_row *row, u64 at)
 {
 	u64 off = v->seg->off + at - v->base, in_page = offset_in_page(off);
 	u64 want = max(in_page + row->bytes, look_ahead(row, v->side));
@@ -118,8 +125,9 @@ static bool window_move(struct view *v, const struct vrnic_common_row *row,
 	return in_page + row->bytes <= v->size;
 }
 
-static bool lane_open(struct view *v, const struct vrnic_common_row *row,
-		      u64 chunk, struct lane *lane)
+static __always_inline bool lane_open(struct view *v,
+				      const struct vrnic_common_row *row,
+				      u64 chunk, struct lane *lane)
 {
 	u64 at = row->side[v->side].offset +
 		 chunk * row->side[v->side].stride;
@@ -158,31 +166,72 @@ static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
 }
 
 /*
- * Up to @n chunks, as long as both lanes stay in their windows. A place below
- * the window is above it, too: it is far more than the window has bytes.
+ * May the lane go on for a batch? Its chunks lie between the first and the last
+ * one. A place below the window is above it, too, as it is far more than the
+ * window has bytes.
  */
-static __always_inline u64 copy_lanes(struct lane *to, struct lane *from,
+static __always_inline bool lane_has_batch(const struct lane *lane)
+{
+	return lane->at <= lane->last &&
+	       lane->at + (BATCH - 1) * lane->stride <= lane->last;
+}
+
+/* Lanes are passed by value: what is stored cannot change them. */
+static __always_inline u64 copy_batches(struct lane to, struct lane from,
+					u64 bytes, u64 n)
+{
+	u8 some[BATCH * BATCH_BYTES];
+	u64 done = 0;
+	int i;
+
+	for (; n - done >= BATCH && lane_has_batch(&to) && lane_has_batch(&from);
+	     done += BATCH) {
+		for (i = 0; i < BATCH; i++, from.at += from.stride)
+			copy_chunk(some + i * bytes, from.mem + from.at, bytes);
+		for (i = 0; i < BATCH; i++, to.at += to.stride)
+			copy_chunk(to.mem + to.at, some + i * bytes, bytes);
+	}
+	return done;
+}
+
+/* Up to @n chunks, as long as both lanes stay in their windows. */
+static __always_inline u64 copy_lanes(struct lane to, struct lane from,
 				      u64 bytes, u64 n)
 {
-	u64 t = to->at, f = from->at, left = n;
+	u64 left = n;
 
 	do {
-		copy_chunk(to->mem + t, from->mem + f, bytes);
-		t += to->stride;
-		f += from->stride;
-	} while (--left && t <= to->last && f <= from->last);
+		copy_chunk(to.mem + to.at, from.mem + from.at, bytes);
+		to.at += to.stride;
+		from.at += from.stride;
+	} while (--left && to.at <= to.last && from.at <= from.last);
 	return n - left;
 }
 
-static u64 copy_run(struct lane *to, struct lane *from, u64 bytes, u64 n)
+/*
+ * Lanes that go on in step can be in each other's way all the time, as they may
+ * need the same lines of caches and the same entries of TLBs: take turns less
+ * often.
+ */
+static __always_inline u64 copy_small(struct lane to, struct lane from,
+				      u64 bytes, u64 n)
+{
+	u64 done = 0;
+
+	if (to.stride == from.stride)
+		done = copy_batches(to, from, bytes, n);
+	return done ?: copy_lanes(to, from, bytes, n);
+}
+
+static u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
 {
 	switch (bytes) {
 	case 4:
-		return copy_lanes(to, from, 4, n);
+		return copy_small(to, from, 4, n);
 	case 8:
-		return copy_lanes(to, from, 8, n);
+		return copy_small(to, from, 8, n);
 	case 16:
-		return copy_lanes(to, from, 16, n);
+		return copy_small(to, from, 16, n);
 	default:
 		return copy_lanes(to, from, bytes, n);
 	}
@@ -220,14 +269,28 @@ static bool paged_open(const struct view *v, const struct vrnic_walk *w,
 	return !((p->off | stride) & (unit - 1));
 }
 
+static __always_inline u8 *paged_next(struct paged *p)
+{
+	u64 off = p->off;
+
+	p->off += p->stride;
+	return p->pages[off >> PAGE_SHIFT] + offset_in_page(off);
+}
+
 static __always_inline void copy_paged(struct paged to, struct paged from,
 				       u64 bytes, u64 n)
 {
-	for (; n; n--, to.off += to.stride, from.off += from.stride)
-		copy_chunk(to.pages[to.off >> PAGE_SHIFT] +
-				   offset_in_page(to.off),
-			   from.pages[from.off >> PAGE_SHIFT] +
-				   offset_in_page(from.off), bytes);
+	u8 some[BATCH * BATCH_BYTES];
+	int i;
+
+	for (; n >= BATCH; n -= BATCH) {
+		for (i = 0; i < BATCH; i++)
+			copy_chunk(some + i * bytes, paged_next(&from), bytes);
+		for (i = 0; i < BATCH; i++)
+			copy_chunk(paged_next(&to), some + i * bytes, bytes);
+	}
+	for (; n; n--)
+		copy_chunk(paged_next(&to), paged_next(&from), bytes);
 }
 
 static bool is_far(u64 stride)
@@ -235,14 +298,11 @@ static bool is_far(u64 stride)
 	return stride + PAGED_STRIDE > 2 * PAGED_STRIDE;
 }
 
-static bool copy_far_chunks(struct vrnic_walk *w, struct view *dst,
-			    struct view *src, u64 n)
+static noinline bool copy_far_chunks(struct vrnic_walk *w, struct view *dst,
+				     struct view *src, u64 n)
 {
 	struct paged to, from;
 
-	if (n == 1 || (!is_far(w->row->side[0].stride) &&
-		       !is_far(w->row->side[1].stride)))
-		return false;
 	if (!is_power_of_2(w->row->bytes) || !paged_open(dst, w, &to) ||
 	    !paged_open(src, w, &from))
 		return false;
@@ -269,12 +329,16 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 	struct lane to, from;
 	u64 done;
 
-	if (copy_far_chunks(w, dst, src, n))
+	if (n >= FEW && (is_far(w->row->side[0].stride) ||
+			 is_far(w->row->side[1].stride)) &&
+	    copy_far_chunks(w, dst, src, n))
 		return;
 	for (; n; n -= done, w->chunk += done) {
 		if (lane_open(dst, w->row, w->chunk, &to) &&
 		    lane_open(src, w->row, w->chunk, &from)) {
-			done = copy_run(&to, &from, w->row->bytes, n);
+			done = n < FEW ?
+			       copy_lanes(to, from, w->row->bytes, n) :
+			       copy_run(to, from, w->row->bytes, n);
 		} else {
 			copy_piece(w, dst, src, w->row->bytes, false);
 			done = 1;

@@ -21,6 +21,7 @@
 #include <linux/completion.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_umem.h>
@@ -63,6 +64,7 @@
  * @rescan: has the core look at the addresses of lo again
  * @mcast_lock: protects @mcast
  * @mcast: struct vrnic_mcast, a list
+ * @wire: the sockets of its network namespace, once it has any; set once
  * @link: in the list of devices; protected by vrnic_devs_lock
  */
 struct vrnic_dev {
@@ -85,6 +87,7 @@ struct vrnic_dev {
 	struct work_struct rescan;
 	struct mutex mcast_lock;		/* protects @mcast */
 	struct list_head mcast;
+	struct vrnic_wire *wire;
 	struct list_head link;
 };
 
@@ -141,6 +144,7 @@ struct vrnic_mmap {
  * @pd: a queue pair of another protection domain must not use it
  * @attr: as given, without the reference on its GID
  * @sgid: the sender's own GID
+ * @oif: the interface that has it
  * @id: what user space calls it
  */
 struct vrnic_av {
@@ -148,6 +152,7 @@ struct vrnic_av {
 	struct ib_pd *pd;
 	struct rdma_ah_attr attr;
 	union ib_gid sgid;
+	int oif;
 	u32 id;
 };
 
@@ -301,6 +306,11 @@ struct vrnic_hold {
  * @resp_lock: serialises peers that use this queue pair as a target, and @recv
  * @recv: receive that a message is being put into; protected by @resp_lock
  * @recv_sgl: scratch: the memory that a burst reaches here; likewise
+ * @roce: its wire to the peer; NULL: the peer is on this host. Changed with the
+ *	ring parked and @resp_lock held. With it, @recv and @recv_sgl are
+ *	protected by the run bit, as no local peer uses the queue pair then.
+ * @rxq: packets that wait for a run; has a lock of its own
+ * @ud_psn: of the next datagram to the wire; protected by the run bit
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -333,6 +343,9 @@ struct vrnic_qp {
 	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
 	struct vrnic_recv recv;
 	struct vrnic_sgl recv_sgl;
+	struct vrnic_roce *roce;
+	struct sk_buff_head rxq;
+	u32 ud_psn;
 };
 
 /* The core allocates and frees this; a struct vrnic_qp has to live longer. */
@@ -370,7 +383,21 @@ bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 		   struct vrnic_dev *to);
 struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 				  const union ib_gid *gid);
+struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
+				  const union ib_gid *gid);
+void vrnic_dev_count(struct net *net, struct net_device *ndev,
+		     enum vrnic_stat stat);
+void vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+			 const union ib_gid *from, const union ib_gid *to,
+			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
+
+/* roce_net.c */
+int vrnic_wire_init(void);
+void vrnic_wire_exit(void);
+int vrnic_wire_open(struct vrnic_dev *dev);
+void vrnic_wire_close(struct vrnic_dev *dev);
 
 /* netlink.c */
 int vrnic_netlink_init(void);
@@ -460,5 +487,7 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
 			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+void vrnic_mcast_members(struct vrnic_dev *dev, const union ib_gid *gid,
+			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
 
 #endif /* VRNIC_H */

@@ -834,8 +834,8 @@ enum vrnic_type_destroy_attrs {
 
 /*
  * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
- * injection ring and for what peers injected; senders that wait for room in its
- * reception ring go on. Errors as above.
+ * injection ring; senders that wait for room in its reception ring go on. What
+ * peers injected is run by the engine's threads alone. Errors as above.
  */
 #define VRNIC_ADVANCE		_IO('V', 0x02)
 

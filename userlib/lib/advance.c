@@ -126,7 +126,7 @@ static int deliver(struct vrnic_context *ctx, unsigned long max)
 	struct vrnic_ring *ring = &ctx->receive;
 	unsigned long begin = ctx->made;
 	const struct vrnic_record *rec;
-	int n = 0;
+	int ret, n = 0;
 
 	while (ctx->made - begin < max && (rec = vrnic_ring_peek(ring))) {
 		if (!rec->num_slots ||
@@ -135,9 +135,10 @@ static int deliver(struct vrnic_context *ctx, unsigned long max)
 		deliver_one(ctx, rec);
 		n++;
 	}
-	if (n && vrnic_ring_wants_doorbell(ring))
-		return vrnic_uv_advance(ctx) ?: n;
-	return n;
+	if (!n || !vrnic_ring_wants_doorbell(ring))
+		return n;
+	ret = vrnic_uv_advance(ctx);
+	return ret ? ret : n;
 }
 
 /* ---- progress ---- */

@@ -180,9 +180,9 @@ int vrnic_client_open(const char *device, struct vrnic_client **client)
 	if (!client)
 		return -EINVAL;
 	list = ibv_get_device_list(NULL);
-	/* that includes a kernel without verbs */
+	/* other errors mean that the kernel has no RDMA, or nothing of it loaded */
 	if (!list)
-		return -ENODEV;
+		return errno == ENOMEM || errno == EPERM ? -errno : -ENODEV;
 	ret = open_listed(list, device, client);
 	ibv_free_device_list(list);
 	return ret;

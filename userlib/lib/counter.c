@@ -152,30 +152,24 @@ int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
 }
 
 /*
- * A self-paced transfer may still point to it: then only the kernel's part goes
- * now, and vrnic_counter.dead tells.
+ * A self-paced transfer or a thread that waits may still point to it: then only
+ * the kernel's part goes now, and vrnic_counter.dead tells.
  */
 VRNIC_EXPORT
 int vrnic_counter_destroy(struct vrnic_counter *counter)
 {
-	struct vrnic_client *client;
 	int ret;
 
 	if (!counter)
 		return -EINVAL;
-	client = counter->client;
-	pthread_mutex_lock(&client->lock);
-	ret = vrnic_uv_destroy(client, VRNIC_OBJECT_COUNTER, counter->handle);
-	if (!ret) {
-		page_put(client, counter->page);
-		client->users--;
-		counter->dead = true;
-	}
-	pthread_mutex_unlock(&client->lock);
-	if (ret)
+	/* first, so that who is woken by the end knows why */
+	__atomic_store_n(&counter->dead, true, __ATOMIC_RELEASE);
+	ret = vrnic_uv_destroy(counter->client, VRNIC_OBJECT_COUNTER,
+			       counter->handle);
+	if (ret) {
+		__atomic_store_n(&counter->dead, false, __ATOMIC_RELEASE);
 		return ret;
-	if (counter->eventfd >= 0)
-		close(counter->eventfd);
+	}
 	vrnic_counter_put(counter);
 	return 0;
 }
@@ -186,11 +180,27 @@ void vrnic_counter_get(struct vrnic_counter *counter)
 		__atomic_fetch_add(&counter->refs, 1, __ATOMIC_RELAXED);
 }
 
+/* The last one unmaps it. */
 void vrnic_counter_put(struct vrnic_counter *counter)
 {
-	if (counter &&
-	    __atomic_fetch_sub(&counter->refs, 1, __ATOMIC_ACQ_REL) == 1)
-		free(counter);
+	struct vrnic_client *client;
+
+	if (!counter ||
+	    __atomic_sub_fetch(&counter->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	client = counter->client;
+	if (counter->eventfd >= 0)
+		close(counter->eventfd);
+	pthread_mutex_lock(&client->lock);
+	page_put(client, counter->page);
+	client->users--;
+	pthread_mutex_unlock(&client->lock);
+	free(counter);
+}
+
+static bool is_dead(const struct vrnic_counter *counter)
+{
+	return __atomic_load_n(&counter->dead, __ATOMIC_ACQUIRE);
 }
 
 VRNIC_EXPORT
@@ -312,11 +322,28 @@ static int sleep_once(struct vrnic_counter *counter, int64_t threshold,
 	return cut && ret == -ETIME ? 0 : ret;
 }
 
+static int sleep_until(struct vrnic_counter *counter, int64_t threshold,
+		       uint64_t deadline)
+{
+	int ret;
+
+	do {
+		ret = sleep_once(counter, threshold, deadline);
+		/* the cell may be another counter's by now */
+		if (is_dead(counter))
+			return -ECANCELED;
+		if (ret && ret != -ETIME)
+			return ret;
+		if (look(counter, threshold) <= 0)
+			return look(counter, threshold);
+	} while (!ret);
+	return ret;
+}
+
 VRNIC_EXPORT
 int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 		       uint64_t timeout_ns)
 {
-	uint64_t deadline;
 	int ret;
 
 	if (!counter)
@@ -326,15 +353,9 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 		return ret;
 	if (!timeout_ns)
 		return -ETIME;
-	deadline = vrnic_deadline(timeout_ns);
-	do {
-		ret = sleep_once(counter, threshold, deadline);
-		/* destroyed meanwhile: the cell is not ours to look at */
-		if (ret && ret != -ETIME)
-			return ret;
-		if (look(counter, threshold) <= 0)
-			return look(counter, threshold);
-	} while (!ret);
+	vrnic_counter_get(counter);
+	ret = sleep_until(counter, threshold, vrnic_deadline(timeout_ns));
+	vrnic_counter_put(counter);
 	return ret;
 }
 
@@ -365,7 +386,7 @@ void vrnic_counter_fail(struct vrnic_counter *counter,
 {
 	struct vrnic_counter_cell *cell = counter->cell;
 
-	if (counter->dead)
+	if (is_dead(counter))
 		return;
 	if (!vrnic_cell_errors(cell)) {
 		cell->status = (uint8_t)status->status;
@@ -388,9 +409,9 @@ void vrnic_counter_end_by_hand(struct vrnic_counter *counter, uint64_t bytes,
 	if (!counter)
 		return;
 	cell = counter->cell;
-	if (!counter->dead && status->status) {
+	if (status->status) {
 		vrnic_counter_fail(counter, status);
-	} else if (!counter->dead) {
+	} else if (!is_dead(counter)) {
 		/* N1: who sees it sees what the transfer did */
 		if (__atomic_sub_fetch(&cell->remaining, (int64_t)bytes,
 				       __ATOMIC_RELEASE) <= 0)

@@ -216,9 +216,9 @@ static void queued_free(struct vrnic_queued *item)
 static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		     const struct vrnic_request *req, struct vrnic_op *op)
 {
-	size_t offset = sizeof(req->desc);
 	struct vrnic_queued *item;
 	unsigned int i;
+	uint8_t *to;
 
 	item = calloc(1, sizeof(*item) +
 			 (size_t)req->desc.num_slots * VRNIC_SLOT_SIZE);
@@ -227,12 +227,13 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	item->ep = ep;
 	item->op = op;
 	item->slots = req->desc.num_slots;
-	memcpy(item->image, &req->desc, sizeof(req->desc));
+	to = memcpy(item->image, &req->desc, sizeof(req->desc));
+	to += sizeof(req->desc);
 	for (i = 0; i < req->nr_parts; i++) {
 		if (req->parts[i].iov_len)
-			memcpy((uint8_t *)item->image + offset, req->parts[i].iov_base,
+			memcpy(to, req->parts[i].iov_base,
 			       req->parts[i].iov_len);
-		offset += req->parts[i].iov_len;
+		to += req->parts[i].iov_len;
 	}
 	for (i = 0; i < 2; i++) {
 		item->types[i] = req->types[i];

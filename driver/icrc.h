@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The invariant CRC at the end of a packet. Needs nothing of ib_core. */
+#ifndef VRNIC_ICRC_H
+#define VRNIC_ICRC_H
+
+#include <linux/types.h>
+#include <asm/byteorder.h>
+
+u32 vrnic_icrc_begin(const void *net, bool ipv6);
+u32 vrnic_icrc_more(u32 crc, const void *data, size_t len);
+
+/* What stands in the packet: the complement, least significant byte first. */
+static inline __le32 vrnic_icrc_end(u32 crc)
+{
+	return cpu_to_le32(~crc);
+}
+
+#endif /* VRNIC_ICRC_H */

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The RoCEv2 flow: what its files share.
+ *
+ *	roce_net.c	sockets, routes; packets in from and out to the network
+ *	roce_tx.c	makes packets
+ *	roce_rx.c	requests of a peer: the responder
+ *	flow_roce.c	requests to a peer: the window, acknowledgments, retries
+ *	roce_ud.c	datagrams, both ways
+ *
+ * All that a queue pair has here is protected by its run bit, except its queue
+ * of received packets. Packets are looked at by whoever holds the run bit:
+ * mostly the softirq that brought them, so nothing here may sleep.
+ */
+#ifndef VRNIC_ROCE_H
+#define VRNIC_ROCE_H
+
+#include <linux/skbuff.h>
+
+#include "flow.h"
+#include "hdr.h"
+#include "psn.h"
+#include "vrnic.h"
+
+struct dst_entry;
+struct vrnic_wire;
+
+#define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
+#define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
+#define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
+#define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
+#define VRNIC_ACK_EVERY		32	/* packets; at most */
+#define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
+
+/**
+ * struct vrnic_path - where packets go
+ * @wire: socket to send from; a reference is held
+ * @ipv6: which kind of address
+ * @tos: type of service or traffic class, with ECN
+ * @ttl: hop limit
+ * @label: IPv6 flow label
+ * @oif: interface
+ * @sport: UDP source port
+ * @sgid: own address
+ * @dgid: peer's address
+ * @dst: route, or NULL: to be looked up
+ * @cookie: for dst_check()
+ */
+struct vrnic_path {
+	struct vrnic_wire *wire;
+	bool ipv6;
+	u8 tos;
+	u8 ttl;
+	u32 label;
+	int oif;
+	u16 sport;
+	union ib_gid sgid;
+	union ib_gid dgid;
+	struct dst_entry *dst;
+	u32 cookie;
+};
+
+/**
+ * struct vrnic_pkt - a packet that came in; lies in skb->cb
+ * @info: VRNIC_PKT_*
+ * @psn: 24 bits
+ * @qpn: destination
+ * @opcode: service and operation
+ * @ipv6: network header
+ * @solicited: solicited event
+ * @ackreq: wants an acknowledgment
+ * @becn: congestion was noticed
+ * @bth: offset of the BTH from skb->data
+ * @payload: offset of the payload
+ * @len: bytes of payload, without pad
+ */
+struct vrnic_pkt {
+	u32 info;
+	u32 psn;
+	u32 qpn;
+	u8 opcode;
+	bool ipv6;
+	bool solicited;
+	bool ackreq;
+	bool becn;
+	u16 bth;
+	u16 payload;
+	u32 len;
+};
+
+static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct vrnic_pkt) > sizeof(skb->cb));
+	return (struct vrnic_pkt *)skb->cb;
+}
+
+/* The first extension header, and what follows it. */
+static inline void *vrnic_pkt_ext(struct sk_buff *skb)
+{
+	return skb->data + vrnic_pkt(skb)->bth + sizeof(struct vrnic_bth);
+}
+
+/**
+ * struct vrnic_tx - a packet to be made
+ * @opcode: service and operation
+ * @solicited: solicited event
+ * @ackreq: request an acknowledgment
+ * @copy: the payload may have been sent before: copy it
+ * @dqpn: destination
+ * @psn: low 24 bits count
+ * @ext: extension headers
+ * @ext_len: bytes of @ext
+ * @src: payload; its position moves on. NULL: none
+ * @len: bytes of payload
+ */
+struct vrnic_tx {
+	u8 opcode;
+	bool solicited;
+	bool ackreq;
+	bool copy;
+	u32 dqpn;
+	u32 psn;
+	u8 ext[VRNIC_EXT_MAX] __aligned(8);
+	u32 ext_len;
+	struct vrnic_sgl *src;
+	u32 len;
+};
+
+/**
+ * struct vrnic_wop - an operation under way
+ * @info: row of the opcode table; NULL if there is none
+ * @first: count of its first packet
+ * @pkts: packets, 0 if it needs none
+ * @total: bytes
+ * @chunk: READ: packets that one request asks for
+ * @slot: where its copy starts in vrnic_roce.slots
+ * @num_slots: slots of the copy
+ * @status: enum ib_wc_status; not success: it fails when its turn comes
+ * @vendor_err: enum vrnic_vendor_err
+ * @answered: the peer answers with more than an acknowledgment
+ */
+struct vrnic_wop {
+	const struct vrnic_opdef *info;
+	u64 first;
+	u32 pkts;
+	u32 total;
+	u32 chunk;
+	u16 slot;
+	u16 num_slots;
+	u8 status;
+	u8 vendor_err;
+	bool answered;
+};
+
+/**
+ * struct vrnic_req - the requester
+ * @ops: the window: operations under way, by index modulo its size
+ * @slots: copies of their descriptors, modulo VRNIC_WINDOW_SLOTS; one that
+ *	would wrap goes on behind the end
+ * @head: oldest operation; indices run freely
+ * @send: operation that the next packet is of
+ * @tail: next index to be used
+ * @slot_head: of the copies: oldest
+ * @slot_tail: next to be used
+ * @ahead: slots of the send ring that the window's operations take
+ * @loaded: index of the operation in vrnic_qp.op
+ * @has_loaded: there is one
+ * @blocked: an operation failed: nothing new is begun
+ * @una: oldest packet that is not acknowledged; counts run freely, the low
+ *	24 bits travel
+ * @cur: next packet to send
+ * @top: none from here on was ever sent
+ * @next: count that the next operation starts with
+ * @acked_at: last packet that asked for an acknowledgment
+ * @reads: READ requests and atomics whose answers are not complete
+ * @went_back: @una when it was last gone back without a timeout
+ * @window: packets that may be under way: less after a loss, then more again
+ * @rnr_left: RNR retries left
+ * @retry_left: transport retries left
+ * @since: when the time for the present try began, in ns
+ * @deadline: an answer is due by then; 0: none is
+ * @wait: from the last packet to @deadline; doubles from one to the next
+ * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
+ * @rtt_var: smoothed deviation from that
+ * @timed: packet whose answer is timed; 0: none is
+ * @timed_at: when it was sent
+ * @rnr_until: the peer is not ready before; 0: it is
+ * @timer_at: when the timer will fire; 0: it is not running
+ */
+struct vrnic_req {
+	struct vrnic_wop *ops;
+	u8 *slots;
+	u32 head;
+	u32 send;
+	u32 tail;
+	u32 slot_head;
+	u32 slot_tail;
+	u32 ahead;
+	u32 loaded;
+	bool has_loaded;
+	bool blocked;
+	u64 una;
+	u64 cur;
+	u64 top;
+	u64 next;
+	u64 acked_at;
+	u32 reads;
+	u64 went_back;
+	u32 window;
+	u8 rnr_left;
+	u8 retry_left;
+	u64 since;
+	u64 deadline;
+	u64 wait;
+	u64 rtt;
+	u64 rtt_var;
+	u64 timed;
+	u64 timed_at;
+	u64 rnr_until;
+	u64 timer_at;
+};
+
+/**
+ * struct vrnic_res - an answer that may be asked for again
+ * @op: enum vrnic_bth_op of the request; 0: unused
+ * @psn: of the request
+ * @pkts: packets of the answer
+ * @va: READ: where from
+ * @rkey: READ: key
+ * @len: READ: bytes
+ * @result: atomic: what was there before
+ */
+struct vrnic_res {
+	u8 op;
+	u32 psn;
+	u32 pkts;
+	u64 va;
+	u32 rkey;
+	u32 len;
+	u64 result;
+};
+
+/**
+ * struct vrnic_reply - a READ that is being answered
+ * @active: there is one
+ * @first: the next packet is its first
+ * @replay: it was answered before
+ * @psn: of the next packet
+ * @va: where the next packet's bytes are
+ * @rkey: key
+ * @left: bytes
+ */
+struct vrnic_reply {
+	bool active;
+	bool first;
+	bool replay;
+	u32 psn;
+	u64 va;
+	u32 rkey;
+	u32 left;
+};
+
+/**
+ * struct vrnic_resp - the responder
+ * @psn: expected next
+ * @msn: messages completed
+ * @kind: VRNIC_PKT_SEND or _WRITE: the message under way; 0: none
+ * @uc_drop: UC: the rest of a message is to be dropped
+ * @ack: an acknowledgment is due
+ * @naked: nothing is acknowledged until @psn comes
+ * @late: PSN of the last packet that came too early
+ * @va: WRITE: where the next packet goes
+ * @rkey: WRITE: key
+ * @left: WRITE: bytes that are still to come
+ * @len: bytes that came
+ * @res: answers that may be asked for again, in a circle
+ * @nr_res: entries of @res
+ * @next_res: the oldest
+ * @reply: READ that is being answered
+ */
+struct vrnic_resp {
+	u32 psn;
+	u32 msn;
+	u32 kind;
+	bool uc_drop;
+	bool ack;
+	bool naked;
+	u32 late;
+	u64 va;
+	u32 rkey;
+	u32 left;
+	u64 len;
+	struct vrnic_res *res;
+	u32 nr_res;
+	u32 next_res;
+	struct vrnic_reply reply;
+};
+
+/**
+ * struct vrnic_roce - the wire's part of an RC or UC queue pair
+ * @path: to the peer
+ * @mtu: path MTU, bytes of payload
+ * @req: as a requester
+ * @resp: as a responder
+ */
+struct vrnic_roce {
+	struct vrnic_path path;
+	u32 mtu;
+	struct vrnic_req req;
+	struct vrnic_resp resp;
+};
+
+/* roce_net.c */
+int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
+		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
+		    int oif, u32 sqpn, u32 dqpn);
+void vrnic_path_drop(struct vrnic_path *path);
+struct dst_entry *vrnic_path_route(struct vrnic_path *path);
+int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
+void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
+		    union ib_gid *to);
+
+/* roce_tx.c */
+int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
+		    struct vrnic_tx *tx);
+void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
+
+/* roce_rx.c */
+int vrnic_resp_init(struct vrnic_qp *qp);
+void vrnic_resp_free(struct vrnic_qp *qp);
+bool vrnic_resp_busy(const struct vrnic_qp *qp);
+void vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
+void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
+void vrnic_resp_ack(struct vrnic_qp *qp);
+
+/* flow_roce.c */
+void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);
+
+/* roce_ud.c */
+void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb);
+
+#endif /* VRNIC_ROCE_H */

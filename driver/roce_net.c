@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Where the RoCEv2 flow meets the network: a UDP socket for each address family
+ * of a network namespace, shared by the devices in it; routes; what comes in is
+ * checked here, before anything of it is believed.
+ */
+
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ip6_fib.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/ipv6_stubs.h>
+#include <net/route.h>
+#include <net/udp_tunnel.h>
+
+#include "icrc.h"
+#include "roce.h"
+#include "trace.h"
+
+static bool force_roce;
+module_param(force_roce, bool, 0644);
+MODULE_PARM_DESC(force_roce, "RoCE also between peers on this host, for tests (default N)");
+
+bool vrnic_force_roce(void)
+{
+	return READ_ONCE(force_roce);
+}
+
+/**
+ * struct vrnic_wire - the sockets of a network namespace
+ * @link: in wires; as what follows, protected by wires_lock
+ * @users: devices
+ * @net: namespace; NULL once that is gone
+ * @sock: IPv4, IPv6; NULL without that family
+ * @sk: likewise, for senders; readers under RCU
+ */
+struct vrnic_wire {
+	struct list_head link;
+	unsigned int users;
+	struct net *net;
+	struct socket *sock[2];
+	struct sock __rcu *sk[2];
+};
+
+static LIST_HEAD(wires);
+static DEFINE_MUTEX(wires_lock);
+
+/* Over a part of @skb, which has no list of fragments. */
+static u32 skb_icrc(const struct sk_buff *skb, u32 off, u32 len, u32 crc)
+{
+	u32 at = skb_headlen(skb), n;
+	int i;
+
+	if (off < at) {
+		n = min(len, at - off);
+		crc = vrnic_icrc_more(crc, skb->data + off, n);
+		off += n;
+		len -= n;
+	}
+	for (i = 0; len && i < skb_shinfo(skb)->nr_frags; i++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+		u32 size = skb_frag_size(frag);
+
+		if (off < at + size) {
+			n = min(len, at + size - off);
+			crc = vrnic_icrc_more(crc, skb_frag_address(frag) +
+					      (off - at), n);
+			off += n;
+			len -= n;
+		}
+		at += size;
+	}
+	return crc;
+}
+
+static bool icrc_fits(const struct sk_buff *skb, bool ipv6)
+{
+	u32 from = sizeof(struct udphdr) + sizeof(struct vrnic_bth);
+	u32 end = skb->len - VRNIC_ICRC_BYTES;
+	__le32 icrc;
+	u32 crc;
+
+	crc = vrnic_icrc_begin(skb_network_header(skb), ipv6);
+	crc = skb_icrc(skb, from, end - from, crc);
+	return !skb_copy_bits(skb, end, &icrc, sizeof(icrc)) &&
+	       icrc == vrnic_icrc_end(crc);
+}
+
+/* IP options and extension headers are none of RoCEv2. */
+static bool network_fits(const struct sk_buff *skb, bool *ipv6)
+{
+	u32 len = skb_transport_offset(skb) - skb_network_offset(skb);
+
+	*ipv6 = skb->protocol == htons(ETH_P_IPV6);
+	return len == (*ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+}
+
+/*
+ * Read the headers into skb->cb. skb->data is at the UDP header, and the headers
+ * are in the linear part then.
+ *
+ * Return: false if this is no packet that we could have been sent.
+ */
+static bool parse(struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	const struct vrnic_bth *bth;
+	u32 hdrs = sizeof(struct udphdr) + sizeof(*bth);
+	bool ipv6;
+	u8 pad;
+
+	if (!network_fits(skb, &ipv6) || !pskb_may_pull(skb, hdrs))
+		return false;
+	bth = (void *)skb->data + sizeof(struct udphdr);
+	*pkt = (struct vrnic_pkt) {
+		.info = vrnic_pkt_info(bth->opcode),
+		.psn = vrnic_bth_psn(bth),
+		.qpn = vrnic_bth_qpn(bth),
+		.opcode = bth->opcode,
+		.ipv6 = ipv6,
+		.solicited = bth->flags & VRNIC_BTH_SE,
+		.ackreq = vrnic_bth_ackreq(bth),
+		.bth = sizeof(struct udphdr),
+	};
+	pad = vrnic_bth_pad(bth);
+	if (!pkt->info || bth->flags & VRNIC_BTH_VERSION ||
+	    (bth->pkey & htons(0x7fff)) != htons(0x7fff))
+		return false;
+	hdrs += vrnic_ext_len(pkt->info);
+	if (!pskb_may_pull(skb, hdrs) ||
+	    skb->len < hdrs + pad + VRNIC_ICRC_BYTES || skb->len % 4)
+		return false;
+	pkt->payload = hdrs;
+	pkt->len = skb->len - hdrs - pad - VRNIC_ICRC_BYTES;
+	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
+}
+
+/* The address that a packet came from or went to, as a GID. */
+static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid)
+{
+	if (vrnic_pkt((struct sk_buff *)skb)->ipv6) {
+		const struct ipv6hdr *ip6 = ipv6_hdr(skb);
+
+		memcpy(gid, source ? &ip6->saddr : &ip6->daddr, sizeof(*gid));
+	} else {
+		const struct iphdr *ip = ip_hdr(skb);
+
+		ipv6_addr_set_v4mapped(source ? ip->saddr : ip->daddr,
+				       (struct in6_addr *)gid);
+	}
+}
+
+void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
+		    union ib_gid *to)
+{
+	packet_gid(skb, true, from);
+	packet_gid(skb, false, to);
+}
+
+/*
+ * On some architectures a softirq runs on the stack of whatever it interrupted.
+ * Executing a packet and answering it goes through the network again: not from
+ * far down.
+ */
+static bool stack_is_low(void)
+{
+	if (IS_ENABLED(CONFIG_SOFTIRQ_ON_OWN_STACK))
+		return false;
+	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
+}
+
+/* A packet whose queue pair is known: its turn comes when the pair is run. */
+static void enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	if (state < IB_QPS_RTR || state > IB_QPS_SQE ||
+	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
+		vrnic_count(qp->dev, RCVD_DROPPED);
+		kfree_skb(skb);
+		return;
+	}
+	vrnic_count(qp->dev, RCVD_PKTS);
+	trace_vrnic_packet(qp->qpn, false, vrnic_pkt(skb)->opcode,
+			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
+	skb_queue_tail(&qp->rxq, skb);
+	/* datagrams go into a pair that local senders use too: with its mutex */
+	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !stack_is_low())
+		vrnic_poke(&qp->run);
+	else
+		vrnic_queue(&qp->run);
+}
+
+static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
+{
+	switch (opcode & VRNIC_SVC_MASK) {
+	case VRNIC_SVC_RC:
+		return qp->type == IB_QPT_RC;
+	case VRNIC_SVC_UC:
+		return qp->type == IB_QPT_UC;
+	default:
+		return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
+	}
+}
+
+static void enqueue_member(struct vrnic_qp *qp, void *arg)
+{
+	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
+
+	if (skb)
+		enqueue(qp, skb);
+	else
+		vrnic_count(qp->dev, RCVD_DROPPED);
+}
+
+/* A group: to its members on all devices here that are not the sender's. */
+static void dispatch_group(struct net *net, struct sk_buff *skb)
+{
+	union ib_gid from, to;
+
+	vrnic_pkt_gids(skb, &from, &to);
+	vrnic_mcast_receive(net, skb->dev, &from, &to, enqueue_member, skb);
+	kfree_skb(skb);
+}
+
+static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	union ib_gid from, to;
+	struct vrnic_qp *qp;
+	bool gsi_fits;
+
+	if (pkt->qpn == 1) {
+		vrnic_pkt_gids(skb, &from, &to);
+		qp = vrnic_gsi_by_net(net, skb->dev, &to);
+	} else {
+		qp = vrnic_qp_get(pkt->qpn);
+	}
+	if (!qp)
+		return NULL;
+	/* its number on this host is not one that packets may use */
+	gsi_fits = pkt->qpn == 1 ? qp->type == IB_QPT_GSI :
+				   qp->type != IB_QPT_GSI;
+	if (gsi_fits && service_fits(qp, pkt->opcode) &&
+	    net_eq(dev_net(qp->dev->ndev), net))
+		return qp;
+	vrnic_qp_put(qp);
+	return NULL;
+}
+
+static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why)
+{
+	vrnic_dev_count(net, skb->dev, why);
+	kfree_skb(skb);
+}
+
+/* udp_sock.encap_rcv: softirq. */
+static int receive(struct sock *sk, struct sk_buff *skb)
+{
+	struct net *net = sock_net(sk);
+	struct vrnic_qp *qp;
+
+	if (!parse(skb) || (skb_has_frag_list(skb) && skb_linearize(skb))) {
+		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS);
+		return 0;
+	}
+	if (!icrc_fits(skb, vrnic_pkt(skb)->ipv6)) {
+		drop(net, skb, VRNIC_STAT_BAD_ICRC);
+		return 0;
+	}
+	if (vrnic_pkt(skb)->qpn == VRNIC_BTH_QPN) {
+		dispatch_group(net, skb);
+		return 0;
+	}
+	qp = find_qp(net, skb);
+	if (!qp) {
+		drop(net, skb, VRNIC_STAT_RCVD_DROPPED);
+		return 0;
+	}
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	enqueue(qp, skb);
+	vrnic_qp_put(qp);
+	return 0;
+}
+
+static int sock_open(struct net *net, bool ipv6, struct socket **sock)
+{
+	struct udp_port_cfg port = {
+		.family = ipv6 ? AF_INET6 : AF_INET,
+		.local_udp_port = htons(VRNIC_ROCE_PORT),
+		.ipv6_v6only = ipv6,
+	};
+	struct udp_tunnel_sock_cfg tunnel = {
+		.encap_type = 1,
+		.encap_rcv = receive,
+	};
+	int err = udp_sock_create(net, &port, sock);
+
+	if (!err)
+		setup_udp_tunnel_sock(net, *sock, &tunnel);
+	return err;
+}
+
+/* Senders use the sockets under RCU: wait for them. Caller holds wires_lock. */
+static void wire_shut(struct vrnic_wire *w)
+{
+	int i;
+
+	lockdep_assert_held(&wires_lock);
+	for (i = 0; i < 2; i++)
+		RCU_INIT_POINTER(w->sk[i], NULL);
+	synchronize_rcu();
+	for (i = 0; i < 2; i++) {
+		if (w->sock[i])
+			udp_tunnel_sock_release(w->sock[i]);
+		w->sock[i] = NULL;
+	}
+	w->net = NULL;
+}
+
+static int wire_open_socks(struct vrnic_wire *w)
+{
+	int i, err;
+
+	for (i = 0; i < 2; i++) {
+		err = sock_open(w->net, i, &w->sock[i]);
+		/* a kernel or namespace without IPv6 */
+		if (i && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT ||
+			  err == -EADDRNOTAVAIL))
+			continue;
+		if (err)
+			return err;
+		rcu_assign_pointer(w->sk[i], w->sock[i]->sk);
+	}
+	return 0;
+}
+
+static struct vrnic_wire *wire_new(struct net *net)
+{
+	struct vrnic_wire *w = kzalloc(sizeof(*w), GFP_KERNEL);
+	int err;
+
+	if (!w)
+		return ERR_PTR(-ENOMEM);
+	w->net = net;
+	err = wire_open_socks(w);
+	if (err) {
+		wire_shut(w);
+		kfree(w);
+		return ERR_PTR(err);
+	}
+	list_add(&w->link, &wires);
+	return w;
+}
+
+static struct vrnic_wire *wire_get(struct net *net)
+{
+	struct vrnic_wire *w;
+
+	lockdep_assert_held(&wires_lock);
+	list_for_each_entry(w, &wires, link)
+		if (w->net && net_eq(w->net, net))
+			goto found;
+	w = wire_new(net);
+	if (IS_ERR(w))
+		return w;
+found:
+	w->users++;
+	return w;
+}
+
+/**
+ * vrnic_wire_open() - have the sockets of a device's network namespace
+ * @dev: device
+ *
+ * Return: 0, -EADDRINUSE (somebody else has the port, as rdma_rxe does), or
+ * another negative errno.
+ */
+int vrnic_wire_open(struct vrnic_dev *dev)
+{
+	struct vrnic_wire *w;
+	int err = 0;
+
+	mutex_lock(&wires_lock);
+	if (!dev->wire) {
+		w = wire_get(dev_net(dev->ndev));
+		if (IS_ERR(w))
+			err = PTR_ERR(w);
+		else
+			/* pairs with the acquire of vrnic_path_init() */
+			smp_store_release(&dev->wire, w);
+	}
+	mutex_unlock(&wires_lock);
+	return err;
+}
+
+/* Nobody sends for the device any more. */
+void vrnic_wire_close(struct vrnic_dev *dev)
+{
+	struct vrnic_wire *w = dev->wire;
+
+	if (!w)
+		return;
+	mutex_lock(&wires_lock);
+	if (!--w->users) {
+		list_del(&w->link);
+		if (w->net)
+			wire_shut(w);
+		kfree(w);
+	}
+	mutex_unlock(&wires_lock);
+	dev->wire = NULL;
+}
+
+/*
+ * The namespace goes. Its interfaces went before, and the devices on them; what
+ * is left is a device whose interface moved away a moment ago.
+ */
+static void wire_net_exit(struct net *net)
+{
+	struct vrnic_wire *w;
+
+	mutex_lock(&wires_lock);
+	list_for_each_entry(w, &wires, link)
+		if (w->net && net_eq(w->net, net))
+			wire_shut(w);
+	mutex_unlock(&wires_lock);
+}
+
+static struct pernet_operations wire_net_ops = { .exit = wire_net_exit };
+
+int vrnic_wire_init(void)
+{
+	return register_pernet_subsys(&wire_net_ops);
+}
+
+void vrnic_wire_exit(void)
+{
+	unregister_pernet_subsys(&wire_net_ops);
+	/* a softirq may still be in here, of a socket that is gone */
+	synchronize_net();
+}
+
+/**
+ * vrnic_path_init() - where the packets of a flow go
+ * @path: filled in; to be dropped
+ * @dev: sender's device
+ * @sgid: its address
+ * @attr: address vector
+ * @oif: interface of @sgid
+ * @sqpn: sender, to make a source port of
+ * @dqpn: receiver, likewise
+ *
+ * Return: 0 or -ENOTCONN: the device has no socket.
+ */
+int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
+		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
+		    int oif, u32 sqpn, u32 dqpn)
+{
+	const struct ib_global_route *grh = &attr->grh;
+	struct in6_addr *to = (struct in6_addr *)grh->dgid.raw;
+
+	memset(path, 0, sizeof(*path));
+	/* pairs with the release of vrnic_wire_open() */
+	path->wire = smp_load_acquire(&dev->wire);
+	if (!path->wire)
+		return -ENOTCONN;
+	path->sgid = *sgid;
+	path->dgid = grh->dgid;
+	path->ipv6 = !ipv6_addr_v4mapped((struct in6_addr *)sgid->raw);
+	path->tos = (grh->traffic_class & ~INET_ECN_MASK) | INET_ECN_ECT_0;
+	path->ttl = grh->hop_limit;
+	path->label = grh->flow_label & 0xfffff;
+	path->sport = rdma_get_udp_sport(grh->flow_label, sqpn, dqpn);
+	/* an address of this host is on whatever interface it is on */
+	if (ipv6_addr_type(to) & IPV6_ADDR_LINKLOCAL ||
+	    !vrnic_gid_is_local(dev, &grh->dgid))
+		path->oif = oif;
+	return 0;
+}
+
+void vrnic_path_drop(struct vrnic_path *path)
+{
+	dst_release(path->dst);
+	path->dst = NULL;
+}
+
+static struct dst_entry *route4(struct vrnic_path *path, struct sock *sk)
+{
+	struct flowi4 fl = {
+		.flowi4_oif = path->oif,
+		.flowi4_proto = IPPROTO_UDP,
+		.fl4_sport = htons(path->sport),
+		.fl4_dport = htons(VRNIC_ROCE_PORT),
+	};
+	struct rtable *rt;
+
+	memcpy(&fl.saddr, path->sgid.raw + 12, sizeof(fl.saddr));
+	memcpy(&fl.daddr, path->dgid.raw + 12, sizeof(fl.daddr));
+	rt = ip_route_output_key(sock_net(sk), &fl);
+	return IS_ERR(rt) ? NULL : &rt->dst;
+}
+
+static struct dst_entry *route6(struct vrnic_path *path, struct sock *sk)
+{
+	struct flowi6 fl = {
+		.flowi6_oif = path->oif,
+		.flowi6_proto = IPPROTO_UDP,
+		.fl6_sport = htons(path->sport),
+		.fl6_dport = htons(VRNIC_ROCE_PORT),
+	};
+	struct dst_entry *dst;
+
+	memcpy(&fl.saddr, path->sgid.raw, sizeof(fl.saddr));
+	memcpy(&fl.daddr, path->dgid.raw, sizeof(fl.daddr));
+	dst = ipv6_stub->ipv6_dst_lookup_flow(sock_net(sk), sk, &fl, NULL);
+	if (IS_ERR(dst))
+		return NULL;
+	if (dst->error) {
+		dst_release(dst);
+		return NULL;
+	}
+	path->cookie = rt6_get_cookie((struct rt6_info *)dst);
+	return dst;
+}
+
+/**
+ * vrnic_path_route() - the route of a path, as of now
+ * @path: path
+ *
+ * Return: route; the path's reference keeps it. NULL: there is none.
+ */
+struct dst_entry *vrnic_path_route(struct vrnic_path *path)
+{
+	struct sock *sk;
+
+	if (path->dst && dst_check(path->dst, path->cookie))
+		return path->dst;
+	vrnic_path_drop(path);
+	rcu_read_lock();
+	sk = rcu_dereference(path->wire->sk[path->ipv6]);
+	if (sk)
+		path->dst = path->ipv6 ? route6(path, sk) : route4(path, sk);
+	rcu_read_unlock();
+	return path->dst;
+}
+
+/**
+ * vrnic_path_send() - hand a packet with its IP header to the network
+ * @path: path; its route was just looked up
+ * @skb: packet; gone afterwards
+ *
+ * Return: 0 or a negative errno. Either way it may still be lost.
+ */
+int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb)
+{
+	struct sock *sk;
+	int err = -ENETDOWN;
+
+	skb_dst_set(skb, dst_clone(path->dst));
+	rcu_read_lock();
+	sk = rcu_dereference(path->wire->sk[path->ipv6]);
+	if (!sk)
+		kfree_skb(skb);
+	else if (path->ipv6)
+		err = ip6_local_out(sock_net(sk), sk, skb);
+	else
+		err = ip_local_out(sock_net(sk), sk, skb);
+	rcu_read_unlock();
+	return net_xmit_eval(err);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* UD and GSI over the wire: one packet a message, and nobody answers. */
+
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <rdma/ib_addr.h>
+
+#include "roce.h"
+
+/**
+ * vrnic_ud_transmit() - send a datagram to the wire
+ * @qp: sender
+ * @op: its data is in @qp->sgl
+ * @dg: datagram
+ * @attr: where to
+ * @sgid: sender's address
+ * @oif: interface that has it
+ *
+ * The message is complete when this returns, so the packet has a copy of it.
+ */
+void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
+		       const struct vrnic_datagram *dg,
+		       const struct rdma_ah_attr *attr,
+		       const union ib_gid *sgid, int oif)
+{
+	u32 dqpn = vrnic_op_desc(op)->dest_qpn;
+	struct vrnic_deth deth = {
+		.qkey = cpu_to_be32(dg->qkey),
+		.sqpn = cpu_to_be32(dg->src_qpn),
+	};
+	__be32 imm = (__force __be32)dg->imm;
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_SVC_UD | (dg->with_imm ? VRNIC_BTH_SEND_ONLY_IMM :
+							 VRNIC_BTH_SEND_ONLY),
+		.solicited = dg->solicited,
+		.copy = true,
+		.dqpn = dqpn,
+		.psn = qp->ud_psn++,
+		.src = &qp->sgl,
+		.len = dg->len,
+	};
+	struct vrnic_path path;
+
+	memcpy(tx.ext, &deth, sizeof(deth));
+	tx.ext_len = sizeof(deth);
+	if (dg->with_imm) {
+		memcpy(tx.ext + tx.ext_len, &imm, sizeof(imm));
+		tx.ext_len += sizeof(imm);
+	}
+	qp->sgl.cur = 0;
+	qp->sgl.pos = 0;
+	if (vrnic_wire_open(qp->dev) ||
+	    vrnic_path_init(&path, qp->dev, sgid, attr, oif,
+			    qp->ibqp->qp_num, dqpn)) {
+		vrnic_count(qp->dev, UD_DROPPED);
+		return;
+	}
+	vrnic_roce_xmit(qp, &path, &tx);
+	vrnic_path_drop(&path);
+}
+
+/* As a GRH: an IPv6 header, or an IPv4 header in the last 20 bytes. */
+static void put_grh(struct vrnic_datagram *dg, const struct sk_buff *skb,
+		    bool ipv6)
+{
+	u32 len = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+
+	memcpy(dg->grh + VRNIC_GRH_BYTES - len, skb_network_header(skb), len);
+	dg->network_hdr = ipv6 ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_IPV4;
+}
+
+static void put_packet(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
+{
+	vrnic_pkt_copy(dg->arg, dst, true);
+}
+
+/* Is its destination an address of this device, or a group? */
+static bool for_device(struct vrnic_qp *qp, const struct sk_buff *skb)
+{
+	union ib_gid from, to;
+
+	vrnic_pkt_gids(skb, &from, &to);
+	return rdma_is_multicast_addr((struct in6_addr *)to.raw) ||
+	       vrnic_reaches(qp->dev, &to, qp->dev);
+}
+
+/**
+ * vrnic_ud_receive() - a datagram came from the wire
+ * @qp: target
+ * @skb: packet; gone afterwards
+ */
+void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_datagram dg = {
+		.qkey = be32_to_cpu(deth->qkey),
+		.src_qpn = be32_to_cpu(deth->sqpn) & VRNIC_BTH_QPN,
+		.len = pkt->len,
+		.with_imm = pkt->info & VRNIC_PKT_IMM,
+		.solicited = pkt->solicited,
+		.put = put_packet,
+		.arg = skb,
+	};
+
+	if (dg.with_imm)
+		dg.imm = (__force u32)*(const __be32 *)(deth + 1);
+	put_grh(&dg, skb, pkt->ipv6);
+	if (!for_device(qp, skb) || !vrnic_ud_deliver(qp, &dg))
+		vrnic_count(qp->dev, UD_DROPPED);
+	kfree_skb(skb);
+}
