@@ -333,18 +333,24 @@ TEST_F(fence, peer_goes)
 	EXPECT_NE(IBV_WC_SUCCESS, status.status);
 }
 
+static void count_message(struct vrnic_context *context,
+			  const struct vrnic_message *message, void *arg)
+{
+	++*(int *)arg;
+}
+
 TEST_F(fence, timeout)
 {
 	struct nbed *bed = &self->bed;
 	static uint8_t data[3000];
-	int i;
+	int i, got = 0;
 
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, count_message, &got));
 	/* a receiver that is full keeps what is behind it */
-	for (i = 0; !vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL) && i < 50; i++)
-		;
+	for (i = 0; i < 40; i++)
+		ASSERT_OK(vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL));
 	EXPECT_EQ(-ETIME, vrnic_fence_wait(bed->a.to, 20 * MSEC_NS, NULL));
-	for (i = 0; i < 1000; i++)
-		vrnic_advance(bed->b.context, 100);
+	ASSERT_OK(advance_until(bed->b.context, &got, 40));
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
 }
 

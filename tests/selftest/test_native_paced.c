@@ -221,6 +221,15 @@ static int sleep_on(int fd)
 	return poll(&pfd, 1, WAIT_SECONDS * 4000) == 1 ? 0 : -ETIMEDOUT;
 }
 
+/* Once in vain: what a first call costs is not the transfer's. */
+static void warm_up(int fd)
+{
+	uint64_t start = cpu_ns();
+
+	while (!readable(fd, 1) && cpu_ns() < start + MSEC_NS)
+		;
+}
+
 /* Sends how long it ran, in ns, while the data moved. */
 static int big_origin(int fd, const void *arg)
 {
@@ -236,6 +245,8 @@ static int big_origin(int fd, const void *arg)
 	if (!ret)
 		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
 				     big->len, NULL, 0, DONE(TELL(&sent)));
+	if (!ret)
+		warm_up(vrnic_context_fd(node.context));
 	/* the offer's own record is there already */
 	while (!ret && vrnic_context_arm(node.context) > 0)
 		ret = vrnic_advance(node.context, 10) < 0 ? -EIO : 0;
@@ -272,6 +283,9 @@ TEST(s4_4_neither_process_runs)
 	ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
 	ASSERT_OK(node_meet(&node, peer.fd));
 	ASSERT_OK(advance_until(node.context, &offers->count, 1));
+	vrnic_counter_set(node.counter, 1);
+	warm_up(vrnic_counter_fd(node.counter));
+	vrnic_counter_set(node.counter, 0);
 	usleep(100000);	/* until the origin sleeps */
 	start = now_ns();
 	ret = vrnic_accept(node.to, &offers->rts[0], node.buf.addr, node.buf.mr,
