@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "native.h"
 
@@ -87,6 +89,7 @@ struct waiting {
 	int ret;
 	int64_t seen;
 	pthread_t thread;
+	int tid;
 };
 
 static void *wait_for(void *arg)
@@ -424,8 +427,28 @@ static void *only_wait(void *arg)
 {
 	struct waiting *w = arg;
 
+	__atomic_store_n(&w->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	w->ret = vrnic_counter_wait(w->counter, w->threshold, w->timeout);
 	return NULL;
+}
+
+/* Once it has said who it is, it sleeps nowhere but where it waits. */
+static bool is_asleep(struct waiting *w)
+{
+	int tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
+	char path[64], state = 0;
+	FILE *stat;
+
+	if (!tid)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	stat = fopen(path, "r");
+	if (!stat)
+		return false;
+	if (fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(stat);
+	return state == 'S';
 }
 
 /* A counter may go while it is waited for, ... */
@@ -437,8 +460,10 @@ TEST_F(counter, destroyed_while_waited_for)
 	for (i = 0; i < scaled(100); i++) {
 		ASSERT_OK(vrnic_counter_create(self->bed.a.client, 0, &w.counter));
 		vrnic_counter_set(w.counter, 1);
+		w.tid = 0;
 		ASSERT_OK(pthread_create(&w.thread, NULL, only_wait, &w));
-		usleep(2000);
+		while (!is_asleep(&w))
+			usleep(200);
 		ASSERT_OK(vrnic_counter_destroy(w.counter));
 		ASSERT_OK(pthread_join(w.thread, NULL));
 		ASSERT_EQ(-ECANCELED, w.ret);
