@@ -6,12 +6,10 @@
 #include "harness.h"
 #include "native_util.h"
 
+/* At the start of a fixture or a test. */
 #define NEED_NATIVE()							\
-	do {								\
-		if (!native_device())					\
-			SKIP(return, "%s has no native interface",	\
-			     dev_name());				\
-	} while (0)
+	if (!native_device())						\
+		SKIP(return, "%s has no native interface", dev_name())
 
 /* NBED(name, bytes, attributes...): a fixture that is a struct nbed and no more */
 #define NBED(name, bytes, ...)						\
@@ -30,11 +28,8 @@
 
 /* What a counter or a callback says went wrong. */
 #define EXPECT_FAILED(expected, error)					\
-	do {								\
-		EXPECT_EQ((int)(expected), (int)(error).status)		\
-			TH_LOG("%s, %s",				\
-			       ibv_wc_status_str((error).status),	\
-			       vrnic_vendor_err_str((error).vendor_err)); \
-	} while (0)
+	EXPECT_EQ((int)(expected), (int)(error).status)			\
+		TH_LOG("%s, %s", ibv_wc_status_str((error).status),	\
+		       vrnic_vendor_err_str((error).vendor_err))
 
 #endif /* SELFTEST_NATIVE_H */

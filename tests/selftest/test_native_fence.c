@@ -14,14 +14,17 @@ TEST_F(fence, s5_1_endpoint_is_client_context_task)
 {
 	struct vrnic_context *c[4];
 	struct vrnic_endpoint *to[4];
+	struct vrnic_context_attr attr = {};
 	char name[32];
 	int i;
 
 	snprintf(name, sizeof(name), "fence-%d", getpid());
-	for (i = 0; i < 4; i++)
-		ASSERT_OK(vrnic_context_create(self->bed.b.client,
-			CONTEXT(.name = name, .task = i / 2, .number = i % 2),
-			&c[i]));
+	attr.name = name;
+	for (i = 0; i < 4; i++) {
+		attr.task = i / 2;
+		attr.number = i % 2;
+		ASSERT_OK(vrnic_context_create(self->bed.b.client, &attr, &c[i]));
+	}
 	for (i = 0; i < 4; i++) {
 		ASSERT_OK(vrnic_endpoint_find(self->bed.a.context, name, i / 2,
 					      i % 2, &to[i]));
@@ -265,6 +268,7 @@ TEST_F(fence, s5_5_all_endpoints)
 	struct vrnic_status status = {};
 	struct node *a = &bed->a;
 	struct node_info info;
+	uint32_t rkey;
 	int i, j, round;
 
 	buf_fill(&a->buf, 55);
@@ -275,13 +279,16 @@ TEST_F(fence, s5_5_all_endpoints)
 	}
 	for (round = 0; round < 3; round++) {
 		for (j = 0; j < 20; j++)
-			for (i = 0; i < ENDPOINTS; i++)
+			for (i = 0; i < ENDPOINTS; i++) {
+				rkey = peers[i].buf.mr->rkey;
+				if (round == 1 && i == 2 && j == 7)
+					rkey ^= 1;
 				ASSERT_OK(vrnic_put(to[i], a->buf.addr, a->buf.mr,
-					j ? 1000 : LEN,
-					(uintptr_t)peers[i].buf.addr,
-					peers[i].buf.mr->rkey ^
-						(round == 1 && i == 2 && j == 7),
-					DONE(.cookie = i * 100 + j)));
+						    j ? 1000 : LEN,
+						    (uintptr_t)peers[i].buf.addr,
+						    rkey,
+						    DONE(.cookie = i * 100 + j)));
+			}
 		EXPECT_EQ(round == 1 ? -EIO : 0,
 			  vrnic_fence_all_wait(a->context, WAIT_NS, &status));
 		if (round == 1)

@@ -117,12 +117,13 @@ TEST_F(inject, s4_3_sixteen_descriptors)
 	struct raw_pair *pair = &self->pair;
 	struct vrnic_record record;
 	unsigned int i, round;
+	uint64_t from;
 
 	for (round = 0; round < 200; round++) {
 		self->mine.cell->remaining = 15 * 64;
 		for (i = 0; i < 15; i++) {
-			self->batch[i] = fetch(self, pair->b.buf.mr->rkey,
-				(uintptr_t)pair->b.buf.addr + 64 * i, 64);
+			from = (uintptr_t)pair->b.buf.addr + 64 * i;
+			self->batch[i] = fetch(self, pair->b.buf.mr->rkey, from, 64);
 			self->batch[i].remote_addr += 64 * i;
 		}
 		self->batch[15] = notify(VRNIC_NDESC_BACK, round);

@@ -16,6 +16,13 @@ FIXTURE(isolation)
 	struct vrnic_context *c_open, *c_closed;
 };
 
+static int make_context(struct vrnic_client *client, const char *name,
+			uint32_t flags, struct vrnic_context **context)
+{
+	return vrnic_context_create(client, CONTEXT(.name = name, .flags = flags),
+				    context);
+}
+
 FIXTURE_SETUP(isolation)
 {
 	NEED_NATIVE();
@@ -24,11 +31,10 @@ FIXTURE_SETUP(isolation)
 	ASSERT_OK(node_open(&self->node, LEN, NULL));
 	snprintf(self->open, sizeof(self->open), "open-%d", getpid());
 	snprintf(self->closed, sizeof(self->closed), "closed-%d", getpid());
-	ASSERT_OK(vrnic_context_create(self->node.client,
-		CONTEXT(.name = self->open, .flags = VRNIC_CONTEXT_OPEN),
-		&self->c_open));
-	ASSERT_OK(vrnic_context_create(self->node.client,
-		CONTEXT(.name = self->closed), &self->c_closed));
+	ASSERT_OK(make_context(self->node.client, self->open, VRNIC_CONTEXT_OPEN,
+			       &self->c_open));
+	ASSERT_OK(make_context(self->node.client, self->closed, 0,
+			       &self->c_closed));
 }
 
 FIXTURE_TEARDOWN(isolation)
@@ -84,23 +90,23 @@ static int trial(const struct trial *t)
 	return ret ? ret : peer_end(&peer);
 }
 
+#define TRIAL(...)	trial(&(struct trial){ __VA_ARGS__ })
+
 TEST_F(isolation, found_by_name)
 {
-	EXPECT_OK(trial(&(struct trial){ 0, self->closed, .by_name = true }));
-	EXPECT_OK(trial(&(struct trial){ 0, self->open, .by_name = true }));
+	EXPECT_OK(TRIAL(0, self->closed, .by_name = true));
+	EXPECT_OK(TRIAL(0, self->open, .by_name = true));
 }
 
 TEST_F(isolation, not_by_other_users)
 {
-	EXPECT_OK(trial(&(struct trial){ NOBODY, self->closed, .by_name = true,
-					 .expected = -EACCES }));
-	EXPECT_OK(trial(&(struct trial){ NOBODY, "nobody has this name",
-					 .by_name = true, .expected = -ENOENT }));
+	EXPECT_OK(TRIAL(NOBODY, self->closed, .by_name = true, .expected = -EACCES));
+	EXPECT_OK(TRIAL(NOBODY, "nobody has this name", .by_name = true, .expected = -ENOENT));
 }
 
 TEST_F(isolation, by_other_users_if_open)
 {
-	EXPECT_OK(trial(&(struct trial){ NOBODY, self->open, .by_name = true }));
+	EXPECT_OK(TRIAL(NOBODY, self->open, .by_name = true));
 }
 
 /* Whoever was given the address may use it, whoever he is. */
@@ -132,8 +138,7 @@ TEST_F(isolation, name_is_free_again_after_death)
 	ASSERT_OK(vrnic_context_destroy(self->c_closed));
 	t.expected = -ENOENT;
 	EXPECT_OK(trial(&t));
-	ASSERT_OK(vrnic_context_create(self->node.client,
-		CONTEXT(.name = self->closed), &again));
+	ASSERT_OK(make_context(self->node.client, self->closed, 0, &again));
 	t.expected = 0;
 	EXPECT_OK(trial(&t));
 	self->c_closed = again;

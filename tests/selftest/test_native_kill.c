@@ -10,7 +10,7 @@
 #define LEN	(1 << 20)
 #define TIMES	20
 
-enum kind { PUT, GET, READ, WRITE, INLINE, MESSAGE, TYPED, RMW, FENCE, PACED };
+enum traffic { PUT, GET, READ, WRITE, INLINE, MESSAGE, TYPED, RMW, FENCE, PACED };
 
 FIXTURE(death)
 {
@@ -23,7 +23,7 @@ FIXTURE(death)
 
 FIXTURE_VARIANT(death)
 {
-	enum kind kind;
+	enum traffic kind;
 };
 
 FIXTURE_VARIANT_ADD(death, put) { PUT };
@@ -47,7 +47,7 @@ static int make_type(struct vrnic_client *client, struct vrnic_type **type)
 }
 
 /* One operation of the kind; 0, -EAGAIN, or what is wrong. */
-static int submit(struct node *n, enum kind kind, struct vrnic_type *type)
+static int submit(struct node *n, enum traffic kind, struct vrnic_type *type)
 {
 	static uint8_t data[3000];
 	const struct vrnic_done *done = DONE(.remote = n->counter);
@@ -104,7 +104,7 @@ static void accept_into(struct vrnic_context *context,
 /* Keep the queue full; tell by a byte that the traffic runs. */
 static int sender(int fd, const void *arg)
 {
-	enum kind kind = *(const enum kind *)arg;
+	enum traffic kind = *(const enum traffic *)arg;
 	struct vrnic_type *type = NULL;
 	struct node n = {};
 	int i, ret = node_open(&n, LEN, NULL);
@@ -182,7 +182,7 @@ FIXTURE_TEARDOWN(death)
 		TH_LOG("before: %lld, now: %s", self->before, self->objects);
 }
 
-static int start(FIXTURE_DATA(death) *self, enum kind kind,
+static int start(FIXTURE_DATA(death) *self, enum traffic kind,
 		 int (*run)(int fd, const void *arg))
 {
 	int ret = peer_start(&self->peer, run, &kind);
@@ -275,7 +275,7 @@ TEST_F(death, receiver_is_killed)
 /* Exit without closing anything is the same, done politely. */
 static int leaves(int fd, const void *arg)
 {
-	enum kind kind = *(const enum kind *)arg;
+	enum traffic kind = *(const enum traffic *)arg;
 	struct vrnic_type *type = NULL;
 	struct node n = {};
 	int i, ret = node_open(&n, LEN, NULL);

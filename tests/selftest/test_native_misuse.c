@@ -72,16 +72,17 @@ static const struct bad_attr {
 
 TEST_F(misuse, context_attributes)
 {
+	struct vrnic_context_attr attr = {};
 	struct vrnic_context *context;
 	unsigned int i;
 	int ret;
 
 	for (i = 0; i < ARRAY_SIZE(bad_attrs); i++) {
-		ret = vrnic_context_create(self->bed.a.client,
-			CONTEXT(.name = bad_attrs[i].name,
-				.inject_slots = bad_attrs[i].inject,
-				.receive_slots = bad_attrs[i].receive,
-				.flags = bad_attrs[i].flags), &context);
+		attr.name = bad_attrs[i].name;
+		attr.inject_slots = bad_attrs[i].inject;
+		attr.receive_slots = bad_attrs[i].receive;
+		attr.flags = bad_attrs[i].flags;
+		ret = vrnic_context_create(self->bed.a.client, &attr, &context);
 		EXPECT_EQ(bad_attrs[i].ret, ret) TH_LOG("case %u", i);
 		if (!ret)
 			EXPECT_OK(vrnic_context_destroy(context));
