@@ -2,6 +2,8 @@
 /* Users who do not know each other: names, secrets, numbers. */
 #include <grp.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "native.h"
 #include "native_raw.h"
@@ -173,6 +175,55 @@ TEST_F(isolation, doorbell_of_others)
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, ioctl(fifo.bell, VRNIC_WAIT, NULL));
 	EXPECT_EQ(EFAULT, errno);
+	EXPECT_OK(raw_close(&fifo));
+}
+
+/* In the child: what of the parent's FIFO can be had. Exit status. */
+static int as_child(struct raw_fifo *fifo,
+		    const struct vrnic_create_fifo_req *req,
+		    const struct vrnic_create_fifo_resp *parents)
+{
+	struct vrnic_create_fifo_resp resp = {};
+	uint32_t handle;
+	void *map;
+
+	if (!msync(fifo->inject, 4096, MS_ASYNC) || errno != ENOMEM)
+		return 101;
+	map = mmap(NULL, parents->inject.bytes, PROT_READ | PROT_WRITE,
+		   MAP_SHARED, fifo->dev.ctx->cmd_fd, parents->inject.offset);
+	if (map != MAP_FAILED || errno != EPERM)
+		return 102;
+	return raw_create_fifo(fifo, req, &handle, &resp) == -EPERM ? 0 : 103;
+}
+
+/*
+ * A descriptor may name any address of the process that made the FIFO. So its
+ * rings are that process's alone, whoever else has the file.
+ */
+TEST_F(isolation, rings_are_not_inherited)
+{
+	struct vrnic_create_fifo_req req = {
+		.inject_slots = 64, .receive_slots = 256, .eventfd = -1,
+	};
+	struct vrnic_create_fifo_resp resp = {};
+	struct raw_fifo fifo;
+	uint32_t handle;
+	int status;
+	pid_t pid;
+
+	ASSERT_OK(raw_open(&fifo, 64, 256, LEN));
+	req.gid_index = fifo.dev.gid_index;
+	ASSERT_OK(raw_create_fifo(&fifo, &req, &handle, &resp));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(as_child(&fifo, &req, &resp));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_OK(raw_destroy(fifo.dev.ctx, VRNIC_OBJECT_FIFO,
+			      VRNIC_METHOD_FIFO_DESTROY,
+			      VRNIC_ATTR_FIFO_DESTROY_HANDLE, handle));
 	EXPECT_OK(raw_close(&fifo));
 }
 
