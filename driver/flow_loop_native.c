@@ -156,27 +156,83 @@ static int move_registered(struct vrnic_injector *inj,
 	return 0;
 }
 
-/* The same with memory that is pinned for as long as this takes (S1). */
-static int move_virtual(struct vrnic_injector *inj, struct vrnic_seg *remote,
-			u64 *n)
+static int remote_access(const struct vrnic_nop *op)
 {
-	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
-	struct vrnic_seg local;
-	bool final;
+	return op->d.opcode == VRNIC_NOP_GET ? IB_ACCESS_REMOTE_READ :
+					       IB_ACCESS_REMOTE_WRITE;
+}
+
+/* The peer's memory for this burst's @n bytes. */
+static int open_share(struct vrnic_injector *inj, u64 n, struct vrnic_seg *seg)
+{
+	return open_remote(inj, inj->op.d.remote_addr + inj->op.done, n,
+			   remote_access(&inj->op), seg);
+}
+
+/*
+ * Memory that was not registered (S1), of the process that is at it itself: its
+ * own page tables translate, as far as the pages are there.
+ */
+static int move_own(struct vrnic_injector *inj, u64 *n)
+{
+	struct vrnic_nop *op = &inj->op;
+	struct vrnic_seg remote;
 	int verr;
 
-	verr = vrnic_virtual_pin(inj, inj->op.d.local_addr + inj->op.done, *n,
-				 get, &local);
+	verr = open_share(inj, *n, &remote);
 	if (verr)
 		return verr;
-	*n = local.len;
-	final = inj->op.done + *n == inj->op.d.length;
-	if (get)
-		vrnic_seg_copy(&local, 0, remote, 0, *n, final);
-	else
-		vrnic_seg_copy(remote, 0, &local, 0, *n, final);
-	vrnic_virtual_unpin(inj, get);
+	*n = vrnic_seg_copy_user(&remote, op->d.local_addr + op->done, *n,
+				 op->d.opcode == VRNIC_NOP_GET,
+				 op->done + *n == op->d.length);
+	vrnic_seg_put(&remote);
 	return 0;
+}
+
+static void copy_pinned(struct vrnic_injector *inj, struct vrnic_seg *local,
+			struct vrnic_seg *remote)
+{
+	bool final = inj->op.done + local->len == inj->op.d.length;
+
+	if (inj->op.d.opcode == VRNIC_NOP_GET)
+		vrnic_seg_copy(local, 0, remote, 0, local->len, final);
+	else
+		vrnic_seg_copy(remote, 0, local, 0, local->len, final);
+}
+
+/*
+ * The same with memory that is pinned for as long as this takes: not all of it
+ * was there, or it is another process's. A page may take as long as its process
+ * wants; so nothing of the peer's is held before they are all there.
+ */
+static enum vrnic_step move_pinned(struct vrnic_injector *inj,
+				   struct vrnic_budget *budget)
+{
+	struct vrnic_address peer = inj->peer->address;
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	struct vrnic_seg local, remote;
+	struct vrnic_nop *op = &inj->op;
+	u64 n = share(op, budget);
+	int verr;
+
+	vrnic_injector_release(inj);
+	verr = vrnic_virtual_pin(inj, op->d.local_addr + op->done, n, get,
+				 &local);
+	if (verr == -EAGAIN)
+		return VRNIC_STEP_WAIT;
+	if (verr)
+		return fail_local(op, verr);
+	if (!vrnic_injector_hold(inj, &peer)) {
+		vrnic_virtual_unpin(inj, false);
+		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+	}
+	verr = open_share(inj, local.len, &remote);
+	if (!verr) {
+		copy_pinned(inj, &local, &remote);
+		vrnic_seg_put(&remote);
+	}
+	vrnic_virtual_unpin(inj, get && !verr);
+	return verr ? fail_remote(inj, verr) : moved(inj, local.len, budget);
 }
 
 /* All of it is checked before the first byte moves, and again for each burst. */
@@ -198,7 +254,7 @@ static int check_whole_local(struct vrnic_injector *inj)
 	struct vrnic_seg seg;
 	int verr;
 
-	if (d->flags & (VRNIC_NDESC_INLINE | VRNIC_NDESC_VIRTUAL))
+	if (d->flags & VRNIC_NDESC_INLINE)
 		return 0;
 	verr = open_local(inj, d->local_addr, d->length,
 			  d->opcode == VRNIC_NOP_GET, &seg);
@@ -207,37 +263,53 @@ static int check_whole_local(struct vrnic_injector *inj)
 	return verr;
 }
 
+static int check_all(struct vrnic_injector *inj, u64 n)
+{
+	if (inj->op.done || n == inj->op.d.length)
+		return 0;
+	return check_whole(inj, remote_access(&inj->op));
+}
+
+static enum vrnic_step move_virtual(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
+{
+	u64 n = share(&inj->op, budget);
+	int verr = check_all(inj, n);
+
+	if (!verr && (!n || current->mm == inj->fifo->mm)) {
+		verr = move_own(inj, &n);
+		if (!verr && (n || !inj->op.d.length))
+			return moved(inj, n, budget);
+	}
+	if (verr)
+		return fail_remote(inj, verr);
+	return move_pinned(inj, budget);
+}
+
 static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)
 {
-	int access = inj->op.d.opcode == VRNIC_NOP_GET ? IB_ACCESS_REMOTE_READ :
-							 IB_ACCESS_REMOTE_WRITE;
 	struct vrnic_nop *op = &inj->op;
 	u64 n = share(op, budget);
 	struct vrnic_seg remote;
 	int verr = 0;
 
-	if (!op->done && n < op->d.length) {
+	if (op->d.flags & VRNIC_NDESC_VIRTUAL)
+		return move_virtual(inj, budget);
+	if (!op->done && n < op->d.length)
 		verr = check_whole_local(inj);
-		if (verr)
-			return fail_local(op, verr);
-		verr = check_whole(inj, access);
-		if (verr)
-			return fail_remote(inj, verr);
-	}
-	verr = open_remote(inj, op->d.remote_addr + op->done, n, access,
-			   &remote);
+	if (verr)
+		return fail_local(op, verr);
+	verr = check_all(inj, n);
+	if (!verr)
+		verr = open_share(inj, n, &remote);
 	if (verr)
 		return fail_remote(inj, verr);
 	if (op->d.flags & VRNIC_NDESC_INLINE)
 		put_inline(inj, &remote, n);
-	else if (op->d.flags & VRNIC_NDESC_VIRTUAL)
-		verr = n ? move_virtual(inj, &remote, &n) : 0;
 	else
 		verr = move_registered(inj, &remote, n);
 	vrnic_seg_put(&remote);
-	if (verr == -EAGAIN)
-		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(op, verr);
 	return moved(inj, n, budget);
@@ -428,22 +500,28 @@ static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
 	return VRNIC_STEP_DONE;
 }
 
+/* Nothing of the peer's is held while the pages may have to be waited for. */
 static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 				    struct vrnic_seg *seg, unsigned int nr)
 {
+	struct vrnic_address peer = inj->peer->address;
 	struct vrnic_ndesc *d = &inj->op.d;
 	enum vrnic_step step;
 	int verr;
 
+	vrnic_injector_release(inj);
 	verr = vrnic_virtual_pin(inj, d->local_addr, d->length, false, &seg[nr]);
 	if (verr == -EAGAIN)
 		return VRNIC_STEP_WAIT;
 	if (verr)
 		return fail_local(&inj->op, verr);
-	if (seg[nr].len == d->length)
-		step = send(inj, seg, nr + 1);
-	else
+	if (seg[nr].len != d->length)
 		step = fail_local(&inj->op, VRNIC_VERR_FAULT);
+	else if (!vrnic_injector_hold(inj, &peer))
+		step = vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR,
+				      VRNIC_VERR_PEER);
+	else
+		step = send(inj, seg, nr + 1);
 	vrnic_virtual_unpin(inj, false);
 	return step;
 }

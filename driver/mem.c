@@ -11,6 +11,8 @@
  */
 
 #include <linux/mm.h>
+#include <linux/sizes.h>
+#include <linux/uaccess.h>
 
 #include "vrnic.h"
 
@@ -471,6 +473,65 @@ void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		len = min(dst_len, src_len);
 		copy_run(to, from, len, final && len == n);
 	}
+}
+
+#define USER_CHUNK	SZ_64K
+
+/* Up to a page that is not there. Return: bytes copied. */
+static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
+		     bool to_user)
+{
+	u64 done, len;
+	void *kva;
+
+	for (done = 0; done < n; done += len) {
+		kva = vrnic_seg_run(seg, pos + done, n - done, &len);
+		len = min_t(u64, len, USER_CHUNK);
+		if (to_user ? copy_to_user_nofault(u64_to_user_ptr(user + done),
+						   kva, len) :
+			      copy_from_user_nofault(kva,
+						     u64_to_user_ptr(user + done),
+						     len))
+			break;
+	}
+	return done;
+}
+
+/* The last word of what the peer may poll for, as copy_final() does it. */
+static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
+			    u64 n)
+{
+	u64 word;
+	struct vrnic_seg src = { .kva = &word, .len = n };
+
+	if (copy_from_user_nofault(&word, u64_to_user_ptr(user), n))
+		return false;
+	vrnic_seg_copy(dst, pos, &src, 0, n, true);
+	return true;
+}
+
+/**
+ * vrnic_seg_copy_user() - the same copy, from or to memory of the current process
+ * @seg: segment
+ * @user: address of the process; need not be one that it may use
+ * @n: bytes; the segment has that many
+ * @to_user: which way
+ * @final: the message ends with these bytes
+ *
+ * Does not wait for pages: ends at the first that is not there.
+ *
+ * Return: bytes copied, in ascending order.
+ */
+u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
+			bool to_user, bool final)
+{
+	u64 tail = final && !to_user ? min_t(u64, n, sizeof(u64)) : 0;
+	u64 done = copy_user(seg, 0, user, n - tail, to_user);
+
+	if (tail && done == n - tail &&
+	    copy_user_final(seg, done, user + done, tail))
+		done = n;
+	return done;
 }
 
 /**

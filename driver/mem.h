@@ -159,6 +159,8 @@ void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
+u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
+			bool to_user, bool final);
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 
 int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,

@@ -340,6 +340,25 @@ static int sleep_until(struct vrnic_counter *counter, int64_t threshold,
 	return ret;
 }
 
+/*
+ * With another CPU for the engine most waits are over before a sleep and the
+ * wake-up from it would be.
+ */
+#define SPINS	1000
+
+static int spin(struct vrnic_counter *counter, int64_t threshold)
+{
+	int i, ret = look(counter, threshold);
+
+	if (counter->client->one_cpu)
+		return ret;
+	for (i = 0; i < SPINS && ret > 0; i++) {
+		vrnic_cpu_relax();
+		ret = look(counter, threshold);
+	}
+	return ret;
+}
+
 VRNIC_EXPORT
 int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 		       uint64_t timeout_ns)
@@ -354,7 +373,11 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 	if (!timeout_ns)
 		return -ETIME;
 	vrnic_counter_get(counter);
-	ret = sleep_until(counter, threshold, vrnic_deadline(timeout_ns));
+	ret = spin(counter, threshold);
+	if (is_dead(counter))
+		ret = -ECANCELED;
+	else if (ret > 0)
+		ret = sleep_until(counter, threshold, vrnic_deadline(timeout_ns));
 	vrnic_counter_put(counter);
 	return ret;
 }
