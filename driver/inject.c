@@ -519,6 +519,9 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 		}
 	}
 	vrnic_injector_release(inj);
+	/* the budget may have been just enough: nobody need be woken then */
+	if (!inj->op.active && !vrnic_ring_avail(&inj->fifo->ring))
+		verdict = VRNIC_IDLE;
 	return verdict;
 }
 

@@ -269,6 +269,13 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 }
 
+/* The budget may have been just enough: nobody need be woken then. */
+static bool nothing_left(struct vrnic_qp *qp)
+{
+	return !qp->roce && READ_ONCE(qp->state) == IB_QPS_RTS &&
+	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
+}
+
 static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 				 struct vrnic_budget *budget)
 {
@@ -283,7 +290,7 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 		}
 	}
 	vrnic_loop_release(qp);
-	return verdict;
+	return nothing_left(qp) ? VRNIC_IDLE : verdict;
 }
 
 static void sq_stay(struct vrnic_runnable *r)
