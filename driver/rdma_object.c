@@ -7,9 +7,9 @@
  * The address is one of the process that made the FIFO. Usually that is who
  * rings the doorbell: then its own page tables translate (flow_loop_native.c),
  * nothing need be pinned, and only pages that are not there come here. Fetching
- * them costs the process its own time. A thread of the engine serves others as well: it takes what is
- * there already, and leaves the rest to a work item, which may have to wait for
- * a disk, or for a file system that the process itself runs.
+ * them costs the process its own time. A thread of the engine serves others as
+ * well: it takes what is there already, and leaves the rest to a work item, which
+ * may have to wait for a disk, or for a file system that the process itself runs.
  */
 
 #include <linux/mm.h>

@@ -479,7 +479,7 @@ static long long pinned_after_a_while(long long *ever)
 }
 
 /* How much of a transfer its caller does by itself: returns what it was, or -1. */
-static long caller_bytes(long bytes)
+static long set_caller_bytes(long bytes)
 {
 	FILE *f = fopen("/sys/module/vrnic/parameters/caller_bytes", "r+");
 	long old = -1;
@@ -506,7 +506,7 @@ TEST_F(read_write, s1_1_unpins_at_zero)
 	int i;
 
 	ASSERT_NE(NULL, plain);
-	was = caller_bytes(65536);
+	was = set_caller_bytes(65536);
 	if (was < 0)
 		SKIP(return, "only root can change the module's parameters");
 	before = pinned_after_a_while(&ever);
@@ -516,7 +516,7 @@ TEST_F(read_write, s1_1_unpins_at_zero)
 		ASSERT_OK(counter_done(bed->a.counter));
 	}
 	after = pinned_after_a_while(&now);
-	EXPECT_EQ(65536, caller_bytes(was));
+	EXPECT_EQ(65536, set_caller_bytes(was));
 	EXPECT_GE(now - ever, 100 * (LEN - 2 * 65536) / 4096);
 	EXPECT_EQ(before, after);
 	free(plain);

@@ -352,10 +352,8 @@ static int spin(struct vrnic_counter *counter, int64_t threshold)
 
 	if (counter->client->one_cpu)
 		return ret;
-	for (i = 0; i < SPINS && ret > 0; i++) {
-		vrnic_cpu_relax();
+	for (i = 0; i < SPINS && ret > 0; i++)
 		ret = look(counter, threshold);
-	}
 	return ret;
 }
 

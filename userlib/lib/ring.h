@@ -180,16 +180,6 @@ static inline void vrnic_ring_copy_in(const struct vrnic_ring *ring,
 		memcpy(ring->slots, (const uint8_t *)src + first, len - first);
 }
 
-/* Between two looks at memory that somebody else writes. */
-static inline void vrnic_cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 static inline int64_t vrnic_cell_remaining(const struct vrnic_counter_cell *cell)
 {
 	/* N1 */
