@@ -38,8 +38,8 @@ struct vrnic_counter_page {
 
 /**
  * struct vrnic_counter - a counter (RDMA object)
- * @rcu: freed an RCU grace period after the last reference
- * @refs: its owner, and who waits for it
+ * @rcu: freed an RCU grace period after it was destroyed
+ * @refs: its owner, and who waits for it; destroying waits for them
  * @id: number; unique on this host
  * @dev: device
  * @uctx: the process's context; only compared
@@ -53,6 +53,7 @@ struct vrnic_counter_page {
  * @waiters: how many sleep
  * @threshold: the highest that any of them waits for
  * @gone: it was destroyed
+ * @unused: the last reference was put
  */
 struct vrnic_counter {
 	struct rcu_head rcu;
@@ -70,6 +71,7 @@ struct vrnic_counter {
 	u32 waiters;
 	s64 threshold;
 	bool gone;
+	struct completion unused;
 };
 
 /* All counters of this host by number. Readers under RCU. */
@@ -247,7 +249,7 @@ static void cell_release(struct rcu_head *rcu)
 static void counter_put(struct vrnic_counter *c)
 {
 	if (refcount_dec_and_test(&c->refs))
-		call_rcu(&c->rcu, cell_release);
+		complete(&c->unused);
 }
 
 static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner)
@@ -384,7 +386,10 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	WRITE_ONCE(c->gone, true);
 	wake_up_all(&c->wait);
 	vrnic_count_add(c->dev, COUNTERS, -1);
+	/* who slept looks at the cell once more: its page must outlive that */
 	counter_put(c);
+	wait_for_completion(&c->unused);
+	call_rcu(&c->rcu, cell_release);
 	return 0;
 }
 
@@ -400,6 +405,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 	c->open = flags & VRNIC_COUNTER_OPEN;
 	c->threshold = S64_MIN;
 	init_waitqueue_head(&c->wait);
+	init_completion(&c->unused);
 	spin_lock_init(&c->lock);
 	return c;
 }
