@@ -46,6 +46,7 @@ need_tool() {
 	need_root
 	command -v apt-get >/dev/null ||
 		die "needs ${missing[*]}, and there is no apt-get here: install them by hand"
+	need_disk 100	# and a folder for what apt has to say
 	say "installing ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq >/dev/null 2>&1 || true	# an old list may do
