@@ -12,9 +12,11 @@
  * which the runner looks at after it gave VRNIC_RUN_BUSY back; so work is never
  * left behind, and never done twice.
  *
- * A process that posts faster than its doorbells are served gains by not
+ * A process that posts faster than its doorbells are served may gain by not
  * ringing them: a thread takes over and stays with the ring for a while, on a
- * CPU that has nothing else to do, and the process posts into memory only.
+ * CPU that has nothing else to do, and the process posts into memory only. What
+ * that is worth depends on how far apart the CPUs are, so it is measured: the
+ * thread leaves a ring that it does not serve faster than its owner would.
  */
 
 #include <linux/cpumask.h>
@@ -44,6 +46,7 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 
 #define PATIENCE_MIN	16
 #define PATIENCE_MAX	4096
+#define TRIAL		256	/* descriptors that a thread's worth is judged by */
 
 #define CALLER_DESCS	64
 #define POKE_BYTES	SZ_256K
@@ -135,17 +138,27 @@ static enum vrnic_verdict run_once(struct vrnic_runnable *r,
 	return run_budget(r, &budget);
 }
 
+/* A caller who came at @came served @descs descriptors, in a streak. */
+static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
+{
+	u64 each = (u64)(now - r->left) / descs;
+
+	r->alone = r->alone ? (7 * r->alone + each) / 8 : each;
+}
+
 /*
- * A caller leaves, who came at @came. Whoever comes back in less time than it is
- * served for could post while a thread serves it; a process that waits for an
- * answer takes longer, as its peer has to be served in between. Returns true if
- * a thread is to take over.
+ * A caller leaves, who came at @came and served @descs descriptors. Whoever comes
+ * back in less time than it is served for could post while a thread serves it; a
+ * process that waits for an answer takes longer, as its peer has to be served in
+ * between. Returns true if a thread is to take over.
  */
-static bool overtaken(struct vrnic_runnable *r, cycles_t came)
+static bool overtaken(struct vrnic_runnable *r, cycles_t came, u32 descs)
 {
 	cycles_t now = get_cycles();
 	bool quick = came - r->left < now - came;
 
+	if (quick && descs)
+		note_alone(r, now, descs);
 	r->left = now;
 	r->streak = quick ? r->streak + 1 : 0;
 	if (r->streak < r->patience || !r->ops->stay || !READ_ONCE(stay_us))
@@ -168,8 +181,13 @@ void vrnic_kick(struct vrnic_runnable *r)
 	if (!claim(r))
 		return;
 	do {
-		if (run_once(r, READ_ONCE(caller_bytes), CALLER_DESCS) ==
-		    VRNIC_MORE || overtaken(r, came)) {
+		struct vrnic_budget budget = {
+			.bytes = READ_ONCE(caller_bytes),
+			.descs = CALLER_DESCS,
+		};
+
+		if (run_budget(r, &budget) == VRNIC_MORE ||
+		    overtaken(r, came, CALLER_DESCS - budget.descs)) {
 			enqueue(r);
 			return;
 		}
@@ -280,19 +298,48 @@ static bool may_stay(struct vrnic_runnable *r)
 	       !kthread_should_stop();
 }
 
+/**
+ * struct trial - is it worth it that a thread stays
+ * @since: when the present trial began, in cycles
+ * @descs: descriptors served in it
+ * @total: descriptors served since the thread came
+ * @pays: what the last trial said; true before there was one
+ */
+struct trial {
+	cycles_t since;
+	u32 descs;
+	u32 total;
+	bool pays;
+};
+
+static void trial_note(struct trial *t, const struct vrnic_runnable *r,
+		       u32 descs)
+{
+	cycles_t now;
+
+	t->descs += descs;
+	t->total += descs;
+	if (t->descs < TRIAL)
+		return;
+	now = get_cycles();
+	t->pays = (u64)(now - t->since) < r->alone * t->descs;
+	t->since = now;
+	t->descs = 0;
+}
+
 /*
- * Stay with @r until it was idle for a while. If that was worth little, it
- * takes a longer streak until the next time.
+ * Stay with @r until it was idle for a while, or its owner would be faster. If
+ * staying was worth little, it takes a longer streak until the next time.
  */
 static void stay(struct vrnic_runnable *r)
 {
+	struct trial trial = { .since = get_cycles(), .pays = true };
 	u64 limit = READ_ONCE(stay_us) * NSEC_PER_USEC;
 	u64 busy = local_clock();
 	struct vrnic_budget budget;
-	u32 done = 0;
 
 	r->ops->stay(r);
-	while (may_stay(r) && local_clock() - busy < limit) {
+	while (trial.pays && may_stay(r) && local_clock() - busy < limit) {
 		budget.bytes = THREAD_BYTES;
 		budget.descs = THREAD_DESCS;
 		if (run_budget(r, &budget) == VRNIC_IDLE &&
@@ -300,11 +347,11 @@ static void stay(struct vrnic_runnable *r)
 			cpu_relax();
 			continue;
 		}
-		done += THREAD_DESCS - budget.descs;
+		trial_note(&trial, r, THREAD_DESCS - budget.descs);
 		busy = local_clock();
 	}
 	r->ops->leave(r);
-	if (done > 4 * r->patience)
+	if (trial.pays && trial.total > 4 * r->patience)
 		r->patience = PATIENCE_MIN;
 	else
 		r->patience = min(2 * r->patience, PATIENCE_MAX);

@@ -61,6 +61,8 @@ struct vrnic_runnable_ops {
  *	VRNIC_RUN_BUSY
  * @streak: callers in a row that came back faster than they were served
  * @patience: streak at which a thread takes over
+ * @alone: cycles per descriptor, posting included, when callers drive: a moving
+ *	average over streaks; 0: not known
  */
 struct vrnic_runnable {
 	const struct vrnic_runnable_ops *ops;
@@ -72,6 +74,7 @@ struct vrnic_runnable {
 	cycles_t left;
 	u32 streak;
 	u32 patience;
+	u64 alone;
 };
 
 #define VRNIC_RUN_BUSY		0	/* a runner has it, or will have it */

@@ -321,7 +321,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	case VRNIC_STEP_FAIL:
 		return fail_op(inj);
 	case VRNIC_STEP_MORE:
-		budget->descs = 0;
+		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
 		break;

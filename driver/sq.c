@@ -177,7 +177,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		fail_op(qp);
 		return true;
 	case VRNIC_STEP_MORE:
-		budget->descs = 0;
+		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
 		/* on a slow machine its time may have come by now */
