@@ -60,6 +60,13 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const struct rdma_ah_attr *attr,
 		       const union ib_gid *sgid, int oif);
 
+/* roce_req.c */
+bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
+
+/* roce_send.c */
+enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
+				      struct vrnic_budget *budget);
+
 /* roce_net.c */
 bool vrnic_force_roce(void);
 
@@ -69,11 +76,8 @@ int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
 void vrnic_roce_ready(struct vrnic_qp *qp);
 void vrnic_roce_resume(struct vrnic_qp *qp);
 void vrnic_roce_disconnect(struct vrnic_qp *qp);
-bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget);
 bool vrnic_roce_flush(struct vrnic_qp *qp);
 bool vrnic_roce_idle(const struct vrnic_qp *qp);
-enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
-				      struct vrnic_budget *budget);
 
 #endif /* VRNIC_FLOW_H */

@@ -5,7 +5,8 @@
  *	roce_net.c	sockets, routes; packets in from and out to the network
  *	roce_tx.c	makes packets
  *	roce_rx.c	requests of a peer: the responder
- *	flow_roce.c	requests to a peer: the window, acknowledgments, retries
+ *	flow_roce.c	connects queue pairs, looks at what came in for them
+ *	roce_req.h	requests to a peer: the requester and its files
  *	roce_ud.c	datagrams, both ways
  *
  * All that a queue pair has here is protected by its run bit, except its queue
@@ -333,7 +334,7 @@ void vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_resp_ack(struct vrnic_qp *qp);
 
-/* flow_roce.c */
+/* roce_answer.c */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);
 
 /* roce_ud.c */

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a RoCEv2 requester does with the answers of its peer: acknowledgments,
+ * refusals, and the data of READs and atomics.
+ */
+
+#include "roce_req.h"
+
+/*
+ * All packets before @limit were executed. What is answered by more than an
+ * acknowledgment is not complete without that answer.
+ *
+ * Return: false if such an answer is missing.
+ */
+static bool acked(struct vrnic_qp *qp, u64 limit)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 before = q->una;
+	bool missing = false;
+	u32 i;
+
+	for (i = q->head; i != q->tail && q->una < limit; i++) {
+		struct vrnic_wop *w = wop_at(q, i);
+
+		if (wop_end(w) <= q->una)
+			continue;
+		if (w->answered) {
+			missing = true;
+			break;
+		}
+		q->una = min(wop_end(w), limit);
+	}
+	if (q->una != before)
+		vrnic_req_progress(qp, before);
+	return !missing;
+}
+
+static void remote_error(struct vrnic_qp *qp, u8 code)
+{
+	static const u8 status[] = {
+		[VRNIC_NAK_INVALID] = IB_WC_REM_INV_REQ_ERR,
+		[VRNIC_NAK_ACCESS] = IB_WC_REM_ACCESS_ERR,
+		[VRNIC_NAK_OPERATION] = IB_WC_REM_OP_ERR,
+	};
+	struct vrnic_wop *w;
+	u32 i;
+
+	w = vrnic_req_oldest(to_req(qp), &i);
+	if (w && code < ARRAY_SIZE(status))
+		vrnic_req_fail(qp, w, status[code], VRNIC_VERR_NONE);
+}
+
+static void rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
+{
+	u8 syndrome = vrnic_aeth_syndrome(vrnic_pkt_ext(skb));
+	u8 value = syndrome & VRNIC_AETH_VALUE;
+	struct vrnic_req *q = to_req(qp);
+
+	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_ACK) {
+		if (!acked(qp, psn + 1))
+			vrnic_req_go_back_once(q);
+		return;
+	}
+	if (!acked(qp, psn)) {
+		vrnic_req_go_back_once(q);
+		return;
+	}
+	if (q->una != psn)
+		return;
+	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_RNR) {
+		vrnic_req_rnr(qp, value);
+	} else if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_NAK) {
+		if (value != VRNIC_NAK_PSN) {
+			remote_error(qp, value);
+			return;
+		}
+		vrnic_count(qp->dev, RCVD_SEQ_ERR);
+		if (!q->rnr_until)
+			vrnic_req_go_back_lost(q);
+	}
+}
+
+/* One packet of an answer came, in order. */
+static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 n = ++q->una - w->first;
+
+	if ((n == w->pkts || (w->chunk && !(n % w->chunk))) && q->reads)
+		q->reads--;
+	vrnic_req_progress(qp, q->una - 1);
+}
+
+static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
+		    struct vrnic_wop *w, u32 i)
+{
+	u64 off = (to_req(qp)->una - w->first) * qp->roce->mtu;
+	u32 want = min_t(u64, qp->roce->mtu, w->total - off);
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	int verr;
+
+	if (pkt->len != want) {
+		vrnic_count(qp->dev, MALFORMED_PKTS);
+		return;
+	}
+	vrnic_req_load(qp, i);
+	verr = vrnic_op_open(qp, &qp->op);
+	if (verr) {
+		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
+		return;
+	}
+	vrnic_sgl_skip(&qp->sgl, off);
+	vrnic_pkt_copy(skb, &qp->sgl, off + want == w->total);
+	vrnic_sgl_put(&qp->sgl);
+	answer_done(qp, w);
+}
+
+static void rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb,
+		      struct vrnic_wop *w, u32 i)
+{
+	const struct vrnic_atomicack *ack =
+		vrnic_pkt_ext(skb) + sizeof(struct vrnic_aeth);
+	u64 orig = be64_to_cpu(get_unaligned(&ack->orig));
+	int verr;
+
+	vrnic_req_load(qp, i);
+	verr = vrnic_op_open(qp, &qp->op);
+	if (verr) {
+		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
+		return;
+	}
+	vrnic_sgl_write(&qp->sgl, &orig, sizeof(orig), true);
+	vrnic_sgl_put(&qp->sgl);
+	answer_done(qp, w);
+}
+
+/* The answer to a READ, an atomic, FLUSH or ATOMIC WRITE. */
+static void rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_req *q = to_req(qp);
+	bool atomic = pkt->opcode == VRNIC_BTH_ATOMIC_ACK;
+	struct vrnic_wop *w;
+	u32 i;
+
+	/* it acknowledges what was asked for before */
+	if (!acked(qp, psn)) {
+		vrnic_req_go_back_once(q);
+		return;
+	}
+	w = vrnic_req_oldest(q, &i);
+	if (!w || q->una != psn || !w->answered || w->status)
+		return;
+	switch (w->info->wc) {
+	case IB_WC_RDMA_READ:
+		if (!atomic)
+			rx_read(qp, skb, w, i);
+		break;
+	case IB_WC_COMP_SWAP:
+	case IB_WC_FETCH_ADD:
+		if (atomic)
+			rx_atomic(qp, skb, w, i);
+		break;
+	default:
+		if (pkt->opcode == VRNIC_BTH_READ_RESP_ONLY && !pkt->len)
+			answer_done(qp, w);
+	}
+}
+
+/**
+ * vrnic_req_answer() - an answer of the peer
+ * @qp: requester
+ * @skb: packet
+ */
+void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_req *q = to_req(qp);
+	u64 psn = vrnic_psn_extend(pkt->psn, q->una);
+
+	/* answers to what was complete before, and to what was never sent */
+	if (psn < q->una || psn >= q->top)
+		return;
+	if (pkt->opcode == VRNIC_BTH_ACK)
+		rx_ack(qp, skb, psn);
+	else
+		rx_answer(qp, skb, psn);
+}

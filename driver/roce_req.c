@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The RoCEv2 requester: its window of operations, and how they come and go.
+ *
+ * Operations are taken from the send ring into a window, where they stay until
+ * the peer has acknowledged them; their slots of the ring are the process's
+ * again only then. What has to be sent again is made from the window's private
+ * copy of the descriptor, and its memory is looked up and checked again.
+ *
+ * A requester counts packets from una (the oldest that is not acknowledged) over
+ * cur (the next to be sent) to next (the first of the next operation). Something
+ * was lost: cur goes back to una. A long READ is asked for in chunks, so that
+ * its answers never exceed the window either.
+ */
+
+#include <linux/bottom_half.h>
+
+#include "roce_req.h"
+
+static bool is_local(const struct vrnic_wop *w)
+{
+	return w->info && w->info->execute;
+}
+
+/**
+ * vrnic_req_load() - have an operation in qp->op
+ * @qp: requester
+ * @i: its index in the window
+ */
+void vrnic_req_load(struct vrnic_qp *qp, u32 i)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct vrnic_wop *w = wop_at(q, i);
+
+	if (q->has_loaded && q->loaded == i)
+		return;
+	memcpy(qp->op.slots, q->slots + w->slot * VRNIC_SLOT_SIZE,
+	       w->num_slots * VRNIC_SLOT_SIZE);
+	qp->op.info = w->info;
+	qp->op.total = w->total;
+	qp->op.done = 0;
+	q->loaded = i;
+	q->has_loaded = true;
+}
+
+/**
+ * vrnic_req_fail() - an operation fails when its turn comes, the first time that
+ * somebody says so
+ * @qp: requester
+ * @w: operation
+ * @status: enum ib_wc_status
+ * @verr: enum vrnic_vendor_err
+ */
+void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
+		    int verr)
+{
+	if (w->status != IB_WC_SUCCESS)
+		return;
+	w->status = status;
+	w->vendor_err = verr;
+	to_req(qp)->blocked = true;
+}
+
+/**
+ * vrnic_req_oldest() - the operation that packet @q->una is of
+ * @q: requester
+ * @index: set to its index in the window
+ *
+ * Return: operation, or NULL: all were answered.
+ */
+struct vrnic_wop *vrnic_req_oldest(struct vrnic_req *q, u32 *index)
+{
+	u32 i;
+
+	for (i = q->head; i != q->tail; i++) {
+		if (wop_end(wop_at(q, i)) <= q->una)
+			continue;
+		*index = i;
+		return wop_at(q, i);
+	}
+	return NULL;
+}
+
+/* What the peer answers by more than an acknowledgment. */
+static bool is_answered(u8 opcode)
+{
+	switch (opcode) {
+	case VRNIC_OP_RDMA_READ:
+	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
+	case VRNIC_OP_ATOMIC_FETCH_AND_ADD:
+	case VRNIC_OP_ATOMIC_WRITE:
+	case VRNIC_OP_FLUSH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Private copy of the slots; there is room. */
+static void keep_slots(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	struct vrnic_req *q = to_req(qp);
+
+	w->num_slots = vrnic_op_desc(&qp->op)->num_slots;
+	w->slot = q->slot_tail % VRNIC_WINDOW_SLOTS;
+	memcpy(q->slots + w->slot * VRNIC_SLOT_SIZE, qp->op.slots,
+	       w->num_slots * VRNIC_SLOT_SIZE);
+	q->slot_tail += w->num_slots;
+	q->ahead += w->num_slots;
+}
+
+static void check_op(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	struct vrnic_op *op = &qp->op;
+	int verr;
+
+	w->status = op->status;
+	w->vendor_err = op->vendor_err;
+	if (w->status != IB_WC_SUCCESS)
+		return;
+	verr = vrnic_op_check(qp, op);
+	if (verr) {
+		w->status = verr == VRNIC_VERR_LENGTH ? IB_WC_LOC_LEN_ERR :
+							IB_WC_LOC_QP_OP_ERR;
+		w->vendor_err = verr;
+	}
+	w->info = op->info;
+}
+
+/* How many packets it takes, of each side. */
+static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+
+	w->total = qp->op.total;
+	w->answered = is_answered(d->opcode);
+	switch (d->opcode) {
+	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
+	case VRNIC_OP_ATOMIC_FETCH_AND_ADD:
+		w->total = sizeof(u64);
+		w->pkts = 1;
+		break;
+	case VRNIC_OP_RDMA_READ:
+		/* two chunks on the way, where two requests may be */
+		w->chunk = qp->attr.max_rd_atomic > 1 ?
+				   VRNIC_WINDOW_PKTS / 2 : VRNIC_WINDOW_PKTS;
+		fallthrough;
+	default:
+		w->pkts = vrnic_psn_count(w->total, qp->roce->mtu);
+	}
+	qp->op.total = w->total;
+}
+
+/*
+ * Operations that need no peer. What only makes something valid may be done at
+ * once; LOCAL_INV takes something away that earlier operations may be using, so
+ * it waits until it is the oldest.
+ */
+static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	enum vrnic_step step;
+
+	/* it may wait for the last user of a region: not for us */
+	vrnic_loop_release(qp);
+	step = w->info->execute(qp, &qp->op);
+	if (step == VRNIC_STEP_FAIL)
+		vrnic_req_fail(qp, w, qp->op.status, qp->op.vendor_err);
+	if (step != VRNIC_STEP_MORE)
+		w->chunk = 1;	/* done */
+}
+
+/* Take the next descriptor into the window. */
+static bool admit(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct vrnic_wop *w;
+
+	if (q->blocked || READ_ONCE(qp->state) != IB_QPS_RTS ||
+	    q->tail - q->head == VRNIC_WINDOW_OPS ||
+	    q->slot_tail - q->slot_head > VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS)
+		return false;
+	q->has_loaded = false;
+	if (!vrnic_sq_fetch(qp, q->ahead))
+		return false;
+	qp->op.active = false;
+	w = wop_at(q, q->tail);
+	memset(w, 0, sizeof(*w));
+	w->first = q->next;
+	check_op(qp, w);
+	keep_slots(qp, w);
+	q->loaded = q->tail;
+	q->has_loaded = true;
+	q->tail++;
+	if (w->status != IB_WC_SUCCESS)
+		q->blocked = true;
+	else if (!is_local(w))
+		plan(qp, w);
+	else if (w->info->wc != IB_WC_LOCAL_INV)
+		run_local(qp, w);
+	q->next += w->pkts;
+	return true;
+}
+
+/* The operation that @q->cur is of, or NULL: all was sent that may be. */
+static struct vrnic_wop *next_op(struct vrnic_req *q)
+{
+	struct vrnic_wop *w;
+
+	for (; q->send != q->tail; q->send++) {
+		w = wop_at(q, q->send);
+		if (w->status != IB_WC_SUCCESS || (is_local(w) && !w->chunk))
+			return NULL;
+		if (q->cur < wop_end(w))
+			return w;
+	}
+	return NULL;
+}
+
+/* Return: true if packets were sent or operations begun. */
+static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	struct vrnic_req *q = to_req(qp);
+	bool busy = false;
+	struct vrnic_wop *w;
+	int n;
+
+	if (q->rnr_until)
+		return false;
+	for (n = 0; n < VRNIC_BURST && budget->bytes; n++) {
+		w = next_op(q);
+		if (!w) {
+			if (!window_open(q) || q->send != q->tail || !admit(qp))
+				break;
+			busy = true;
+			continue;
+		}
+		vrnic_req_load(qp, q->send);
+		if (!vrnic_req_send_op(qp, w, budget))
+			break;
+		busy = true;
+	}
+	return busy;
+}
+
+static void count_done(struct vrnic_qp *qp, const struct vrnic_wop *w)
+{
+	switch (w->info->wc) {
+	case IB_WC_RDMA_WRITE:
+		vrnic_count_add(qp->dev, BYTES_WRITTEN, w->total);
+		break;
+	case IB_WC_RDMA_READ:
+		vrnic_count_add(qp->dev, BYTES_READ, w->total);
+		break;
+	case IB_WC_COMP_SWAP:
+	case IB_WC_FETCH_ADD:
+		vrnic_count(qp->dev, ATOMICS);
+		break;
+	case IB_WC_SEND:
+		vrnic_count_add(qp->dev, BYTES_SENT, w->total);
+		break;
+	}
+}
+
+/**
+ * vrnic_req_retire() - complete the oldest operation
+ * @qp: requester; its window is not empty
+ * @status: enum ib_wc_status
+ * @verr: enum vrnic_vendor_err
+ */
+void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct vrnic_wop *w = wop_at(q, q->head);
+
+	vrnic_req_load(qp, q->head);
+	q->has_loaded = false;
+	qp->op.status = status;
+	qp->op.vendor_err = verr;
+	if (q->send == q->head)
+		q->send++;
+	q->head++;
+	q->slot_head += w->num_slots;
+	q->ahead -= w->num_slots;
+	vrnic_sq_complete(qp);
+}
+
+/* Return: true if an operation was completed. */
+static bool retire_one(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct vrnic_wop *w = wop_at(q, q->head);
+
+	if (q->head == q->tail)
+		return false;
+	if (w->status == IB_WC_SUCCESS && is_local(w) && !w->chunk) {
+		vrnic_req_load(qp, q->head);
+		run_local(qp, w);
+		if (!w->chunk)
+			return true;
+	}
+	if (w->status != IB_WC_SUCCESS) {
+		vrnic_count(qp->dev, LOCAL_ERRORS);
+		vrnic_req_retire(qp, w->status, w->vendor_err);
+		vrnic_sq_error(qp);
+		return true;
+	}
+	if (q->una < wop_end(w))
+		return false;
+	count_done(qp, w);
+	vrnic_req_retire(qp, IB_WC_SUCCESS, VRNIC_VERR_NONE);
+	return true;
+}
+
+static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	bool busy = false;
+
+	while (budget->descs && READ_ONCE(qp->state) != IB_QPS_ERR &&
+	       retire_one(qp)) {
+		budget->descs--;
+		busy = true;
+	}
+	return busy;
+}
+
+/**
+ * vrnic_roce_send() - go on with the requests of an RC queue pair
+ * @qp: requester; in RTS, or in SQD: then nothing new is begun
+ * @budget: bounds this burst
+ *
+ * Return: true if there may be more to do at once.
+ */
+bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	bool busy;
+
+	/*
+	 * What the peer answers meanwhile is looked at together, and not at the
+	 * bottom of a stack that has the way out of the network on it.
+	 */
+	local_bh_disable();
+	vrnic_req_clock(qp);
+	busy = retire(qp, budget);
+	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
+		busy |= transmit(qp, budget);
+		/* what needs no peer, or failed at once, is complete by now */
+		busy |= retire(qp, budget);
+		vrnic_req_set_timer(qp);
+	}
+	local_bh_enable();
+	return busy;
+}

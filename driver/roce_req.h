@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The RoCEv2 requester: what its files share.
+ *
+ *	roce_req.c	the window: operations come, are sent, and are retired
+ *	roce_send.c	what each operation sends
+ *	roce_answer.c	what comes back
+ *	roce_retry.c	timers, retries, going back
+ */
+#ifndef VRNIC_ROCE_REQ_H
+#define VRNIC_ROCE_REQ_H
+
+#include "roce.h"
+
+#define VRNIC_BURST	16	/* packets between looks at what came in */
+
+static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
+{
+	return &qp->roce->req;
+}
+
+static inline struct vrnic_wop *wop_at(struct vrnic_req *q, u32 i)
+{
+	return &q->ops[i % VRNIC_WINDOW_OPS];
+}
+
+static inline u64 wop_end(const struct vrnic_wop *w)
+{
+	return w->first + w->pkts;
+}
+
+/* May another packet be sent? */
+static inline bool window_open(const struct vrnic_req *q)
+{
+	return q->cur - q->una < q->window;
+}
+
+/* roce_req.c */
+void vrnic_req_load(struct vrnic_qp *qp, u32 i);
+void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
+		    int verr);
+struct vrnic_wop *vrnic_req_oldest(struct vrnic_req *q, u32 *index);
+void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr);
+
+/* roce_send.c */
+bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
+		       struct vrnic_budget *budget);
+
+/* roce_retry.c */
+void vrnic_req_progress(struct vrnic_qp *qp, u64 before);
+void vrnic_req_go_back_lost(struct vrnic_req *q);
+void vrnic_req_go_back_once(struct vrnic_req *q);
+void vrnic_req_rnr(struct vrnic_qp *qp, u8 code);
+void vrnic_req_clock(struct vrnic_qp *qp);
+void vrnic_req_set_timer(struct vrnic_qp *qp);
+
+#endif /* VRNIC_ROCE_REQ_H */

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a RoCEv2 requester sends: the packets of each operation. roce_tx.c makes
+ * them.
+ */
+
+#include <linux/bottom_half.h>
+#include <linux/ktime.h>
+
+#include "roce_req.h"
+
+static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)
+{
+	struct vrnic_reth reth = {
+		.va = cpu_to_be64(va),
+		.rkey = cpu_to_be32(rkey),
+		.len = cpu_to_be32(len),
+	};
+
+	memcpy(tx->ext + tx->ext_len, &reth, sizeof(reth));
+	tx->ext_len += sizeof(reth);
+}
+
+static void put_word(struct vrnic_tx *tx, __be32 word)
+{
+	memcpy(tx->ext + tx->ext_len, &word, sizeof(word));
+	tx->ext_len += sizeof(word);
+}
+
+/* The operation of a data packet, without its service. */
+static u8 data_opcode(u8 opcode, bool first, bool last)
+{
+	bool write = opcode == VRNIC_OP_RDMA_WRITE ||
+		     opcode == VRNIC_OP_RDMA_WRITE_WITH_IMM;
+
+	if (!last)
+		return (write ? VRNIC_BTH_WRITE_FIRST : VRNIC_BTH_SEND_FIRST) +
+		       !first;
+	switch (opcode) {
+	case VRNIC_OP_SEND:
+		return first ? VRNIC_BTH_SEND_ONLY : VRNIC_BTH_SEND_LAST;
+	case VRNIC_OP_SEND_WITH_IMM:
+		return first ? VRNIC_BTH_SEND_ONLY_IMM : VRNIC_BTH_SEND_LAST_IMM;
+	case VRNIC_OP_SEND_WITH_INV:
+		return first ? VRNIC_BTH_SEND_ONLY_INV : VRNIC_BTH_SEND_LAST_INV;
+	case VRNIC_OP_RDMA_WRITE:
+		return first ? VRNIC_BTH_WRITE_ONLY : VRNIC_BTH_WRITE_LAST;
+	default:
+		return first ? VRNIC_BTH_WRITE_ONLY_IMM :
+			       VRNIC_BTH_WRITE_LAST_IMM;
+	}
+}
+
+/* Headers of the packet of a SEND or WRITE that starts at byte @off. */
+static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	u64 left = qp->op.total - off;
+	bool last = left <= qp->roce->mtu;
+	u8 op = data_opcode(d->opcode, !off, last);
+	u32 info = vrnic_bth_info(op);
+
+	tx->opcode = op | (qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC);
+	tx->dqpn = qp->attr.dest_qp_num;
+	tx->src = &qp->sgl;
+	tx->len = last ? left : qp->roce->mtu;
+	tx->ext_len = 0;
+	tx->solicited = last && d->flags & VRNIC_DESC_SOLICITED;
+	if (info & VRNIC_PKT_RETH)
+		put_reth(tx, d->remote_addr, d->rkey, qp->op.total);
+	if (info & VRNIC_PKT_IMM)
+		put_word(tx, (__force __be32)d->imm);
+	if (info & VRNIC_PKT_IETH)
+		put_word(tx, cpu_to_be32(d->imm));
+}
+
+/* Send the packet @q->cur, of @pkts PSNs. */
+static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
+{
+	struct vrnic_req *q = to_req(qp);
+	int err;
+
+	tx->psn = q->cur;
+	tx->copy = q->cur < q->top;
+	if (tx->copy)
+		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
+	if (tx->ackreq)
+		q->acked_at = q->cur;
+	if (tx->ackreq && !q->timed && !tx->copy) {
+		q->timed = q->cur;
+		q->timed_at = ktime_get_ns();
+	}
+	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
+	q->cur += pkts;
+	q->top = max(q->top, q->cur);
+	/* as good as lost: it is sent again when time is up */
+	return err != -ENOMEM && err != -EHOSTUNREACH;
+}
+
+/* Return: false if nothing more can be sent now. */
+static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
+		      struct vrnic_budget *budget)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 off = (q->cur - w->first) * qp->roce->mtu;
+	struct vrnic_tx tx;
+	bool ok = true;
+	int verr, n;
+
+	verr = vrnic_op_open(qp, &qp->op);
+	if (verr) {
+		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
+		return true;
+	}
+	vrnic_sgl_skip(&qp->sgl, off);
+	for (n = 0; ok && n < VRNIC_BURST && q->cur < wop_end(w) &&
+	     window_open(q) && budget->bytes; n++) {
+		fill_data(qp, &tx, off);
+		tx.ackreq = q->cur + 1 == wop_end(w) ||
+			    q->cur + 1 - q->una == q->window ||
+			    q->cur - q->acked_at >= VRNIC_ACK_EVERY;
+		ok = send_next(qp, &tx, 1);
+		off += tx.len;
+		budget->bytes -= min_t(u64, budget->bytes, tx.len);
+	}
+	vrnic_sgl_put(&qp->sgl);
+	return ok;
+}
+
+static bool may_ask(struct vrnic_qp *qp)
+{
+	return to_req(qp)->reads < max_t(u32, qp->attr.max_rd_atomic, 1);
+}
+
+static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	struct vrnic_req *q = to_req(qp);
+	u32 at = q->cur - w->first;
+	u32 n = min(w->chunk - at % w->chunk, w->pkts - at);
+	u64 off = (u64)at * qp->roce->mtu;
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_READ_REQUEST,
+		.dqpn = qp->attr.dest_qp_num,
+		.ackreq = true,
+	};
+
+	if (!may_ask(qp) ||
+	    (q->cur != q->una && q->cur + n - q->una > q->window))
+		return false;
+	put_reth(&tx, d->remote_addr + off, d->rkey,
+		 min_t(u64, (u64)n * qp->roce->mtu, w->total - off));
+	q->reads++;
+	return send_next(qp, &tx, n);
+}
+
+static bool send_atomic(struct vrnic_qp *qp)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	struct vrnic_atomiceth eth = {
+		.va = cpu_to_be64(d->remote_addr),
+		.rkey = cpu_to_be32(d->rkey),
+		.swap_add = cpu_to_be64(d->atomic.swap_add),
+		.compare = cpu_to_be64(d->atomic.compare),
+	};
+	struct vrnic_tx tx = {
+		.opcode = d->opcode == VRNIC_OP_ATOMIC_CMP_AND_SWP ?
+				  VRNIC_BTH_CMP_SWAP : VRNIC_BTH_FETCH_ADD,
+		.dqpn = qp->attr.dest_qp_num,
+		.ackreq = true,
+		.ext_len = sizeof(eth),
+	};
+
+	if (!may_ask(qp))
+		return false;
+	memcpy(tx.ext, &eth, sizeof(eth));
+	to_req(qp)->reads++;
+	return send_next(qp, &tx, 1);
+}
+
+static bool send_atomic_write(struct vrnic_qp *qp)
+{
+	struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_ATOMIC_WRITE,
+		.dqpn = qp->attr.dest_qp_num,
+		.ackreq = true,
+		.src = &qp->sgl,
+		.len = sizeof(u64),
+	};
+
+	if (!may_ask(qp))
+		return false;
+	put_reth(&tx, d->remote_addr, d->rkey, sizeof(u64));
+	vrnic_sgl_kva(&qp->sgl, d->data, sizeof(u64));
+	to_req(qp)->reads++;
+	return send_next(qp, &tx, 1);
+}
+
+static bool send_flush(struct vrnic_qp *qp)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	u32 what = d->flush & VRNIC_FETH_TYPE;
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_FLUSH,
+		.dqpn = qp->attr.dest_qp_num,
+		.ackreq = true,
+	};
+
+	if (!may_ask(qp))
+		return false;
+	if (d->flush & VRNIC_FLUSH_MR)
+		what |= 1 << VRNIC_FETH_RANGE_SHIFT;
+	put_word(&tx, cpu_to_be32(what));
+	put_reth(&tx, d->remote_addr, d->rkey, d->flush_len);
+	to_req(qp)->reads++;
+	return send_next(qp, &tx, 1);
+}
+
+/**
+ * vrnic_req_send_op() - send what comes next of an operation
+ * @qp: requester; the operation is in qp->op
+ * @w: operation
+ * @budget: its bytes bound this burst
+ *
+ * Return: false if nothing more can be sent now.
+ */
+bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
+		       struct vrnic_budget *budget)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	struct vrnic_req *q = to_req(qp);
+
+	/* IBTA 10.8.3.3: not before earlier READs and atomics are complete */
+	if (d->flags & VRNIC_DESC_FENCE && q->cur == w->first && q->reads)
+		return false;
+	if (!window_open(q))
+		return false;
+	switch (d->opcode) {
+	case VRNIC_OP_RDMA_READ:
+		return send_read(qp, w);
+	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
+	case VRNIC_OP_ATOMIC_FETCH_AND_ADD:
+		return send_atomic(qp);
+	case VRNIC_OP_ATOMIC_WRITE:
+		return send_atomic_write(qp);
+	case VRNIC_OP_FLUSH:
+		return send_flush(qp);
+	default:
+		return send_data(qp, w, budget);
+	}
+}
+
+/**
+ * vrnic_roce_execute_uc() - send a message of a UC queue pair
+ * @qp: requester
+ * @op: checked by vrnic_op_check()
+ * @budget: its bytes bound this burst
+ *
+ * It is complete when it is sent, so the packets have copies of the data.
+ */
+enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
+				      struct vrnic_budget *budget)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct vrnic_tx tx = {};
+	int verr = vrnic_op_open(qp, op);
+
+	if (verr)
+		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
+	vrnic_sgl_skip(&qp->sgl, op->done);
+	local_bh_disable();
+	do {
+		fill_data(qp, &tx, op->done);
+		tx.psn = q->next++;
+		tx.copy = true;
+		/* the rest of a message without this packet is of no use */
+		if (vrnic_roce_xmit(qp, &qp->roce->path, &tx)) {
+			op->done = op->total;
+			break;
+		}
+		op->done += tx.len;
+		budget->bytes -= min_t(u64, budget->bytes, tx.len);
+	} while (op->done < op->total && budget->bytes);
+	local_bh_enable();
+	vrnic_sgl_put(&qp->sgl);
+	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
+}
