@@ -233,3 +233,4 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 	kvfree(roce->req.slots);
 	qp->roce = NULL;
 	kfree(roce);
+}
