@@ -49,11 +49,16 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
-	struct sk_buff *skb = skb_dequeue(&qp->rxq);
+	struct sk_buff *skb;
 
-	if (skb)
+	while ((skb = skb_dequeue(&qp->rxq))) {
 		budget->bytes -= min_t(u64, budget->bytes,
 				       vrnic_pkt(skb)->len + 64);
+		if (vrnic_pkt_intact(skb))
+			break;
+		vrnic_count(qp->dev, BAD_ICRC);
+		kfree_skb(skb);
+	}
 	return skb;
 }
 
@@ -81,8 +86,10 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
 	       receive_one(qp, budget))
 		busy = true;
-	if (qp->roce)
+	if (qp->roce) {
 		vrnic_resp_ack(qp);
+		vrnic_roce_push(qp);
+	}
 	local_bh_enable();
 	return busy;
 }
@@ -227,6 +234,7 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 	skb_queue_purge(&qp->rxq);
 	if (!roce)
 		return;
+	vrnic_burst_drop(&roce->burst);
 	vrnic_path_drop(&roce->path);
 	vrnic_resp_free(qp);
 	kvfree(roce->req.ops);

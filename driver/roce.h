@@ -4,6 +4,7 @@
  *
  *	roce_net.c	sockets, routes; packets in from and out to the network
  *	roce_tx.c	makes packets
+ *	roce_pkt.c	reads packets
  *	roce_rx.c	requests of a peer: the responder
  *	flow_roce.c	connects queue pairs, looks at what came in for them
  *	roce_req.h	requests to a peer: the requester and its files
@@ -70,23 +71,21 @@ struct vrnic_path {
  * @ipv6: network header
  * @solicited: solicited event
  * @ackreq: wants an acknowledgment
- * @becn: congestion was noticed
- * @bth: offset of the BTH from skb->data
- * @payload: offset of the payload
+ * @payload: offset of the payload from skb->data
  * @len: bytes of payload, without pad
+ * @ext: extension headers
  */
 struct vrnic_pkt {
 	u32 info;
 	u32 psn;
 	u32 qpn;
 	u8 opcode;
-	bool ipv6;
-	bool solicited;
-	bool ackreq;
-	bool becn;
-	u16 bth;
+	u8 ipv6 : 1;
+	u8 solicited : 1;
+	u8 ackreq : 1;
 	u16 payload;
-	u32 len;
+	u16 len;
+	u8 ext[VRNIC_EXT_MAX];
 };
 
 static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
@@ -98,8 +97,26 @@ static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
 /* The first extension header, and what follows it. */
 static inline void *vrnic_pkt_ext(struct sk_buff *skb)
 {
-	return skb->data + vrnic_pkt(skb)->bth + sizeof(struct vrnic_bth);
+	return vrnic_pkt(skb)->ext;
 }
+
+/**
+ * struct vrnic_burst - packets that are being put together in one buffer
+ * @skb: buffer; NULL: there is none
+ * @size: bytes of each packet, from its BTH to its ICRC
+ * @nr: packets in @skb
+ * @full: the last one is shorter: no other can follow
+ * @lent: fragments of @skb are pages of a memory region
+ * @page: room for what is copied
+ */
+struct vrnic_burst {
+	struct sk_buff *skb;
+	u32 size;
+	u32 nr;
+	bool full;
+	bool lent;
+	struct page_frag page;
+};
 
 /**
  * struct vrnic_tx - a packet to be made
@@ -301,12 +318,14 @@ struct vrnic_resp {
  * struct vrnic_roce - the wire's part of an RC or UC queue pair
  * @path: to the peer
  * @mtu: path MTU, bytes of payload
+ * @burst: what is about to be sent; empty between runs
  * @req: as a requester
  * @resp: as a responder
  */
 struct vrnic_roce {
 	struct vrnic_path path;
 	u32 mtu;
+	struct vrnic_burst burst;
 	struct vrnic_req req;
 	struct vrnic_resp resp;
 };
@@ -318,12 +337,20 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 void vrnic_path_drop(struct vrnic_path *path);
 struct dst_entry *vrnic_path_route(struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
-void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
-		    union ib_gid *to);
 
 /* roce_tx.c */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx);
+void vrnic_roce_push(struct vrnic_qp *qp);
+void vrnic_burst_drop(struct vrnic_burst *b);
+
+/* roce_pkt.c */
+bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size);
+u32 vrnic_pkt_icrc(const struct sk_buff *skb, bool ipv6, u32 index, u32 size,
+		   const struct vrnic_bth *bth);
+bool vrnic_pkt_intact(struct sk_buff *skb);
+void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
+		    union ib_gid *to);
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 
 /* roce_rx.c */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Where the RoCEv2 flow meets the network: a UDP socket for each address family
- * of a network namespace, shared by the devices in it; routes; what comes in is
- * checked here, before anything of it is believed.
+ * of a network namespace, shared by the devices in it; routes; and what comes in
+ * goes to the queue pair that it is for.
  */
 
 #include <linux/moduleparam.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
 #include <net/ip.h>
@@ -16,7 +17,6 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
-#include "icrc.h"
 #include "roce.h"
 #include "trace.h"
 
@@ -36,6 +36,7 @@ bool vrnic_force_roce(void)
  * @net: namespace; NULL once that is gone
  * @sock: IPv4, IPv6; NULL without that family
  * @sk: likewise, for senders; readers under RCU
+ * @order: packets of a flow wait for their turn in the order in which they came
  */
 struct vrnic_wire {
 	struct list_head link;
@@ -43,122 +44,14 @@ struct vrnic_wire {
 	struct net *net;
 	struct socket *sock[2];
 	struct sock __rcu *sk[2];
+	spinlock_t order;	/* from a socket's queue to those of queue pairs */
 };
+
+/* What the sockets hold; softirqs empty them at once. */
+#define RCVBUF_BYTES	SZ_4M
 
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
-
-/* Over a part of @skb, which has no list of fragments. */
-static u32 skb_icrc(const struct sk_buff *skb, u32 off, u32 len, u32 crc)
-{
-	u32 at = skb_headlen(skb), n;
-	int i;
-
-	if (off < at) {
-		n = min(len, at - off);
-		crc = vrnic_icrc_more(crc, skb->data + off, n);
-		off += n;
-		len -= n;
-	}
-	for (i = 0; len && i < skb_shinfo(skb)->nr_frags; i++) {
-		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
-		u32 size = skb_frag_size(frag);
-
-		if (off < at + size) {
-			n = min(len, at + size - off);
-			crc = vrnic_icrc_more(crc, skb_frag_address(frag) +
-					      (off - at), n);
-			off += n;
-			len -= n;
-		}
-		at += size;
-	}
-	return crc;
-}
-
-static bool icrc_fits(const struct sk_buff *skb, bool ipv6)
-{
-	u32 from = sizeof(struct udphdr) + sizeof(struct vrnic_bth);
-	u32 end = skb->len - VRNIC_ICRC_BYTES;
-	__le32 icrc;
-	u32 crc;
-
-	crc = vrnic_icrc_begin(skb_network_header(skb), ipv6);
-	crc = skb_icrc(skb, from, end - from, crc);
-	return !skb_copy_bits(skb, end, &icrc, sizeof(icrc)) &&
-	       icrc == vrnic_icrc_end(crc);
-}
-
-/* IP options and extension headers are none of RoCEv2. */
-static bool network_fits(const struct sk_buff *skb, bool *ipv6)
-{
-	u32 len = skb_transport_offset(skb) - skb_network_offset(skb);
-
-	*ipv6 = skb->protocol == htons(ETH_P_IPV6);
-	return len == (*ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
-}
-
-/*
- * Read the headers into skb->cb. skb->data is at the UDP header, and the headers
- * are in the linear part then.
- *
- * Return: false if this is no packet that we could have been sent.
- */
-static bool parse(struct sk_buff *skb)
-{
-	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	const struct vrnic_bth *bth;
-	u32 hdrs = sizeof(struct udphdr) + sizeof(*bth);
-	bool ipv6;
-	u8 pad;
-
-	if (!network_fits(skb, &ipv6) || !pskb_may_pull(skb, hdrs))
-		return false;
-	bth = (void *)skb->data + sizeof(struct udphdr);
-	*pkt = (struct vrnic_pkt) {
-		.info = vrnic_pkt_info(bth->opcode),
-		.psn = vrnic_bth_psn(bth),
-		.qpn = vrnic_bth_qpn(bth),
-		.opcode = bth->opcode,
-		.ipv6 = ipv6,
-		.solicited = bth->flags & VRNIC_BTH_SE,
-		.ackreq = vrnic_bth_ackreq(bth),
-		.bth = sizeof(struct udphdr),
-	};
-	pad = vrnic_bth_pad(bth);
-	if (!pkt->info || bth->flags & VRNIC_BTH_VERSION ||
-	    (bth->pkey & htons(0x7fff)) != htons(0x7fff))
-		return false;
-	hdrs += vrnic_ext_len(pkt->info);
-	if (!pskb_may_pull(skb, hdrs) ||
-	    skb->len < hdrs + pad + VRNIC_ICRC_BYTES || skb->len % 4)
-		return false;
-	pkt->payload = hdrs;
-	pkt->len = skb->len - hdrs - pad - VRNIC_ICRC_BYTES;
-	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
-}
-
-/* The address that a packet came from or went to, as a GID. */
-static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid)
-{
-	if (vrnic_pkt((struct sk_buff *)skb)->ipv6) {
-		const struct ipv6hdr *ip6 = ipv6_hdr(skb);
-
-		memcpy(gid, source ? &ip6->saddr : &ip6->daddr, sizeof(*gid));
-	} else {
-		const struct iphdr *ip = ip_hdr(skb);
-
-		ipv6_addr_set_v4mapped(source ? ip->saddr : ip->daddr,
-				       (struct in6_addr *)gid);
-	}
-}
-
-void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
-		    union ib_gid *to)
-{
-	packet_gid(skb, true, from);
-	packet_gid(skb, false, to);
-}
 
 /*
  * On some architectures a softirq runs on the stack of whatever it interrupted.
@@ -172,8 +65,12 @@ static bool stack_is_low(void)
 	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
 }
 
-/* A packet whose queue pair is known: its turn comes when the pair is run. */
-static void enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
+/*
+ * A packet whose queue pair is known: its turn comes when the pair is run.
+ *
+ * Return: false if it was dropped.
+ */
+static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
 
@@ -181,12 +78,18 @@ static void enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
 		vrnic_count(qp->dev, RCVD_DROPPED);
 		kfree_skb(skb);
-		return;
+		return false;
 	}
 	vrnic_count(qp->dev, RCVD_PKTS);
 	trace_vrnic_packet(qp->qpn, false, vrnic_pkt(skb)->opcode,
 			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
 	skb_queue_tail(&qp->rxq, skb);
+	return true;
+}
+
+/* There are packets for a queue pair. */
+static void run(struct vrnic_qp *qp)
+{
 	/* datagrams go into a pair that local senders use too: with its mutex */
 	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !stack_is_low())
 		vrnic_poke(&qp->run);
@@ -210,10 +113,10 @@ static void enqueue_member(struct vrnic_qp *qp, void *arg)
 {
 	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
 
-	if (skb)
-		enqueue(qp, skb);
-	else
+	if (!skb)
 		vrnic_count(qp->dev, RCVD_DROPPED);
+	else if (enqueue(qp, skb))
+		run(qp);
 }
 
 /* A group: to its members on all devices here that are not the sender's. */
@@ -257,52 +160,149 @@ static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why)
 	kfree_skb(skb);
 }
 
-/* udp_sock.encap_rcv: softirq. */
-static int receive(struct sock *sk, struct sk_buff *skb)
+/*
+ * One packet, which vrnic_pkt_parse() may have been content with.
+ *
+ * Return: queue pair that it waits for, to be run and put; NULL: none does.
+ */
+static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
+				    bool fits)
 {
-	struct net *net = sock_net(sk);
 	struct vrnic_qp *qp;
 
-	if (!parse(skb) || (skb_has_frag_list(skb) && skb_linearize(skb))) {
+	if (!fits) {
 		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS);
-		return 0;
-	}
-	if (!icrc_fits(skb, vrnic_pkt(skb)->ipv6)) {
-		drop(net, skb, VRNIC_STAT_BAD_ICRC);
-		return 0;
+		return NULL;
 	}
 	if (vrnic_pkt(skb)->qpn == VRNIC_BTH_QPN) {
 		dispatch_group(net, skb);
-		return 0;
+		return NULL;
 	}
 	qp = find_qp(net, skb);
 	if (!qp) {
 		drop(net, skb, VRNIC_STAT_RCVD_DROPPED);
-		return 0;
+		return NULL;
 	}
-	skb_dst_drop(skb);
-	nf_reset_ct(skb);
-	enqueue(qp, skb);
+	if (enqueue(qp, skb))
+		return qp;
 	vrnic_qp_put(qp);
-	return 0;
+	return NULL;
 }
 
-static int sock_open(struct net *net, bool ipv6, struct socket **sock)
+/*
+ * Packets that came together, each with a clone of the buffer. Almost always all
+ * are for the same queue pair; a thread runs any other. Return: likewise.
+ */
+static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
+{
+	u32 size = skb_shinfo(skb)->gso_size, len = skb->len, at;
+	struct vrnic_qp *all = NULL, *qp;
+	struct sk_buff *one;
+
+	for (at = 0; at < len; at += size) {
+		size = min(size, len - at);
+		one = at + size < len ? skb_clone(skb, GFP_ATOMIC) : skb;
+		if (!one) {
+			vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
+			continue;
+		}
+		qp = sort_packet(net, one, vrnic_pkt_parse(one, at, size));
+		if (all && qp && qp != all)
+			vrnic_queue(&all->run);
+		if (all && qp)
+			vrnic_qp_put(all);
+		all = qp ?: all;
+	}
+	return all;
+}
+
+/* A buffer that the socket got; under RCU. Return: likewise. */
+static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
+{
+	/* the socket used the place where the device was */
+	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
+	if (!skb->dev) {
+		kfree_skb(skb);
+		return NULL;
+	}
+	if (skb_is_gso(skb))
+		return sort_burst(net, skb);
+	return sort_packet(net, skb, vrnic_pkt_parse(skb, 0, skb->len));
+}
+
+static struct sk_buff *take(struct sock *sk)
+{
+	struct sk_buff *skb;
+	int off = 0, err;
+
+	/* an error that the network reported comes before the packets, once */
+	do {
+		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
+	} while (!skb && err != -EAGAIN);
+	return skb;
+}
+
+/*
+ * sock.sk_data_ready: softirq. Sockets of tunnels (encap_rcv) are called without
+ * a queue, but what came as one buffer is taken apart for them; this one takes
+ * it as it is, as if by UDP_GRO. Whoever takes a packet from the socket also sorts
+ * it under the lock, so that those of a flow cannot overtake each other.
+ */
+static void data_ready(struct sock *sk)
+{
+	struct vrnic_wire *w;
+	struct vrnic_qp *qp;
+	struct sk_buff *skb;
+
+	rcu_read_lock();
+	w = rcu_dereference_sk_user_data(sk);
+	while (w) {
+		qp = NULL;
+		spin_lock_bh(&w->order);
+		skb = take(sk);
+		if (skb)
+			qp = sort(sock_net(sk), skb);
+		spin_unlock_bh(&w->order);
+		if (!skb)
+			break;
+		if (qp) {
+			run(qp);
+			vrnic_qp_put(qp);
+		}
+	}
+	rcu_read_unlock();
+}
+
+static void sock_attach(struct vrnic_wire *w, struct sock *sk)
+{
+	write_lock_bh(&sk->sk_callback_lock);
+	rcu_assign_sk_user_data(sk, w);
+	sk->sk_data_ready = data_ready;
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
 {
 	struct udp_port_cfg port = {
 		.family = ipv6 ? AF_INET6 : AF_INET,
 		.local_udp_port = htons(VRNIC_ROCE_PORT),
 		.ipv6_v6only = ipv6,
 	};
-	struct udp_tunnel_sock_cfg tunnel = {
-		.encap_type = 1,
-		.encap_rcv = receive,
-	};
-	int err = udp_sock_create(net, &port, sock);
+	int on = 1, err;
 
-	if (!err)
-		setup_udp_tunnel_sock(net, *sock, &tunnel);
-	return err;
+	err = udp_sock_create(w->net, &port, sock);
+	if (err)
+		return err;
+	err = (*sock)->ops->setsockopt(*sock, SOL_UDP, UDP_GRO,
+				       KERNEL_SOCKPTR(&on), sizeof(on));
+	if (err) {
+		udp_tunnel_sock_release(*sock);
+		*sock = NULL;
+		return err;
+	}
+	sock_set_rcvbuf((*sock)->sk, RCVBUF_BYTES);
+	sock_attach(w, (*sock)->sk);
+	return 0;
 }
 
 /* Senders use the sockets under RCU: wait for them. Caller holds wires_lock. */
@@ -327,7 +327,7 @@ static int wire_open_socks(struct vrnic_wire *w)
 	int i, err;
 
 	for (i = 0; i < 2; i++) {
-		err = sock_open(w->net, i, &w->sock[i]);
+		err = sock_open(w, i, &w->sock[i]);
 		/* a kernel or namespace without IPv6 */
 		if (i && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT ||
 			  err == -EADDRNOTAVAIL))
@@ -347,6 +347,7 @@ static struct vrnic_wire *wire_new(struct net *net)
 	if (!w)
 		return ERR_PTR(-ENOMEM);
 	w->net = net;
+	spin_lock_init(&w->order);
 	err = wire_open_socks(w);
 	if (err) {
 		wire_shut(w);

@@ -347,6 +347,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		busy |= retire(qp, budget);
 		vrnic_req_set_timer(qp);
 	}
+	vrnic_roce_push(qp);
 	local_bh_enable();
 	return busy;
 }

@@ -176,7 +176,10 @@ static bool length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 
 static __be32 last_word(struct sk_buff *skb)
 {
-	return *(__be32 *)(skb->data + vrnic_pkt(skb)->payload - sizeof(__be32));
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	return get_unaligned((__be32 *)(pkt->ext + vrnic_ext_len(pkt->info) -
+					sizeof(__be32)));
 }
 
 static void deliver(struct vrnic_qp *qp, struct sk_buff *skb, u8 opcode,

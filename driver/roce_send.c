@@ -282,6 +282,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 		op->done += tx.len;
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);
 	} while (op->done < op->total && budget->bytes);
+	vrnic_roce_push(qp);
 	local_bh_enable();
 	vrnic_sgl_put(&qp->sgl);
 	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;

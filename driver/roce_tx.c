@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Making packets. The payload of a large packet is not copied: the pages of the
- * memory region become fragments of the packet. The owner may write to such a
- * page while the packet is on its way; then its ICRC is wrong, the receiver
- * drops it, and what is sent again is a copy.
+ * Making packets.
+ *
+ * Packets that follow each other are handed to the network as one buffer, a UDP
+ * GSO packet: whatever is on the way takes it apart as late as it can, or never,
+ * if the peer is on this machine. Each packet in it is whole, with a BTH, a PSN
+ * and an ICRC of its own; all have the same length but the last, which may be
+ * shorter. What is being put together belongs to the queue pair's run, and is
+ * sent when that ends.
+ *
+ * The payload of a large packet is not copied: the pages of the memory region
+ * become fragments of the buffer. The owner may write to such a page while the
+ * packet is on its way; then its ICRC is wrong, the receiver drops it, and what
+ * is sent again is a copy.
  */
 
 #include <linux/udp.h>
 #include <net/ip.h>
+#include <net/ip6_checksum.h>
 #include <net/ipv6.h>
 #include <net/route.h>
 
@@ -15,10 +25,34 @@
 #include "roce.h"
 #include "trace.h"
 
-/* Up to here a copy costs less than a fragment. */
-#define COPY_MAX	512
+/* Up to here a copy costs less than a fragment, of which there are few. */
+#define COPY_MAX	1024
 
-static void fill_ipv4(const struct vrnic_path *path, void *at, u32 len)
+/* Up to here the payload of a buffer's first packet is copied behind its head. */
+#define HEAD_MAX	256
+
+/* Packets in a buffer, as UDP_SEGMENT has it; and their bytes, with all headers. */
+#define BURST_PKTS	64
+#define BURST_BYTES	65535
+
+static u32 net_bytes(const struct vrnic_path *path)
+{
+	return path->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+}
+
+static u8 pad_bytes(const struct vrnic_tx *tx)
+{
+	return -tx->len & 3;
+}
+
+/* Bytes of the packet, from its BTH to its ICRC. */
+static u32 pkt_bytes(const struct vrnic_tx *tx)
+{
+	return sizeof(struct vrnic_bth) + tx->ext_len + tx->len +
+	       pad_bytes(tx) + VRNIC_ICRC_BYTES;
+}
+
+static void fill_ipv4(const struct vrnic_path *path, void *at)
 {
 	struct iphdr *ip = at;
 
@@ -26,8 +60,10 @@ static void fill_ipv4(const struct vrnic_path *path, void *at, u32 len)
 		.version = 4,
 		.ihl = sizeof(*ip) / 4,
 		.tos = path->tos,
-		.tot_len = htons(len),
-		/* never a fragment: so the identification may be 0, RFC 6864 */
+		/*
+		 * Never a fragment: so the identification may be anything, RFC
+		 * 6864. Where a buffer is taken apart it counts from here.
+		 */
 		.frag_off = htons(IP_DF),
 		.ttl = path->ttl ?: ip4_dst_hoplimit(path->dst),
 		.protocol = IPPROTO_UDP,
@@ -36,117 +72,102 @@ static void fill_ipv4(const struct vrnic_path *path, void *at, u32 len)
 	memcpy(&ip->daddr, path->dgid.raw + 12, sizeof(ip->daddr));
 }
 
-static void fill_ipv6(const struct vrnic_path *path, void *at, u32 len)
+static void fill_ipv6(const struct vrnic_path *path, void *at)
 {
 	struct ipv6hdr *ip = at;
 
 	ip6_flow_hdr(ip, path->tos, htonl(path->label));
-	ip->payload_len = htons(len - sizeof(*ip));
 	ip->nexthdr = IPPROTO_UDP;
 	ip->hop_limit = path->ttl ?: ip6_dst_hoplimit(path->dst);
 	memcpy(&ip->saddr, path->sgid.raw, sizeof(ip->saddr));
 	memcpy(&ip->daddr, path->dgid.raw, sizeof(ip->daddr));
 }
 
-/* Network, UDP and transport headers. Returns the ICRC so far. */
-static u32 put_headers(struct sk_buff *skb, const struct vrnic_path *path,
-		       const struct vrnic_tx *tx)
+/* Network and UDP headers, but for the lengths. */
+static void put_net_headers(struct sk_buff *skb, const struct vrnic_path *path)
 {
-	u32 net = path->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	u8 pad = -tx->len & 3;
-	u32 udp_len = sizeof(struct udphdr) + sizeof(struct vrnic_bth) +
-		      tx->ext_len + tx->len + pad + VRNIC_ICRC_BYTES;
-	void *at = skb_put(skb, net + sizeof(struct udphdr) +
-			   sizeof(struct vrnic_bth) + tx->ext_len);
-	struct udphdr *udp = at + net;
-	struct vrnic_bth *bth = (void *)(udp + 1);
+	void *at = skb_put(skb, net_bytes(path) + sizeof(struct udphdr));
 
 	skb_reset_network_header(skb);
-	skb_set_transport_header(skb, net);
+	skb_set_transport_header(skb, net_bytes(path));
 	skb->protocol = path->ipv6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
 	if (path->ipv6)
-		fill_ipv6(path, at, net + udp_len);
+		fill_ipv6(path, at);
 	else
-		fill_ipv4(path, at, net + udp_len);
-	*udp = (struct udphdr) {
+		fill_ipv4(path, at);
+	*udp_hdr(skb) = (struct udphdr) {
 		.source = htons(path->sport),
 		.dest = htons(VRNIC_ROCE_PORT),
-		.len = htons(udp_len),
 	};
-	vrnic_bth_fill(bth, tx->opcode, pad, tx->solicited, tx->dqpn, tx->psn,
-		       tx->ackreq);
-	memcpy(bth + 1, tx->ext, tx->ext_len);
-	return vrnic_icrc_more(vrnic_icrc_begin(at, path->ipv6), bth + 1,
-			       tx->ext_len);
 }
 
-static u32 put_copy(struct sk_buff *skb, const struct vrnic_tx *tx, u32 crc)
+/* A piece of @page at the end of the buffer; a reference on it is taken. */
+static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
+{
+	struct skb_shared_info *info = skb_shinfo(skb);
+
+	if (skb_can_coalesce(skb, info->nr_frags, page, off)) {
+		skb_frag_size_add(&info->frags[info->nr_frags - 1], n);
+	} else {
+		get_page(page);
+		skb_fill_page_desc(skb, info->nr_frags, page, off, n);
+	}
+	skb->len += n;
+	skb->data_len += n;
+	skb->truesize += n;
+}
+
+/* @n bytes of our own at the end of the buffer; NULL: no memory. */
+static void *room(struct vrnic_burst *b, u32 n)
+{
+	struct sk_buff *skb = b->skb;
+	void *at;
+
+	if (!skb_is_nonlinear(skb) && skb_tailroom(skb) >= n)
+		return skb_put(skb, n);
+	if (!skb_page_frag_refill(n, &b->page, GFP_ATOMIC | __GFP_NOWARN))
+		return NULL;
+	at = page_address(b->page.page) + b->page.offset;
+	put_frag(skb, b->page.page, b->page.offset, n);
+	b->page.offset += n;
+	return at;
+}
+
+static bool put_copy(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 {
 	u64 left = tx->len, n;
 	void *from, *to;
 
 	while (left) {
 		from = vrnic_sgl_run(tx->src, left, &n);
-		to = skb_put(skb, n);
+		to = room(b, n);
+		if (!to)
+			return false;
 		vrnic_memcpy(to, from, n);
 		/* over the copy: what it was made of may change */
-		crc = vrnic_icrc_more(crc, to, n);
+		*crc = vrnic_icrc_more(*crc, to, n);
 		tx->src->pos += n;
 		left -= n;
 	}
-	return crc;
+	return true;
 }
 
-/* Return: false if the payload lies in pieces that are too many. */
-static bool put_pages(struct sk_buff *skb, const struct vrnic_tx *tx, u32 *crc)
+static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 {
 	u64 left = tx->len, n;
 	void *from;
 
 	while (left) {
-		/* one is for the end of the packet */
-		if (skb_shinfo(skb)->nr_frags == MAX_SKB_FRAGS - 1)
-			return false;
 		from = vrnic_sgl_run(tx->src, left, &n);
 		/* a reference holds one page */
 		n = min_t(u64, n, PAGE_SIZE - offset_in_page(from));
-		get_page(virt_to_page(from));
-		skb_fill_page_desc(skb, skb_shinfo(skb)->nr_frags,
-				   virt_to_page(from), offset_in_page(from), n);
+		put_frag(b->skb, virt_to_page(from), offset_in_page(from), n);
 		*crc = vrnic_icrc_more(*crc, from, n);
 		tx->src->pos += n;
 		left -= n;
 	}
-	skb->len += tx->len;
-	skb->data_len += tx->len;
-	skb->truesize += tx->len;
-	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
-	return true;
-}
-
-/* Pad and ICRC, behind whatever the packet has. */
-static bool put_end(struct sk_buff *skb, const struct vrnic_tx *tx, u32 crc)
-{
-	u8 pad = -tx->len & 3;
-	u32 len = pad + VRNIC_ICRC_BYTES;
-	struct page *page;
-	void *at;
-	__le32 icrc;
-
-	if (skb_is_nonlinear(skb)) {
-		at = netdev_alloc_frag(len);
-		if (!at)
-			return false;
-		page = virt_to_head_page(at);
-		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
-				at - page_address(page), len, len);
-	} else {
-		at = skb_put(skb, len);
-	}
-	memset(at, 0, pad);
-	icrc = vrnic_icrc_end(vrnic_icrc_more(crc, at, pad));
-	memcpy(at + pad, &icrc, sizeof(icrc));
-	return true;
+	skb_shinfo(b->skb)->flags |= SKBFL_SHARED_FRAG;
+	b->lent = true;
 }
 
 /* Pages of a user's region can be fragments; other memory may be anything. */
@@ -161,54 +182,190 @@ static bool can_lend(const struct vrnic_sgl *sgl)
 	return true;
 }
 
-static struct sk_buff *build(struct vrnic_path *path, const struct vrnic_tx *tx,
-			     bool copy)
+/* Fragments that the packet may take, at most. */
+static u32 frags_for(const struct vrnic_tx *tx, bool lend)
 {
-	u32 head = LL_RESERVED_SPACE(path->dst->dev);
-	u32 hdrs = sizeof(struct ipv6hdr) + sizeof(struct udphdr) +
-		   sizeof(struct vrnic_bth) + tx->ext_len;
-	struct sk_buff *skb;
-	u32 crc;
-
-	skb = alloc_skb(head + hdrs + (copy ? tx->len : 0) + 3 +
-			VRNIC_ICRC_BYTES, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb)
-		return NULL;
-	skb_reserve(skb, head);
-	crc = put_headers(skb, path, tx);
-	if (copy)
-		crc = put_copy(skb, tx, crc);
-	else if (!put_pages(skb, tx, &crc))
-		goto err_free;
-	if (put_end(skb, tx, crc))
-		return skb;
-err_free:
-	kfree_skb(skb);
-	return NULL;
-}
-
-static struct sk_buff *build_any(struct vrnic_path *path, struct vrnic_tx *tx)
-{
-	struct sk_buff *skb;
+	u32 frags = 2;	/* for its headers and its end */
 	unsigned int cur;
-	u64 pos;
+	u64 pos, left, n;
+	void *from;
 
-	if (tx->copy || tx->len <= COPY_MAX || !can_lend(tx->src))
-		return build(path, tx, true);
+	/* copies lie one behind the other, in up to two more pages */
+	if (!lend)
+		return frags + 2;
 	cur = tx->src->cur;
 	pos = tx->src->pos;
-	skb = build(path, tx, false);
-	if (skb)
-		return skb;
+	for (left = tx->len; left; left -= n) {
+		from = vrnic_sgl_run(tx->src, left, &n);
+		n = min_t(u64, n, PAGE_SIZE - offset_in_page(from));
+		tx->src->pos += n;
+		frags++;
+	}
 	tx->src->cur = cur;
 	tx->src->pos = pos;
-	return build(path, tx, true);
+	return frags;
+}
+
+static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
+		  const struct vrnic_tx *tx)
+{
+	u32 head = LL_RESERVED_SPACE(path->dst->dev);
+	u32 bytes = net_bytes(path) + sizeof(struct udphdr) +
+		    sizeof(struct vrnic_bth) + tx->ext_len;
+
+	if (tx->len <= HEAD_MAX)
+		bytes += tx->len + pad_bytes(tx) + VRNIC_ICRC_BYTES;
+	b->skb = alloc_skb(head + bytes, GFP_ATOMIC | __GFP_NOWARN);
+	if (!b->skb)
+		return false;
+	skb_reserve(b->skb, head);
+	put_net_headers(b->skb, path);
+	b->size = pkt_bytes(tx);
+	b->nr = 0;
+	b->full = false;
+	b->lent = false;
+	return true;
+}
+
+/* Has the buffer room for this packet, and may it come behind the others? */
+static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
+		 const struct vrnic_tx *tx, u32 frags)
+{
+	return !b->full && pkt_bytes(tx) <= b->size && b->nr < BURST_PKTS &&
+	       b->skb->len + pkt_bytes(tx) <= BURST_BYTES &&
+	       skb_shinfo(b->skb)->nr_frags + frags <= MAX_SKB_FRAGS &&
+	       !dst_xfrm(path->dst);
+}
+
+/* Return: false: no memory; the buffer is of no use then. */
+static bool put_packet(struct vrnic_burst *b, const struct vrnic_path *path,
+		       const struct vrnic_tx *tx, bool lend)
+{
+	u8 pad = pad_bytes(tx);
+	struct vrnic_bth *bth;
+	__le32 icrc;
+	void *end;
+	u32 crc;
+
+	bth = room(b, sizeof(*bth) + tx->ext_len);
+	if (!bth)
+		return false;
+	vrnic_bth_fill(bth, tx->opcode, pad, tx->solicited, tx->dqpn, tx->psn,
+		       tx->ackreq);
+	memcpy(bth + 1, tx->ext, tx->ext_len);
+	crc = vrnic_pkt_icrc(b->skb, path->ipv6, b->nr, pkt_bytes(tx), bth);
+	crc = vrnic_icrc_more(crc, bth + 1, tx->ext_len);
+	if (lend)
+		put_pages(b, tx, &crc);
+	else if (!put_copy(b, tx, &crc))
+		return false;
+	end = room(b, pad + VRNIC_ICRC_BYTES);
+	if (!end)
+		return false;
+	memset(end, 0, pad);
+	icrc = vrnic_icrc_end(vrnic_icrc_more(crc, end, pad));
+	memcpy(end + pad, &icrc, sizeof(icrc));
+	b->nr++;
+	b->full = pkt_bytes(tx) < b->size;
+	return true;
+}
+
+static void set_lengths(struct sk_buff *skb, bool ipv6)
+{
+	u32 len = skb->len - skb_transport_offset(skb);
+
+	udp_hdr(skb)->len = htons(len);
+	if (ipv6)
+		ipv6_hdr(skb)->payload_len = htons(len);
+	else
+		ip_hdr(skb)->tot_len = htons(skb->len);
+}
+
+/*
+ * GSO goes with UDP checksums, which devices compute. So do pages that are lent:
+ * a checksum that is left to a device tells a receiver on this machine that the
+ * packet is in memory still.
+ */
+static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
+{
+	struct udphdr *udp = udp_hdr(skb);
+	u32 len = skb->len - skb_transport_offset(skb);
+
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_transport_header(skb) - skb->head;
+	skb->csum_offset = offsetof(struct udphdr, check);
+	if (ipv6)
+		udp->check = ~csum_ipv6_magic(&ipv6_hdr(skb)->saddr,
+					      &ipv6_hdr(skb)->daddr, len,
+					      IPPROTO_UDP, 0);
+	else
+		udp->check = ~csum_tcpudp_magic(ip_hdr(skb)->saddr,
+						ip_hdr(skb)->daddr, len,
+						IPPROTO_UDP, 0);
+}
+
+static int push(struct vrnic_qp *qp, struct vrnic_path *path,
+		struct vrnic_burst *b)
+{
+	struct sk_buff *skb = b->skb;
+	int err;
+
+	b->skb = NULL;
+	set_lengths(skb, path->ipv6);
+	if (b->nr > 1) {
+		skb_shinfo(skb)->gso_size = b->size;
+		skb_shinfo(skb)->gso_segs = b->nr;
+		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
+	}
+	if (b->nr > 1 || b->lent)
+		ask_for_checksum(skb, path->ipv6);
+	err = vrnic_path_send(path, skb);
+	if (err)
+		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
+	else
+		vrnic_count_add(qp->dev, SENT_PKTS, b->nr);
+	return err;
+}
+
+static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
+		       struct vrnic_burst *b, const struct vrnic_tx *tx)
+{
+	bool lend = !tx->copy && tx->len > COPY_MAX && can_lend(tx->src);
+	u32 frags = frags_for(tx, lend);
+
+	if (frags > MAX_SKB_FRAGS) {
+		lend = false;
+		frags = frags_for(tx, lend);
+	}
+	if (b->skb && !fits(b, path, tx, frags))
+		push(qp, path, b);
+	if (!b->skb && !begin(b, path, tx))
+		return false;
+	if (put_packet(b, path, tx, lend))
+		return true;
+	vrnic_count_add(qp->dev, SEND_ERR, b->nr);
+	kfree_skb(b->skb);
+	b->skb = NULL;
+	return false;
+}
+
+/* One that belongs to no connection, and waits for no other. */
+static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
+		      const struct vrnic_tx *tx)
+{
+	struct vrnic_burst b = {};
+	int err = -ENOMEM;
+
+	if (add_packet(qp, path, &b, tx))
+		err = push(qp, path, &b);
+	vrnic_burst_drop(&b);
+	return err;
 }
 
 /**
  * vrnic_roce_xmit() - make a packet and send it
- * @qp: sender
- * @path: where to
+ * @qp: sender; if it is connected, vrnic_roce_push() has to follow in the same run
+ * @path: where to; the queue pair's own if it is connected
  * @tx: what
  *
  * Return: 0 or a negative errno. A packet that could not be made or sent is as
@@ -218,56 +375,46 @@ static struct sk_buff *build_any(struct vrnic_path *path, struct vrnic_tx *tx)
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
-	struct sk_buff *skb;
-	int err;
-
 	if (!vrnic_path_route(path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
 	}
-	skb = build_any(path, tx);
-	if (!skb) {
-		vrnic_count(qp->dev, SEND_ERR);
-		return -ENOMEM;
-	}
 	trace_vrnic_packet(qp->qpn, true, tx->opcode, tx->psn, tx->len);
-	err = vrnic_path_send(path, skb);
-	if (err)
-		vrnic_count(qp->dev, SEND_ERR);
-	else
-		vrnic_count(qp->dev, SENT_PKTS);
-	return err;
+	if (!qp->roce)
+		return xmit_alone(qp, path, tx);
+	if (add_packet(qp, path, &qp->roce->burst, tx))
+		return 0;
+	vrnic_count(qp->dev, SEND_ERR);
+	return -ENOMEM;
 }
 
 /**
- * vrnic_pkt_copy() - the payload of a packet, to where it belongs
- * @skb: packet
- * @dst: memory; its position moves on
- * @final: the message ends with it
+ * vrnic_roce_push() - send what vrnic_roce_xmit() has put together
+ * @qp: sender; it is connected
  */
-void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
+void vrnic_roce_push(struct vrnic_qp *qp)
 {
-	u32 off = vrnic_pkt(skb)->payload, left = vrnic_pkt(skb)->len;
-	u32 at = skb_headlen(skb), n;
-	int i;
+	struct vrnic_path *path = &qp->roce->path;
+	struct vrnic_burst *b = &qp->roce->burst;
 
-	if (left && off < at) {
-		n = min(left, at - off);
-		left -= n;
-		vrnic_sgl_write(dst, skb->data + off, n, final && !left);
-		off += n;
+	if (!b->skb)
+		return;
+	/* the route may have gone since; what was made for it is lost then */
+	if (vrnic_path_route(path)) {
+		push(qp, path, b);
+	} else {
+		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
+		kfree_skb(b->skb);
+		b->skb = NULL;
 	}
-	for (i = 0; left && i < skb_shinfo(skb)->nr_frags; i++) {
-		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
-		u32 size = skb_frag_size(frag);
+}
 
-		if (off < at + size) {
-			n = min(left, at + size - off);
-			left -= n;
-			vrnic_sgl_write(dst, skb_frag_address(frag) + (off - at),
-					n, final && !left);
-			off += n;
-		}
-		at += size;
-	}
+/* Nothing is sent any more. */
+void vrnic_burst_drop(struct vrnic_burst *b)
+{
+	kfree_skb(b->skb);
+	b->skb = NULL;
+	if (b->page.page)
+		put_page(b->page.page);
+	b->page.page = NULL;
 }

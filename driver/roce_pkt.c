@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Packets that came in: what they say, whether it can be believed, and their
+ * payload. A buffer may hold several, which share its network and UDP headers:
+ * each has a clone of it, and knows where in the data it lies.
+ *
+ * What a packet says is copied to skb->cb, checked there and used from there: it
+ * may lie in memory that somebody else writes to.
+ */
+
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "icrc.h"
+#include "roce.h"
+
+/* IP options and extension headers are none of RoCEv2. */
+static bool network_fits(const struct sk_buff *skb, bool *ipv6)
+{
+	u32 len = skb_transport_offset(skb) - skb_network_offset(skb);
+
+	*ipv6 = skb->protocol == htons(ETH_P_IPV6);
+	return len == (*ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+}
+
+/**
+ * vrnic_pkt_parse() - read the headers of a packet into skb->cb
+ * @skb: buffer; skb->data is behind the UDP header
+ * @at: offset of the packet's BTH
+ * @size: bytes of the packet; the buffer has them
+ *
+ * Return: false if this is no packet that we could have been sent.
+ */
+bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_bth bth;
+	u32 hdrs, ext;
+	bool ipv6;
+	u8 pad;
+
+	if (size < sizeof(bth) || size % 4 || at + size > U16_MAX ||
+	    !network_fits(skb, &ipv6) ||
+	    skb_copy_bits(skb, at, &bth, sizeof(bth)))
+		return false;
+	*pkt = (struct vrnic_pkt) {
+		.info = vrnic_pkt_info(bth.opcode),
+		.psn = vrnic_bth_psn(&bth),
+		.qpn = vrnic_bth_qpn(&bth),
+		.opcode = bth.opcode,
+		.ipv6 = ipv6,
+		.solicited = !!(bth.flags & VRNIC_BTH_SE),
+		.ackreq = vrnic_bth_ackreq(&bth),
+	};
+	pad = vrnic_bth_pad(&bth);
+	ext = vrnic_ext_len(pkt->info);
+	hdrs = sizeof(bth) + ext;
+	if (!pkt->info || bth.flags & VRNIC_BTH_VERSION ||
+	    (bth.pkey & htons(0x7fff)) != htons(0x7fff) ||
+	    size < hdrs + pad + VRNIC_ICRC_BYTES ||
+	    skb_copy_bits(skb, at + sizeof(bth), pkt->ext, ext))
+		return false;
+	pkt->payload = at + hdrs;
+	pkt->len = size - hdrs - pad - VRNIC_ICRC_BYTES;
+	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
+}
+
+/**
+ * vrnic_pkt_icrc() - the ICRC over the headers up to the BTH
+ * @skb: buffer with the network and UDP headers
+ * @ipv6: which kind of network header
+ * @index: of the packet among those of the buffer
+ * @size: its bytes, if the headers are those of a buffer that is to be taken
+ *	apart; 0 if they are its own
+ * @bth: its BTH
+ */
+u32 vrnic_pkt_icrc(const struct sk_buff *skb, bool ipv6, u32 index, u32 size,
+		   const struct vrnic_bth *bth)
+{
+	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + sizeof(*bth)];
+	u32 ip = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	u32 udp_len = sizeof(struct udphdr) + size;
+	struct iphdr *ip4 = (void *)net;
+
+	memcpy(net, skb_network_header(skb), ip + sizeof(struct udphdr));
+	memcpy(net + ip + sizeof(struct udphdr), bth, sizeof(*bth));
+	if (!size)
+		return vrnic_icrc_begin(net, ipv6);
+	((struct udphdr *)(net + ip))->len = htons(udp_len);
+	if (ipv6) {
+		((struct ipv6hdr *)net)->payload_len = htons(udp_len);
+	} else {
+		ip4->tot_len = htons(ip + udp_len);
+		ip4->id = htons(ntohs(ip4->id) + index);
+	}
+	return vrnic_icrc_begin(net, ipv6);
+}
+
+static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
+{
+	struct skb_seq_state state;
+	u32 done = 0, n;
+	const u8 *data;
+
+	skb_prepare_seq_read(skb, from, to, &state);
+	while ((n = skb_seq_read(done, &data, &state))) {
+		n = min(n, to - from - done);
+		crc = vrnic_icrc_more(crc, data, n);
+		done += n;
+	}
+	return crc;
+}
+
+/* Is @icrc that of the packet from @at to @end, if it is the @index-th? */
+static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
+		      __le32 icrc)
+{
+	u32 size = skb_is_gso(skb) ? end + VRNIC_ICRC_BYTES - at : 0;
+	struct vrnic_bth bth;
+	u32 crc;
+
+	if (skb_copy_bits(skb, at, &bth, sizeof(bth)))
+		return false;
+	crc = vrnic_pkt_icrc(skb, vrnic_pkt(skb)->ipv6, index, size, &bth);
+	crc = icrc_data(skb, at + sizeof(bth), end, crc);
+	return icrc == vrnic_icrc_end(crc);
+}
+
+/*
+ * It was never on a wire: its checksum was left to a device, but none has got it,
+ * and it has pages of somebody's. No more can go wrong here than with the copy
+ * that follows; and these pages may change after any check.
+ */
+static bool is_from_memory(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_PARTIAL && skb_has_shared_frag(skb);
+}
+
+/**
+ * vrnic_pkt_intact() - has a packet come as it was sent?
+ * @skb: vrnic_pkt_parse() was content with it
+ */
+bool vrnic_pkt_intact(struct sk_buff *skb)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 at = pkt->payload - vrnic_ext_len(pkt->info) -
+		 sizeof(struct vrnic_bth);
+	u32 end = pkt->payload + ALIGN(pkt->len, 4);
+	u32 index = skb_is_gso(skb) ? at / skb_shinfo(skb)->gso_size : 0;
+	__le32 icrc;
+
+	if (is_from_memory(skb))
+		return true;
+	if (skb_copy_bits(skb, end, &icrc, sizeof(icrc)))
+		return false;
+	/* IP identifications may have counted, or have been the same */
+	return icrc_fits(skb, at, end, index, icrc) ||
+	       (index && !pkt->ipv6 && icrc_fits(skb, at, end, 0, icrc));
+}
+
+/* The address that a packet came from or went to, as a GID. */
+static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid)
+{
+	if (vrnic_pkt((struct sk_buff *)skb)->ipv6) {
+		const struct ipv6hdr *ip6 = ipv6_hdr(skb);
+
+		memcpy(gid, source ? &ip6->saddr : &ip6->daddr, sizeof(*gid));
+	} else {
+		const struct iphdr *ip = ip_hdr(skb);
+
+		ipv6_addr_set_v4mapped(source ? ip->saddr : ip->daddr,
+				       (struct in6_addr *)gid);
+	}
+}
+
+void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
+		    union ib_gid *to)
+{
+	packet_gid(skb, true, from);
+	packet_gid(skb, false, to);
+}
+
+/**
+ * vrnic_pkt_copy() - the payload of a packet, to where it belongs
+ * @skb: packet
+ * @dst: memory; its position moves on
+ * @final: the message ends with it
+ */
+void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
+{
+	u32 from = vrnic_pkt(skb)->payload, len = vrnic_pkt(skb)->len;
+	struct skb_seq_state state;
+	u32 done = 0, n;
+	const u8 *data;
+
+	skb_prepare_seq_read(skb, from, from + len, &state);
+	while ((n = skb_seq_read(done, &data, &state))) {
+		n = min(n, len - done);
+		done += n;
+		vrnic_sgl_write(dst, data, n, final && done == len);
+	}
+}
