@@ -13,6 +13,7 @@
 
 #include "hdr.h"
 #include "icrc.h"
+#include "icrc_fold.h"
 
 #define IP4_BYTES	20
 #define IP6_BYTES	40
@@ -60,5 +61,10 @@ u32 vrnic_icrc_begin(const void *net, bool ipv6)
 /* Go on with @len bytes: extension headers, payload, pad. */
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len)
 {
+	if (len >= VRNIC_FOLD_MIN && vrnic_fold_begin()) {
+		crc = vrnic_icrc_fold(crc, data, len);
+		vrnic_fold_end();
+		return crc;
+	}
 	return crc32_le(crc, data, len);
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * CRC-32 with carry-less multiplication. The remainder of a long polynomial is
+ * that of a shorter one in which the upper part was replaced by what it leaves:
+ *
+ *	a * x^n + b  =  a * (x^n mod P) + b	(mod P)
+ *
+ * So 64 bytes at a time are multiplied onto the next 64, in four independent
+ * lanes, and the lanes onto each other in the end; tables do the last 16 bytes.
+ * Bits are reflected, as in all of this CRC: that is why n is less by 32 or 96 than
+ * the distance to the far end of each half, and the constants are shifted by one.
+ *
+ * crc32_le() does likewise from Linux 6.14 on; before, crypto has something of the
+ * kind, but not in user-mode Linux, and for a call of its own for each piece. This
+ * file is compiled with SSE: it is to be called between kernel_fpu_begin() and
+ * kernel_fpu_end(), and nothing but tables may be called from here.
+ */
+
+#include <linux/crc32.h>
+#include <linux/types.h>
+
+#include "icrc_fold.h"
+
+typedef long long vec __attribute__((vector_size(16)));
+typedef vec vec_at __attribute__((aligned(1), may_alias));
+
+#define LANES	4
+#define BYTES	sizeof(vec)
+
+/* x^544 and x^480 mod P: 64 bytes on; x^160 and x^96: 16 bytes on. */
+static const vec far = { 0x154442bd4LL, 0x1c6e41596LL };
+static const vec near = { 0x1751997d0LL, 0x0ccaa009eLL };
+
+static inline vec fold(vec from, vec by, vec to)
+{
+	return __builtin_ia32_pclmulqdq128(from, by, 0x00) ^
+	       __builtin_ia32_pclmulqdq128(from, by, 0x11) ^ to;
+}
+
+/**
+ * vrnic_icrc_fold() - crc32_le() for long data
+ * @crc: of what was before
+ * @data: bytes, not aligned
+ * @len: at least 64
+ *
+ * Context: the FPU may be used, and the CPU has PCLMULQDQ.
+ */
+u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len)
+{
+	const vec_at *at = data;
+	vec x0 = at[0] ^ (vec){ crc, 0 };
+	vec x1 = at[1], x2 = at[2], x3 = at[3];
+	vec_at last;
+
+	for (at += LANES, len -= LANES * BYTES; len >= LANES * BYTES;
+	     at += LANES, len -= LANES * BYTES) {
+		x0 = fold(x0, far, at[0]);
+		x1 = fold(x1, far, at[1]);
+		x2 = fold(x2, far, at[2]);
+		x3 = fold(x3, far, at[3]);
+	}
+	x1 = fold(x0, near, x1);
+	x2 = fold(x1, near, x2);
+	x3 = fold(x2, near, x3);
+	for (; len >= BYTES; at++, len -= BYTES)
+		x3 = fold(x3, near, at[0]);
+	last = x3;
+	return crc32_le(crc32_le(0, (const u8 *)&last, BYTES), (const u8 *)at,
+			len);
+}
