@@ -14,9 +14,13 @@ u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len);
 #include <asm/cpufeature.h>
 #include <asm/fpu/api.h>
 
+/* icrc_pick.c */
+extern bool vrnic_fold_pays;
+void vrnic_icrc_init(void);
+
 static inline bool vrnic_fold_begin(void)
 {
-	if (!boot_cpu_has(X86_FEATURE_PCLMULQDQ) || !irq_fpu_usable())
+	if (!vrnic_fold_pays || !irq_fpu_usable())
 		return false;
 	kernel_fpu_begin();
 	return true;
@@ -33,6 +37,8 @@ static inline bool vrnic_fold_begin(void)
 }
 
 static inline void vrnic_fold_end(void) {}
+
+static inline void vrnic_icrc_init(void) {}
 #endif
 
 #endif /* VRNIC_ICRC_FOLD_H */

@@ -16,6 +16,7 @@
 #include <net/net_namespace.h>
 #include <rdma/rdma_netlink.h>
 
+#include "icrc_fold.h"
 #include "native.h"
 
 static bool loopback = true;
@@ -35,6 +36,7 @@ static int __init vrnic_init(void)
 {
 	int err;
 
+	vrnic_icrc_init();
 	err = vrnic_qps_init();
 	if (err)
 		return err;
