@@ -2,7 +2,8 @@
 # Two hosts with an RDMA device each and a wire between them, for the tests of
 # this folder. Sourced by bash in the guest. There are two rigs:
 #   veth  two network namespaces of one machine. rdma_rxe has its sockets in the
-#         initial one, and in no other: it can be one of the hosts, not both.
+#         initial one, and in no other: if it is both hosts, they share that, and
+#         rules see to it that what they send goes over the wire all the same.
 #   wire  the machines of tools/vm/pair, both within tests/interop/wired, B
 #         with serve; chosen if VRNIC_WIRE_DEV is set. This is A.
 # Of each host, a and b: cmd[] runs a command there, dev[] is the device, net[]
@@ -44,11 +45,39 @@ veth_host() {
 	at "$host" ip link set "${net[$host]}" mtu 9000 up
 }
 
+# over_the_wire HOST TABLE: what leaves by the interface of this host goes to the
+# other one, though its address is one of this machine; IPv4 only.
+over_the_wire() {
+	local peer
+	peer=$(other "$1")
+	ip rule add pref 10 oif "${net[$1]}" lookup "$2"
+	ip route add "${ip4[$peer]}" dev "${net[$1]}" src "${ip4[$1]}" table "$2"
+	ip neigh replace "${ip4[$peer]}" dev "${net[$1]}" nud permanent \
+		lladdr "$(cat "/sys/class/net/${net[$peer]}/address")"
+	echo 1 >"/proc/sys/net/ipv4/conf/${net[$1]}/accept_local"
+	echo 0 >"/proc/sys/net/ipv4/conf/${net[$1]}/rp_filter"
+}
+
+share_namespace() {
+	ip rule add pref 100 lookup local
+	ip rule del pref 0
+	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+	over_the_wire a 1001
+	over_the_wire b 1002
+}
+
+unshare_namespace() {
+	ip rule del pref 10
+	ip rule del pref 10
+	ip rule add pref 0 lookup local
+	ip rule del pref 100
+}
+
 veth_up() {
-	[ "$1$2" != rxerxe ] || die "rdma_rxe serves one network namespace only: use tools/vm/pair for two of it"
 	ip link add veth_a type veth peer name veth_b
 	veth_host a "$1" 1
 	veth_host b "$2" 2
+	[ "$1$2" != rxerxe ] || share_namespace
 	at a rdma link add "${dev[a]}" type "$1" netdev veth_a
 	at b rdma link add "${dev[b]}" type "$2" netdev veth_b
 }
@@ -59,6 +88,7 @@ veth_down() {
 		[ -z "${dev[$host]:-}" ] || at $host rdma link del "${dev[$host]}" 2>/dev/null || :
 	done
 	at a ip link del veth_a 2>/dev/null || :
+	[ "${type[a]:-}${type[b]:-}" != rxerxe ] || unshare_namespace
 	for host in a b; do
 		[ -z "${cmd[$host]:-}" ] || ip netns del $host
 	done

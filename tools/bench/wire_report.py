@@ -1,28 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """
-wire_report.py MEASUREMENTS [--json FILE]
+wire_report.py MEASUREMENTS [--json FILE] [--svg FILE]
 
-What tools/bench/wire measured, as a text table on stdout, and as JSON. Every
-figure is the median of its rounds; TCP is iperf3 with one stream.
+What tools/bench/wire measured, as a text table on stdout, as JSON and as an SVG
+chart. Every figure is the median of its rounds; TCP is iperf3 with one stream.
 """
 
 import argparse
 import json
 
-from report import NAMES, OPS, Results, better, number, ratio, read, table, times
+from chart import BAR, BAR_GAP, GROUP_GAP, MARGIN, WIDTH, Drawing, Scale, style, theme
+from report import NAMES, OPS, Results, better, number, percent, ratio, read, table, times
 
 DEVICES = ("vrnic", "rxe")
-TITLES = {"vrnic": "vrnic", "rxe": "rdma_rxe"}
+TITLES = {"vrnic": "vrnic", "rxe": "rdma_rxe", "tcp": "TCP"}
+COLOURS = {"vrnic": "vrnic", "rxe": "rxe", "tcp": "limit"}
 
-# Kind of program, quantity, unit, sizes, whether a smaller figure is better.
+# Kind of program, quantity, unit, size, whether a smaller figure is better.
 ROWS = (
-    ("lat", "typical_us", "latency, us", (8,), True),
-    ("bw", "Mmsgps", "million messages/s", (8,), False),
-    ("bw", "MBps", "MB/s", (65536, 1048576), False),
+    ("lat", "typical_us", "latency, us", 8, True),
+    ("bw", "Mmsgps", "million/s", 8, False),
+    ("bw", "MBps", "MB/s", 1048576, False),
 )
 
-# Text, program, bytes, quantity, compared with, floor.
+# Text, program, bytes, quantity, compared with, floor; at the largest MTU.
 FLOORS = (
     ("WRITE 1 MiB, bandwidth over rdma_rxe's", "ib_write_bw", 1048576, "MBps", "rxe", 3),
     ("WRITE 1 MiB, bandwidth over TCP's", "ib_write_bw", 1048576, "MBps", "tcp", 0.7),
@@ -31,67 +33,157 @@ FLOORS = (
 )
 
 
-def tcp(results):
-    return results.get("tcp", "iperf3", 0, "MBps")
+def mtus(results):
+    return sorted({int(what.partition("@")[2]) for _, what, _, _ in results.values if "@" in what})
 
 
-def rows(results):
-    """For each measurement: title, program, bytes, quantity, figures, ratios."""
-    for kind, quantity, unit, sizes, smaller in ROWS:
+def tcp(results, mtu):
+    return results.get("tcp", f"iperf3@{mtu}", 0, "MBps")
+
+
+def rows(results, mtu):
+    """For each measurement: title, program, bytes, quantity, figures, spread, ratios."""
+    for kind, quantity, unit, size, smaller in ROWS:
         for op in OPS:
             what = f"ib_{op}_{kind}"
-            for size in sizes:
-                got = {d: results.get(d, what, size, quantity) for d in DEVICES}
-                if not any(got.values()):
-                    continue
-                ratios = {"rxe": better(got["vrnic"], got["rxe"], smaller),
-                          "tcp": ratio(got["vrnic"], tcp(results)) if quantity == "MBps" else None}
-                yield f"{op.upper()} {NAMES[size]}, {unit}", what, size, quantity, got, ratios
+            key = (f"{what}@{mtu}", size, quantity)
+            got = {d: results.get(d, *key) for d in DEVICES}
+            if not any(got.values()):
+                continue
+            spreads = [results.spread(d, *key) for d in DEVICES]
+            ratios = {"rxe": better(got["vrnic"], got["rxe"], smaller),
+                      "tcp": ratio(got["vrnic"], tcp(results, mtu)) if quantity == "MBps" else None}
+            yield (f"{op.upper()} {NAMES[size]}, {unit}", what, size, quantity, got,
+                   max((s for s in spreads if s is not None), default=None), ratios)
 
 
 def floors(results):
-    known = {(what, size, quantity): ratios for _, what, size, quantity, _, ratios in rows(results)}
+    known = {(what, size, quantity): ratios
+             for _, what, size, quantity, _, _, ratios in rows(results, mtus(results)[-1])}
     for text, what, size, quantity, peer, floor in FLOORS:
         figure = known.get((what, size, quantity), {}).get(peer)
         yield text, figure, floor, None if figure is None else figure >= floor
 
 
-def text_report(results):
-    lines = [["", *(TITLES[d] for d in DEVICES), "to rdma_rxe", "to TCP"]]
-    for title, _, _, _, got, ratios in rows(results):
-        lines.append([title, *(number(got[d]) for d in DEVICES),
-                      times(ratios["rxe"]), times(ratios["tcp"]) if ratios["tcp"] else ""])
+def resent(results):
+    """Packets that vrnic sent again; None without vrnic."""
+    if not any(k[0] == "vrnic" for k in results.values):
+        return None
+    return sum(sum(v) for k, v in results.values.items() if k[1].startswith("retransmitted_"))
+
+
+def place(results):
     facts = results.facts
-    out = [f"Two machines and a wire: {facts.get('bed')}, Linux {facts.get('kernel')}, "
-           f"{facts.get('cpus')} CPU each, MTU {facts.get('mtu')}",
-           "", table(lines), "", f"  TCP (iperf3, one stream): {number(tcp(results))} MB/s", ""]
+    return (f"Linux {facts.get('kernel')} on {facts.get('bed')}, {facts.get('cpus')} CPUs, "
+            f"{facts.get('rounds')} rounds")
+
+
+def text_report(results):
+    out = [f"Two hosts of one machine and a veth wire: {place(results)}"]
+    for mtu in mtus(results):
+        lines = [["", *(TITLES[d] for d in DEVICES), "spread", "to rdma_rxe", "to TCP"]]
+        for title, _, _, _, got, spread, ratios in rows(results, mtu):
+            lines.append([title, *(number(got[d]) for d in DEVICES), percent(spread),
+                          times(ratios["rxe"]), times(ratios["tcp"]) if ratios["tcp"] else ""])
+        out += ["", f"MTU {mtu}; TCP (iperf3, one stream) has {number(tcp(results, mtu))} MB/s", "",
+                table(lines)]
+    out.append("")
     for text, figure, floor, met in floors(results):
         verdict = "not measured" if met is None else "met" if met else "MISSED"
         out.append(f"  {text}: {times(figure)}, floor {floor}x: {verdict}")
+    if resent(results) is not None:
+        out.append(f"  packets that vrnic sent again: {resent(results):.0f}")
     return "\n".join(out)
 
 
 def as_json(results):
-    figures = [{"program": what, "bytes": size, "quantity": quantity, **got,
-                "to_rxe": ratios["rxe"], "to_tcp": ratios["tcp"]}
-               for _, what, size, quantity, got, ratios in rows(results)]
-    return {"machine": results.facts, "tcp_MBps": tcp(results), "figures": figures,
+    figures = [{"mtu": mtu, "program": what, "bytes": size, "quantity": quantity, **got,
+                "spread": spread, "to_rxe": ratios["rxe"], "to_tcp": ratios["tcp"]}
+               for mtu in mtus(results)
+               for _, what, size, quantity, got, spread, ratios in rows(results, mtu)]
+    return {"machine": results.facts, "figures": figures, "retransmitted": resent(results),
+            "tcp_MBps": {mtu: tcp(results, mtu) for mtu in mtus(results)},
             "floors": [{"what": text, "figure": figure, "floor": floor, "met": met}
                        for text, figure, floor, met in floors(results)]}
+
+
+def groups(results, mtu, quantity, size):
+    """Rows of the chart: name of the group, series, value."""
+    for _, what, bytes_, kind, got, _, _ in rows(results, mtu):
+        if (kind, bytes_) == (quantity, size):
+            for device in DEVICES:
+                if got[device]:
+                    yield what.split("_")[1].upper(), device, got[device]
+    if quantity == "MBps" and tcp(results, mtu):
+        yield "TCP", "tcp", tcp(results, mtu)
+
+
+def panel(d, title, bars, left, top, width):
+    d.text(left, top, title, "ink head")
+    label = 52
+    scale = Scale([value for _, _, value in bars], left + label, left + width - 60)
+    y, last = top + 16, None
+    for group, series, value in bars:
+        if group != last:
+            y += GROUP_GAP if last else 0
+            d.text(left, y + BAR - 3, group, "dim")
+            last = group
+        end = max(scale(value), left + label + 2.0)
+        d.add("rect", x=left + label, y=y, width=end - left - label, height=BAR, rx=2,
+              class_=COLOURS[series])
+        d.text(end + 5, y + BAR - 3, number(value))
+        y += BAR + BAR_GAP
+    return y
+
+
+def chart(results):
+    d = Drawing()
+    d.text(MARGIN, 32, "RDMA devices made of software, two hosts and a wire", "ink title")
+    d.text(WIDTH - MARGIN, 32, place(results), "dim", "end")
+    x = MARGIN
+    for series, title in TITLES.items():
+        d.add("rect", x=x, y=50, width=14, height=14, rx=2, class_=COLOURS[series])
+        d.text(x + 20, 62, title)
+        x += 36 + 8 * len(title)
+    top, width = 92, (WIDTH - 2 * MARGIN - 40) / 3
+    for mtu in mtus(results):
+        bottom = top
+        for i, (title, quantity, size) in enumerate((
+                ("1 MiB, MB/s", "MBps", 1048576), ("8 B, million/s", "Mmsgps", 8),
+                ("8 B, latency in us", "typical_us", 8))):
+            bars = list(groups(results, mtu, quantity, size))
+            if bars:
+                bottom = max(bottom, panel(d, f"MTU {mtu}: {title}", bars,
+                                           MARGIN + i * (width + 20), top, width))
+        top = bottom + 30
+    d.text(MARGIN, top, "perftest and iperf3, medians; all scales are logarithmic", "dim")
+    height = top + 20
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+            f'width="{WIDTH}" height="{height}">\n'
+            "<!-- SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB -->\n"
+            f"<style>{style(theme(1))}</style>\n"
+            f'<rect class="bg" width="{WIDTH}" height="{height}"/>\n'
+            + "\n".join(d.parts) + "\n</svg>\n")
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text)
 
 
 def main():
     parser = argparse.ArgumentParser(description="report on a run of tools/bench/wire")
     parser.add_argument("measurements")
     parser.add_argument("--json")
+    parser.add_argument("--svg")
     options = parser.parse_args()
     results = Results(*read(options.measurements))
-    if not results.values:
+    if not mtus(results):
         parser.error(f"{options.measurements} has no measurement")
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as out:
-            json.dump(as_json(results), out, indent=1)
-            out.write("\n")
+        write(options.json, json.dumps(as_json(results), indent=1) + "\n")
+    if options.svg:
+        write(options.svg, chart(results))
     print(text_report(results))
 
 
