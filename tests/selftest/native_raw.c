@@ -78,7 +78,7 @@ int raw_destroy(struct ibv_context *ctx, uint16_t object, uint16_t method,
 	return call_run(&call, ctx);
 }
 
-static int open_bell(struct ibv_context *ctx)
+int raw_open_bell(struct ibv_context *ctx)
 {
 	struct ib_uverbs_attr *fd;
 	struct call call;
@@ -157,7 +157,7 @@ int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 	if (ret)
 		return ret;
 	req.gid_index = fifo->dev.gid_index;
-	fifo->bell = open_bell(fifo->dev.ctx);
+	fifo->bell = raw_open_bell(fifo->dev.ctx);
 	if (fifo->bell < 0)
 		return fifo->bell;
 	ret = raw_create_fifo(fifo, &req, &fifo->handle, &resp);

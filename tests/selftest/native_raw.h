@@ -36,6 +36,9 @@ struct raw_fifo {
 	struct buf buf;
 };
 
+/* Another doorbell file of a context, or -errno. */
+int raw_open_bell(struct ibv_context *ctx);
+
 int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 	     uint32_t receive_slots, size_t len);
 int raw_close(struct raw_fifo *fifo);
