@@ -32,7 +32,7 @@
 
 #define CALLS_MAX	512	/* that are written down */
 #define ATTRS_MAX	16
-#define THREADS		3
+#define THREADS		SCRIPT_TYPES
 #define CALLS		600	/* of each thread of a child */
 #define ARENA		(1U << 20)
 #define CHILD_SECONDS	120	/* a child that takes longer hangs */
@@ -130,7 +130,8 @@ static int write_script(void)
 /**
  * struct abuser - a thread of a child
  * @rng: its own
- * @s: the child's objects
+ * @fd, @bell: uverbs file and doorbell file
+ * @fifo, @counter, @qpn: numbers of objects that a doorbell may name
  * @arena: memory for arguments; what follows it is not there
  * @at: bytes of @arena in use
  * @spare: descriptors from here on were made by calls
@@ -139,7 +140,8 @@ static int write_script(void)
 struct abuser {
 	pthread_t thread;
 	struct rng rng;
-	struct script *s;
+	int fd, bell;
+	uint32_t fifo, counter, qpn;
 	uint8_t *arena;
 	size_t at;
 	int spare;
@@ -167,10 +169,11 @@ static uint64_t bad_pointer(struct abuser *a)
 	return bad[rng_below(&a->rng, ARRAY_SIZE(bad))];
 }
 
-static void mutate_attr(struct abuser *a, struct ib_uverbs_attr *attr)
+/* @points: its data lies elsewhere. */
+static void mutate_attr(struct abuser *a, struct ib_uverbs_attr *attr,
+			bool points)
 {
 	struct rng *rng = &a->rng;
-	bool small = attr->len <= sizeof(attr->data);
 
 	switch (rng_below(rng, 16)) {
 	case 0:
@@ -191,17 +194,14 @@ static void mutate_attr(struct abuser *a, struct ib_uverbs_attr *attr)
 	case 5:
 		attr->attr_data.reserved = rng_value(rng);
 		break;
-	case 6:
-		rng_mutate(rng, attr, sizeof(*attr));
-		break;
 	default:
 		/* a handle: there are not that many; or small input */
-		if (!attr->len)
-			attr->data = rng_below(rng, 48);
-		else if (small)
+		if (points)
+			rng_mutate(rng, (void *)attr->data, attr->len);
+		else if (attr->len)
 			rng_mutate(rng, &attr->data, sizeof(attr->data));
 		else
-			rng_mutate(rng, (void *)attr->data, attr->len);
+			attr->data = rng_below(rng, 48);
 		break;
 	}
 }
@@ -261,14 +261,19 @@ static struct call *call_again(struct abuser *a, const struct call *from)
 	return c;
 }
 
-static void mutate(struct abuser *a, struct call *c)
+static void mutate(struct abuser *a, struct call *c, const struct call *from)
 {
-	uint32_t n = rng_below(&a->rng, 4);
+	uint32_t i, n = rng_below(&a->rng, 4);
 
+	/* each attribute once, as its length may be wrong then */
+	for (i = 0; n && i < from->hdr.num_attrs; i++) {
+		if (rng_below(&a->rng, from->hdr.num_attrs - i) >= n)
+			continue;
+		mutate_attr(a, &c->attr[i], from->data[i]);
+		n--;
+	}
 	if (rng_one_in(&a->rng, 16))
 		mutate_hdr(a, c);
-	for (; n && c->hdr.num_attrs && c->hdr.num_attrs <= ATTRS_MAX; n--)
-		mutate_attr(a, &c->attr[rng_below(&a->rng, c->hdr.num_attrs)]);
 }
 
 static void make_call(struct abuser *a)
@@ -276,9 +281,9 @@ static void make_call(struct abuser *a)
 	unsigned int which = rng_below(&a->rng, nr_book);
 	struct call *c = call_again(a, &book[which]);
 
-	mutate(a, c);
+	mutate(a, c, &book[which]);
 	count(&tally->calls);
-	if (call_kernel(a->s->dev.ctx->cmd_fd, RDMA_VERBS_IOCTL, &c->hdr))
+	if (call_kernel(a->fd, RDMA_VERBS_IOCTL, &c->hdr))
 		return;
 	count(&tally->good);
 	tally->method_good[which] = true;
@@ -312,8 +317,12 @@ static size_t length_of(const struct ib_uverbs_attr *attr)
 	return attr ? attr->len : 0;
 }
 
-/* What INVOKE_WRITE had in attributes, in the form that write() takes. */
-static size_t as_write(struct abuser *a, const struct call *c, uint8_t *buf)
+/*
+ * What INVOKE_WRITE had in attributes, in the form that write() takes. Up to @safe
+ * it says where the answer goes, which had better be right.
+ */
+static size_t as_write(struct abuser *a, const struct call *c, uint8_t *buf,
+		       size_t *safe)
 {
 	const struct ib_uverbs_attr *in = find_attr(c, UVERBS_ATTR_CORE_IN);
 	const struct ib_uverbs_attr *out = find_attr(c, UVERBS_ATTR_CORE_OUT);
@@ -341,6 +350,7 @@ static size_t as_write(struct abuser *a, const struct call *c, uint8_t *buf)
 			memcpy(buf + start, &response, sizeof(response));
 	}
 	memcpy(buf, &hdr, sizeof(hdr));
+	*safe = extended ? start : start + sizeof(response);
 	return at;
 }
 
@@ -354,9 +364,9 @@ static void make_write(struct abuser *a)
 {
 	struct rng *rng = &a->rng;
 	const struct call *from;
+	size_t len, safe;
 	struct call *c;
 	uint8_t *buf;
-	size_t len;
 	uint32_t n;
 
 	do
@@ -364,14 +374,16 @@ static void make_write(struct abuser *a)
 	while (!is_write(from));
 	c = call_again(a, from);
 	buf = take(a, 65536);
-	len = as_write(a, c, buf);
-	for (n = rng_below(rng, 4); n; n--)
-		rng_mutate(rng, buf, len);
+	len = as_write(a, c, buf, &safe);
+	for (n = rng_below(rng, 4); n && len > safe; n--)
+		rng_mutate(rng, buf + safe, len - safe);
+	if (rng_one_in(rng, 8))
+		rng_mutate(rng, buf, sizeof(struct ib_uverbs_cmd_hdr));
 	if (rng_one_in(rng, 8))
 		len = rng_one_in(rng, 2) ? rng_below(rng, len + 64) :
 					   rng_value(rng) & 0xffff;
 	count(&tally->writes);
-	if (write(a->s->dev.ctx->cmd_fd, buf, len) >= 0)
+	if (write(a->fd, buf, len) >= 0)
 		count(&tally->good_writes);
 }
 
@@ -380,35 +392,32 @@ static void make_write(struct abuser *a)
 static void ring_something(struct abuser *a)
 {
 	struct rng *rng = &a->rng;
-	struct script *s = a->s;
 	struct vrnic_wait wait = {
 		.what = rng_below(rng, 4),
-		.id = rng_one_in(rng, 2) ? s->counter.number :
-					   s->fifo.address.fifo,
+		.id = rng_one_in(rng, 2) ? a->counter : a->fifo,
 		.threshold = rng_value(rng),
 		/* not for ever: nobody would wake it */
 		.timeout_ns = rng_below(rng, 1000000),
 	};
-	uint64_t id = rng_one_in(rng, 2) ? s->fifo.address.fifo :
-		      s->pair[rng_below(rng, SCRIPT_TYPES)].a.qp->qp_num;
+	uint64_t id = rng_one_in(rng, 2) ? a->fifo : a->qpn;
 
 	count(&tally->bells);
 	if (rng_one_in(rng, 4))
 		id = rng_value(rng);
 	switch (rng_below(rng, 4)) {
 	case 0:
-		call_kernel(s->fifo.bell, VRNIC_DOORBELL, (void *)id);
+		call_kernel(a->bell, VRNIC_DOORBELL, (void *)id);
 		break;
 	case 1:
-		call_kernel(s->fifo.bell, VRNIC_ADVANCE, (void *)id);
+		call_kernel(a->bell, VRNIC_ADVANCE, (void *)id);
 		break;
 	case 2:
-		call_kernel(s->fifo.bell, rng_value(rng), (void *)bad_pointer(a));
+		call_kernel(a->bell, rng_value(rng), (void *)bad_pointer(a));
 		break;
 	default:
 		if (rng_one_in(rng, 4))
 			wait.id = rng_value(rng);
-		call_kernel(s->fifo.bell, VRNIC_WAIT,
+		call_kernel(a->bell, VRNIC_WAIT,
 			    rng_one_in(rng, 8) ? (void *)bad_pointer(a) : &wait);
 		break;
 	}
@@ -431,7 +440,7 @@ static void map_something(struct abuser *a)
 	count(&tally->maps);
 	map = mmap(NULL, len, prot,
 		   rng_one_in(rng, 4) ? MAP_PRIVATE : MAP_SHARED,
-		   a->s->dev.ctx->cmd_fd, offset);
+		   a->fd, offset);
 	if (map == MAP_FAILED)
 		return;
 	if (prot == (PROT_READ | PROT_WRITE))
@@ -503,11 +512,17 @@ static int child(uint64_t number)
 	if (script_begin(&s))
 		return 2;
 	for (i = 0; i < THREADS; i++) {
-		abusers[i].rng = rng_for(opts.seed, number, i);
-		abusers[i].s = &s;
-		abusers[i].arena = new_arena();
-		abusers[i].spare = first_spare();
-		abusers[i].stop = &stop;
+		abusers[i] = (struct abuser){
+			.rng = rng_for(opts.seed, number, i),
+			.fd = s.dev.ctx->cmd_fd,
+			.bell = s.fifo.bell,
+			.fifo = s.fifo.address.fifo,
+			.counter = s.counter.number,
+			.qpn = s.pair[i].a.qp->qp_num,
+			.arena = new_arena(),
+			.spare = first_spare(),
+			.stop = &stop,
+		};
 		if (!abusers[i].arena ||
 		    pthread_create(&abusers[i].thread, NULL, abuse, &abusers[i]))
 			return 2;

@@ -230,14 +230,12 @@ static uint8_t some_kind(struct nbatch *b, uint8_t opcode)
 		return VRNIC_NDESC_INLINE;
 	if (opcode == VRNIC_NOP_MESSAGE && dice < 20)
 		return VRNIC_NDESC_INLINE;
-	if (opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_GET) {
+	if (opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_GET)
 		if (dice >= 28)
 			return VRNIC_NDESC_TYPED;
+	if (opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_MESSAGE)
 		if (dice == 27)
 			return VRNIC_NDESC_VIRTUAL;
-	}
-	if (opcode == VRNIC_NOP_MESSAGE && dice == 27)
-		return VRNIC_NDESC_VIRTUAL;
 	return 0;
 }
 
@@ -327,16 +325,20 @@ static struct vrnic_ndesc injected_desc(struct nbatch *b)
 	return d;
 }
 
-/* One of @often has a field or two that are wrong, one of a thousand nothing else. */
+/*
+ * One of @often has a field or two that are wrong, one of a thousand nothing else.
+ * But no virtual get: it may write to any memory of this process, as it should.
+ */
 static void spoil(struct nbatch *b, struct vrnic_ndesc *d, uint32_t often)
 {
 	if (rng_one_in(b->rng, 1024))
 		rng_fill(b->rng, d, sizeof(*d));
-	if (!rng_one_in(b->rng, often))
-		return;
-	rng_mutate(b->rng, d, sizeof(*d));
-	if (rng_one_in(b->rng, 3))
+	if (rng_one_in(b->rng, often))
 		rng_mutate(b->rng, d, sizeof(*d));
+	if (rng_one_in(b->rng, 3 * often))
+		rng_mutate(b->rng, d, sizeof(*d));
+	if (d->opcode == VRNIC_NOP_GET)
+		d->flags &= ~VRNIC_NDESC_VIRTUAL;
 }
 
 /* What remote gets fetch lies at the start of the buffers, before all targets. */
