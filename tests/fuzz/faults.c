@@ -8,7 +8,8 @@
  * is for kmemleak to see, when the machine ends.
  *
  * Allocations that count are those below a function of the module; with -o all,
- * those of the core on the way there as well. Needs a kernel with
+ * those of the core on the way there as well. -r CALL is for that call alone, as
+ * they are counted from 1. Needs a kernel with
  * CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
 #ifndef _GNU_SOURCE
@@ -104,6 +105,8 @@ static int fail_each(const char *what, int (*make)(void *arg), void *arg)
 	bool injected;
 	int ret;
 
+	if (opts.from && call + 1 != opts.from)
+		return make(arg);
 	for (n = tally->from[call] + 1; n < NTH_MAX; n++) {
 		set_nth(n);
 		ret = make(arg);
@@ -508,7 +511,7 @@ int main(int argc, char **argv)
 	unsigned int i;
 
 	opts = options_read(argc, argv,
-			    "fails each allocation of each call; NAME: all, for those of the core as well");
+			    "fails each allocation of each call; NAME: all, for those of the core as well; ROUND: that call alone");
 	if (access(FAULTS "/failslab", R_OK)) {
 		printf("1..0 # SKIP the kernel has no fault injection\n");
 		return 4;
@@ -522,7 +525,7 @@ int main(int argc, char **argv)
 		return ktap_end();
 	}
 	ret = run_script();
-	links = fail_link();
+	links = opts.from ? 1 : fail_link();
 	for (i = 0; i < ARRAY_SIZE(doors); i++)
 		clean_up(doors[i]);
 	ktap_result(!ret && !tally->stuck && tally->failed,
