@@ -16,12 +16,14 @@
  * @rcu: for kfree_rcu()
  * @gid: group
  * @qp: member; detached before it is destroyed
+ * @count: how often it was attached; protected by vrnic_dev.mcast_lock
  */
 struct vrnic_mcast {
 	struct list_head link;
 	struct rcu_head rcu;
 	union ib_gid gid;
 	struct vrnic_qp *qp;
+	u32 count;
 };
 
 static struct vrnic_mcast *find(struct vrnic_dev *dev, struct vrnic_qp *qp,
@@ -91,19 +93,25 @@ static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 	rtnl_unlock();
 }
 
-/* Attaching twice is fine, as the core's own count of attachments is. */
+/*
+ * The core counts attachments, and a queue pair goes only when as many have been
+ * detached. It tells groups apart by their LIDs, too, which mean nothing here.
+ */
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
-	struct vrnic_mcast *m;
+	struct vrnic_mcast *m, *old;
 
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return -ENOMEM;
 	m->gid = *gid;
 	m->qp = to_vqp(ibqp);
+	m->count = 1;
 	mutex_lock(&dev->mcast_lock);
-	if (find(dev, m->qp, gid)) {
+	old = find(dev, m->qp, gid);
+	if (old) {
+		old->count++;
 		kfree(m);
 	} else {
 		if (!has_members(dev, gid))
@@ -114,6 +122,15 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	return 0;
 }
 
+/* Caller holds mcast_lock. */
+static void leave(struct vrnic_dev *dev, struct vrnic_mcast *m)
+{
+	list_del_rcu(&m->link);
+	if (!has_members(dev, &m->gid))
+		announce(dev, &m->gid, false);
+	kfree_rcu(m, rcu);
+}
+
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
@@ -121,15 +138,10 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 	mutex_lock(&dev->mcast_lock);
 	m = find(dev, to_vqp(ibqp), gid);
-	if (m)
-		list_del_rcu(&m->link);
-	if (m && !has_members(dev, gid))
-		announce(dev, gid, false);
+	if (m && !--m->count)
+		leave(dev, m);
 	mutex_unlock(&dev->mcast_lock);
-	if (!m)
-		return -EINVAL;
-	kfree_rcu(m, rcu);
-	return 0;
+	return m ? 0 : -EINVAL;
 }
 
 /**

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -78,7 +79,7 @@ int raw_destroy(struct ibv_context *ctx, uint16_t object, uint16_t method,
 	return call_run(&call, ctx);
 }
 
-static int open_bell(struct ibv_context *ctx)
+int raw_open_bell(struct ibv_context *ctx)
 {
 	struct ib_uverbs_attr *fd;
 	struct call call;
@@ -157,7 +158,7 @@ int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 	if (ret)
 		return ret;
 	req.gid_index = fifo->dev.gid_index;
-	fifo->bell = open_bell(fifo->dev.ctx);
+	fifo->bell = raw_open_bell(fifo->dev.ctx);
 	if (fifo->bell < 0)
 		return fifo->bell;
 	ret = raw_create_fifo(fifo, &req, &fifo->handle, &resp);
@@ -251,6 +252,31 @@ int raw_counter_destroy(struct raw_fifo *fifo, struct raw_counter *counter)
 	return raw_destroy(fifo->dev.ctx, VRNIC_OBJECT_COUNTER,
 			   VRNIC_METHOD_COUNTER_DESTROY,
 			   VRNIC_ATTR_COUNTER_DESTROY_HANDLE, counter->handle);
+}
+
+int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
+			int fd)
+{
+	struct call call;
+	int32_t value = fd;
+
+	call_start(&call, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_EVENTFD);
+	call_attr(&call, VRNIC_ATTR_COUNTER_EVENTFD_HANDLE, 0, counter->handle);
+	call_in(&call, VRNIC_ATTR_COUNTER_EVENTFD_FD, &value, sizeof(value));
+	return call_run(&call, fifo->dev.ctx);
+}
+
+int raw_lookup(struct raw_fifo *fifo, const char *name, uint32_t task,
+	       uint32_t context, struct vrnic_address *address)
+{
+	struct vrnic_lookup_req req = { .task = task, .context = context };
+	struct call call;
+
+	snprintf(req.name, sizeof(req.name), "%s", name);
+	call_start(&call, VRNIC_OBJECT_FIFO, VRNIC_METHOD_FIFO_LOOKUP);
+	call_in(&call, VRNIC_ATTR_FIFO_LOOKUP_REQ, &req, sizeof(req));
+	call_ptr(&call, VRNIC_ATTR_FIFO_LOOKUP_RESP, address, sizeof(*address));
+	return call_run(&call, fifo->dev.ctx);
 }
 
 int raw_type(struct raw_fifo *fifo, const struct vrnic_type_row *rows,

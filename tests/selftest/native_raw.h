@@ -36,6 +36,9 @@ struct raw_fifo {
 	struct buf buf;
 };
 
+/* Another doorbell file of a context, or -errno. */
+int raw_open_bell(struct ibv_context *ctx);
+
 int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 	     uint32_t receive_slots, size_t len);
 int raw_close(struct raw_fifo *fifo);
@@ -58,10 +61,16 @@ struct raw_counter {
 int raw_counter(struct raw_fifo *fifo, uint32_t flags,
 		struct raw_counter *counter);
 int raw_counter_destroy(struct raw_fifo *fifo, struct raw_counter *counter);
+int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
+			int fd);
 
 int raw_type(struct raw_fifo *fifo, const struct vrnic_type_row *rows,
 	     uint32_t nr_rows, uint32_t *type, uint32_t *handle);
 int raw_type_destroy(struct raw_fifo *fifo, uint32_t handle);
+
+/* A FIFO of this host by its client's name: 0 or -errno. */
+int raw_lookup(struct raw_fifo *fifo, const char *name, uint32_t task,
+	       uint32_t context, struct vrnic_address *address);
 
 /* Any call with any request, for what has to be refused: 0 or -errno. */
 int raw_create_fifo(struct raw_fifo *fifo,

@@ -125,6 +125,30 @@ TEST_F(mcast, connected_queue_pair_cannot_attach)
 	EXPECT_OK(pair_close(&rc));
 }
 
+/*
+ * On Ethernet the LID means nothing, but the core takes the group under another LID
+ * for another group: attached twice, and detached as often.
+ */
+TEST_F(mcast, twice_under_different_lids)
+{
+	struct bed *bed = &self->bed;
+	struct pair other;
+
+	ASSERT_OK(pair_open(&other, &bed->dev, &bed->pair.opts));
+	ASSERT_OK(pair_connect(&other));
+	ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 0));
+	ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 7));
+	ASSERT_OK(ibv_detach_mcast(other.b.qp, &self->mgid, 0));
+	/* still a member, and one copy is enough */
+	ASSERT_OK(post_recv(&other.b, &bed->dst, 0, 1024, 0));
+	ASSERT_OK(post_recv(&other.b, &bed->dst, 1024, 1024, 1));
+	ASSERT_DONE(send_group(self, 100));
+	ASSERT_DONE(wait_recv(&other.b));
+	EXPECT_EQ(0, poll_stray(other.b.rcq));
+	EXPECT_OK(ibv_detach_mcast(other.b.qp, &self->mgid, 7));
+	EXPECT_OK(pair_close(&other));
+}
+
 /* IBTA 10.5.2: it is refused, or it is released; it never leaves a member behind. */
 TEST_F(mcast, destroy_while_attached)
 {

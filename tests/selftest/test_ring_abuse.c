@@ -12,7 +12,9 @@
 
 #include <rdma/vrnic-abi.h>
 
+#include "native_raw.h"
 #include "two.h"
+#include "verbs_raw.h"
 
 #define LEN		65536
 #define MAX_WR		64
@@ -21,24 +23,13 @@
 #define GARBAGE		100000	/* random descriptors in all */
 #define ROUND		32	/* of them, for one doorbell */
 
-/* A ring as the process has it mapped. */
-struct raw {
-	uint64_t offset;
-	struct vrnic_ring_hdr *hdr;
-	uint8_t *slots;
-	size_t bytes;
-};
-
-/* One side's rings, in the order in which they are made. */
-enum ring { SCQ, RCQ, SQ, RQ, RINGS };
-
 FIXTURE(abuse)
 {
 	struct bed bed;		/* another queue pair of this process */
 	struct dev dev;		/* the same device with its own domain */
 	struct pair pair;	/* the one that is abused */
 	struct side *a, *b;
-	struct raw ra[RINGS], rb[RINGS];
+	struct raw_ring ra[RINGS], rb[RINGS];
 	struct buf src, dst;
 	int bell;
 	pid_t other;		/* another process */
@@ -53,76 +44,9 @@ static uint64_t rnd(void)
 	return (random_state >> 29) ^ random_state;
 }
 
-/* Mappings of the verbs file, in the order of their offsets; how many. */
-static int find_rings(struct raw *raw, int max)
-{
-	unsigned long from, to, offset;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "r");
-	int i, n = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		if (!strstr(line, "/uverbs") || n == max ||
-		    sscanf(line, "%lx-%lx %*s %lx", &from, &to, &offset) != 3)
-			continue;
-		for (i = n++; i && raw[i - 1].offset > offset; i--)
-			raw[i] = raw[i - 1];
-		raw[i] = (struct raw){
-			.offset = offset,
-			.hdr = (void *)from,
-			.slots = (uint8_t *)from + VRNIC_RING_DATA,
-			.bytes = to - from - VRNIC_RING_DATA,
-		};
-	}
-	if (f)
-		fclose(f);
-	return n;
-}
-
-/* A side, and the four mappings that came with it. */
-static int open_side(struct side *side, struct dev *dev,
-		     const struct pair_opts *opts, struct raw *rings)
-{
-	struct raw before[64], after[64];
-	int had = find_rings(before, ARRAY_SIZE(before));
-	int ret = side_open(side, dev, opts, false);
-	int have = find_rings(after, ARRAY_SIZE(after));
-	int i, j, n = 0;
-
-	if (ret || have - had != RINGS)
-		return ret ? ret : -ENXIO;
-	for (i = j = 0; i < have; i++) {
-		if (j < had && before[j].offset == after[i].offset)
-			j++;
-		else
-			rings[n++] = after[i];
-	}
-	return n == RINGS ? 0 : -ENXIO;
-}
-
-/* The doorbell file that the provider holds. */
-static int find_doorbell(void)
-{
-	char path[64], target[64];
-	ssize_t n;
-	int fd;
-
-	for (fd = 0; fd < 1024; fd++) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		n = readlink(path, target, sizeof(target) - 1);
-		if (n < 0)
-			continue;
-		target[n] = 0;
-		if (strstr(target, "vrnic-doorbell"))
-			return fd;
-	}
-	return -1;
-}
-
 static int ring_bell(FIXTURE_DATA(abuse) *self, const struct side *side)
 {
-	return ioctl(self->bell, VRNIC_DOORBELL,
-		     (unsigned long)side->qp->qp_num) ? -errno : 0;
+	return raw_ring_bell(self->bell, side->qp->qp_num);
 }
 
 /* Events of the abused objects, thrown away; a mask of their types. */
@@ -291,9 +215,9 @@ static int open_abused(FIXTURE_DATA(abuse) *self)
 	self->pair.opts = opts;
 	self->a = &self->pair.a;
 	self->b = &self->pair.b;
-	ret = open_side(self->a, &self->dev, &opts, self->ra);
+	ret = raw_side_open(self->a, &self->dev, &opts, false, self->ra);
 	if (!ret)
-		ret = open_side(self->b, &self->dev, &opts, self->rb);
+		ret = raw_side_open(self->b, &self->dev, &opts, false, self->rb);
 	if (!ret)
 		ret = pair_connect(&self->pair);
 	if (!ret)
@@ -325,7 +249,7 @@ FIXTURE_SETUP(abuse)
 	ASSERT_OK(start_other(self));
 	ASSERT_OK(bed_open(&self->bed, LEN, NULL));
 	ASSERT_OK(open_abused(self));
-	self->bell = find_doorbell();
+	self->bell = raw_open_bell(self->dev.ctx);
 	ASSERT_GE(self->bell, 0);
 	ASSERT_TRUE(rings_are_known(self));
 	ASSERT_OK(recover(self));
@@ -345,13 +269,14 @@ FIXTURE_TEARDOWN(abuse)
 	buf_close(&self->src);
 	buf_close(&self->dst);
 	EXPECT_OK(ibv_dealloc_pd(self->dev.pd));
+	close(self->bell);
 	EXPECT_OK(bed_close(&self->bed));
 }
 
 /* Put @d, which says it takes what it likes, into one slot more, and ring. */
 static int inject(FIXTURE_DATA(abuse) *self, const struct vrnic_desc *d)
 {
-	struct raw *sq = &self->ra[SQ];
+	struct raw_ring *sq = &self->ra[SQ];
 	uint32_t entries = sq->bytes / VRNIC_SLOT_SIZE;
 	uint32_t prod = sq->hdr->prod;
 
@@ -504,7 +429,7 @@ static const struct bad_recv {
 
 TEST_F(abuse, bad_receives)
 {
-	struct raw *rq = &self->rb[RQ];
+	struct raw_ring *rq = &self->rb[RQ];
 	struct vrnic_recv_desc *d = (void *)rq->slots;
 	unsigned int i;
 
@@ -527,7 +452,7 @@ TEST_F(abuse, bad_receives)
 /* Receives of a kind that nobody can foresee, while the peer sends. */
 TEST_F(abuse, garbage_in_the_receive_ring)
 {
-	struct raw *rq = &self->rb[RQ];
+	struct raw_ring *rq = &self->rb[RQ];
 	unsigned int i;
 	size_t n;
 	int j;
@@ -630,7 +555,7 @@ static struct vrnic_desc random_desc(FIXTURE_DATA(abuse) *self)
 
 static void fill_round(FIXTURE_DATA(abuse) *self)
 {
-	struct raw *sq = &self->ra[SQ];
+	struct raw_ring *sq = &self->ra[SQ];
 	uint32_t entries = sq->bytes / VRNIC_SLOT_SIZE;
 	uint32_t i, prod = sq->hdr->prod;
 	struct vrnic_desc d;
@@ -662,7 +587,7 @@ TEST_F(abuse, random_descriptors)
 
 /* Rings of both sides are written to at random while they are in use. */
 struct scribbler {
-	struct raw *rings[8];
+	struct raw_ring *rings[8];
 	int nr;
 	bool stop;
 };
@@ -671,7 +596,7 @@ static void *scribble(void *arg)
 {
 	struct scribbler *s = arg;
 	uint64_t state = SEED;
-	struct raw *r;
+	struct raw_ring *r;
 	int i = 0;
 
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "calls.h"
+
+int (*call_hook)(int fd, struct ib_uverbs_ioctl_hdr *hdr);
+
+int call_kernel(int fd, unsigned long request, void *arg)
+{
+	return syscall(SYS_ioctl, fd, request, arg);
+}
+
+/* The libraries' calls come here, because the program's own symbols go first. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (request == RDMA_VERBS_IOCTL && call_hook)
+		return call_hook(fd, arg);
+	return call_kernel(fd, request, arg);
+}
+
+/* ---- the script ---- */
+
+static int make_memory(struct script *s)
+{
+	struct ibv_pd *pd = s->dev.pd;
+	struct ibv_mr *mr;
+	int ret;
+
+	ret = buf_open(&s->buf, pd, SCRIPT_LEN, 0,
+		       ACCESS_REMOTE | IBV_ACCESS_MW_BIND);
+	if (ret)
+		return ret;
+	s->mw[0] = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	s->mw[1] = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	if (!s->mw[0] || !s->mw[1])
+		return -errno;
+	mr = ibv_reg_mr_iova(pd, s->buf.addr, 4096, 0x10000, ACCESS_REMOTE);
+	return mr ? -ibv_dereg_mr(mr) : -errno;
+}
+
+static int make_cqs(struct script *s)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 16,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+	};
+
+	s->cqx = ibv_create_cq_ex(s->dev.ctx, &attr);
+	if (!s->cqx)
+		return -errno;
+	return -ibv_resize_cq(ibv_cq_ex_to_cq(s->cqx), 64);
+}
+
+static int use_srq(struct ibv_srq *srq)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	int ret = -ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT);
+
+	return ret ? ret : -ibv_query_srq(srq, &attr);
+}
+
+static int make_pairs(struct script *s)
+{
+	static const enum ibv_qp_type types[SCRIPT_TYPES] = {
+		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
+	};
+	struct pair_opts opts;
+	int i, ret = 0;
+
+	for (i = 0; i < SCRIPT_TYPES && !ret; i++) {
+		opts = (struct pair_opts){
+			.type = types[i], .srq = i == 0, .channel = true,
+			.max_wr = 8, .max_inline = 64,
+		};
+		ret = pair_open(&s->pair[i], &s->dev, &opts);
+		if (!ret)
+			ret = pair_connect(&s->pair[i]);
+		if (!ret && qp_state(s->pair[i].a.qp) != IBV_QPS_RTS)
+			ret = -EIO;
+	}
+	return ret ? ret : use_srq(s->pair[0].b.srq);
+}
+
+static int make_ah(struct script *s)
+{
+	struct ibv_ah_attr attr = {
+		.port_num = 1, .is_global = 1,
+		.grh = { .dgid = s->dev.gid, .sgid_index = s->dev.gid_index,
+			 .hop_limit = 64 },
+	};
+
+	s->ah = ibv_create_ah(s->dev.pd, &attr);
+	return s->ah ? 0 : -errno;
+}
+
+/* 224.0.1.x as a GID */
+static union ibv_gid group(void)
+{
+	return (union ibv_gid){
+		.raw = { [10] = 0xff, [11] = 0xff, [12] = 224, [14] = 1, [15] = 9 },
+	};
+}
+
+static int join(struct script *s)
+{
+	union ibv_gid gid = group();
+	int ret = -ibv_attach_mcast(s->pair[2].a.qp, &gid, 0);
+
+	s->member = !ret;
+	return ret;
+}
+
+static int make_native(struct script *s)
+{
+	static const struct vrnic_type_row rows[2][2] = {
+		{ { 0, 8, 4, 16 } }, { { 0, 16, 1, 0 }, { 64, 16, 1, 0 } },
+	};
+	int i, ret = raw_open(&s->fifo, 64, 256, SCRIPT_LEN);
+
+	if (!ret)
+		ret = raw_endpoint(&s->fifo, &s->fifo.address, &s->endpoint,
+				   &s->endpoint_handle);
+	if (!ret)
+		ret = raw_counter(&s->fifo, VRNIC_COUNTER_OPEN, &s->counter);
+	for (i = 0; i < 2 && !ret; i++)
+		ret = raw_type(&s->fifo, rows[i], i + 1, &s->type[i],
+			       &s->type_handle[i]);
+	s->eventfd = eventfd(0, 0);
+	return ret ? ret : raw_counter_eventfd(&s->fifo, &s->counter, s->eventfd);
+}
+
+int script_begin(struct script *s)
+{
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	ret = dev_open(&s->dev);
+	if (!ret)
+		ret = make_memory(s);
+	if (!ret)
+		ret = make_cqs(s);
+	if (!ret)
+		ret = make_pairs(s);
+	if (!ret)
+		ret = make_ah(s);
+	if (!ret)
+		ret = join(s);
+	if (!ret)
+		ret = make_native(s);
+	return ret;
+}
+
+void script_refused(struct script *s)
+{
+	struct ibv_xrcd_init_attr xrcd = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+	};
+	struct ibv_alloc_dm_attr dm = { .length = 4096 };
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
+		.pd = s->dev.pd, .cq = ibv_cq_ex_to_cq(s->cqx),
+	};
+	struct ibv_flow_attr flow = { .size = sizeof(flow), .port = 1 };
+	struct vrnic_address nobody;
+
+	ibv_open_xrcd(s->dev.ctx, &xrcd);
+	ibv_alloc_dm(s->dev.ctx, &dm);
+	ibv_create_wq(s->dev.ctx, &wq);
+	ibv_create_flow(s->pair[2].a.qp, &flow);
+	ibv_create_counters(s->dev.ctx, &(struct ibv_counters_init_attr){});
+	ibv_rereg_mr(s->buf.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0);
+	ibv_reg_dmabuf_mr(s->dev.pd, 0, 4096, 0, -1, 0);
+	raw_lookup(&s->fifo, "nobody", 0, 0, &nobody);
+}
+
+static int end_native(struct script *s)
+{
+	int i, ret = raw_counter_destroy(&s->fifo, &s->counter);
+
+	for (i = 0; i < 2 && !ret; i++)
+		ret = raw_type_destroy(&s->fifo, s->type_handle[i]);
+	if (!ret)
+		ret = raw_endpoint_destroy(&s->fifo, s->endpoint_handle);
+	close(s->eventfd);
+	return ret ? ret : raw_close(&s->fifo);
+}
+
+int script_end(struct script *s)
+{
+	union ibv_gid gid = group();
+	int i, ret = end_native(s);
+
+	if (!ret && s->member)
+		ret = -ibv_detach_mcast(s->pair[2].a.qp, &gid, 0);
+	if (!ret)
+		ret = -ibv_destroy_ah(s->ah);
+	for (i = 0; i < SCRIPT_TYPES && !ret; i++)
+		ret = -pair_close(&s->pair[i]);
+	if (!ret)
+		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
+	for (i = 0; i < 2 && !ret; i++)
+		ret = -ibv_dealloc_mw(s->mw[i]);
+	buf_close(&s->buf);
+	dev_close(&s->dev);
+	return ret;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Every call that libibverbs, its provider and the native helpers make into the
+ * kernel, as they make it: whoever sets call_hook sees it first. And a script
+ * that makes one of each.
+ */
+#ifndef FUZZ_CALLS_H
+#define FUZZ_CALLS_H
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include "fuzz.h"
+#include "native_raw.h"
+
+/*
+ * Makes the call instead: 0, or -1 with errno. What it calls itself goes to
+ * call_kernel(), which makes the system call and nothing else.
+ */
+extern int (*call_hook)(int fd, struct ib_uverbs_ioctl_hdr *hdr);
+
+int call_kernel(int fd, unsigned long request, void *arg);
+
+#define SCRIPT_TYPES	3	/* of queue pairs: RC, UC, UD */
+#define SCRIPT_LEN	8192
+
+/**
+ * struct script - one object of each kind, on one device
+ * @dev: the device
+ * @fifo: native FIFO; @endpoint to itself
+ * @pair: queue pairs of each type, connected; the last side has an SRQ
+ * @buf: registered
+ * Others: as their names say.
+ */
+struct script {
+	struct dev dev;
+	struct raw_fifo fifo;
+	uint32_t endpoint, endpoint_handle;
+	struct raw_counter counter;
+	int eventfd;
+	uint32_t type[2], type_handle[2];
+	struct pair pair[SCRIPT_TYPES];
+	struct buf buf;
+	struct ibv_mw *mw[2];
+	struct ibv_ah *ah;
+	struct ibv_cq_ex *cqx;
+	bool member;		/* of a multicast group */
+};
+
+/* Make everything, look at everything: 0 or -errno. */
+int script_begin(struct script *s);
+/* Things that have to fail, as the device does not offer them. */
+void script_refused(struct script *s);
+/* Take everything down again: 0 or -errno. */
+int script_end(struct script *s);
+
+#endif /* FUZZ_CALLS_H */
