@@ -272,19 +272,25 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
  * @to: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
+ *
+ * Return: members.
  */
-void vrnic_mcast_receive(struct net *net, struct net_device *ndev,
-			 const union ib_gid *from, const union ib_gid *to,
-			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+				 const union ib_gid *from,
+				 const union ib_gid *to,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg)
 {
 	struct vrnic_dev *dev;
+	unsigned int n = 0;
 
 	read_lock_bh(&vrnic_devs_lock);
 	list_for_each_entry(dev, &vrnic_devs, link)
 		if (net_eq(dev_net(dev->ndev), net) && dev->ndev == ndev &&
 		    !owns_gid(dev, from))
-			vrnic_mcast_members(dev, to, fn, arg);
+			n += vrnic_mcast_members(dev, to, fn, arg);
 	read_unlock_bh(&vrnic_devs_lock);
+	return n;
 }
 
 /* The interface that a GID belongs to: the device's, or a VLAN on it. */

@@ -153,11 +153,10 @@ static bool deliver_locked(struct vrnic_qp *to, struct vrnic_datagram *dg)
 
 	if (!accepts(to, dg) || vrnic_recv_take(to))
 		return false;
+	/* the sender's mistake: it must not cost the target its queue pair */
 	if (dg->len + VRNIC_GRH_BYTES >
-	    vrnic_sge_total(to->recv.sge, to->recv.num_sge)) {
-		fail_target(to, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH);
+	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
 		return false;
-	}
 	verr = vrnic_sgl_local(to, to->recv.sge, to->recv.num_sge,
 			       IB_ACCESS_LOCAL_WRITE, NULL, dst);
 	if (verr) {
@@ -177,7 +176,8 @@ static bool deliver_locked(struct vrnic_qp *to, struct vrnic_datagram *dg)
  * @to: target
  * @dg: datagram
  *
- * Return: false if the target does not take it, or has no receive posted.
+ * Return: false if the target does not take it, or has no receive posted, or one
+ * that is too small, which stays for the next datagram.
  */
 bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {

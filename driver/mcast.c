@@ -169,11 +169,16 @@ void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
  * @gid: group
  * @fn: called for each, must not sleep
  * @arg: for @fn
+ *
+ * Return: members.
  */
-void vrnic_mcast_members(struct vrnic_dev *dev, const union ib_gid *gid,
-			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
+				 const union ib_gid *gid,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg)
 {
 	struct vrnic_mcast *m;
+	unsigned int n = 0;
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(m, &dev->mcast, link) {
@@ -182,6 +187,8 @@ void vrnic_mcast_members(struct vrnic_dev *dev, const union ib_gid *gid,
 			continue;
 		fn(m->qp, arg);
 		vrnic_qp_put(m->qp);
+		n++;
 	}
 	rcu_read_unlock();
+	return n;
 }

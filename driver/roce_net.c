@@ -125,7 +125,9 @@ static void dispatch_group(struct net *net, struct sk_buff *skb)
 	union ib_gid from, to;
 
 	vrnic_pkt_gids(skb, &from, &to);
-	vrnic_mcast_receive(net, skb->dev, &from, &to, enqueue_member, skb);
+	if (!vrnic_mcast_receive(net, skb->dev, &from, &to, enqueue_member,
+				 skb))
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
 	kfree_skb(skb);
 }
 

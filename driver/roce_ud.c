@@ -3,7 +3,6 @@
 
 #include <net/ip.h>
 #include <net/ipv6.h>
-#include <rdma/ib_addr.h>
 
 #include "roce.h"
 
@@ -74,14 +73,18 @@ static void put_packet(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 	vrnic_pkt_copy(dg->arg, dst, true);
 }
 
-/* Is its destination an address of this device, or a group? */
-static bool for_device(struct vrnic_qp *qp, const struct sk_buff *skb)
+/*
+ * Is its destination an address of this device? A group's members were looked up
+ * before; who names a queue pair does not send to a group.
+ */
+static bool for_device(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	union ib_gid from, to;
 
+	if (vrnic_pkt(skb)->qpn == VRNIC_BTH_QPN)
+		return true;
 	vrnic_pkt_gids(skb, &from, &to);
-	return rdma_is_multicast_addr((struct in6_addr *)to.raw) ||
-	       vrnic_reaches(qp->dev, &to, qp->dev);
+	return vrnic_reaches(qp->dev, &to, qp->dev);
 }
 
 /**

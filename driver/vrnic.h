@@ -387,9 +387,11 @@ struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid);
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
 		     enum vrnic_stat stat);
-void vrnic_mcast_receive(struct net *net, struct net_device *ndev,
-			 const union ib_gid *from, const union ib_gid *to,
-			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+				 const union ib_gid *from,
+				 const union ib_gid *to,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg);
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
 
@@ -487,7 +489,9 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
 			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
-void vrnic_mcast_members(struct vrnic_dev *dev, const union ib_gid *gid,
-			 void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
+				 const union ib_gid *gid,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg);
 
 #endif /* VRNIC_H */
