@@ -282,6 +282,8 @@ static void make_call(struct abuser *a)
 	struct call *c = call_again(a, &book[which]);
 
 	mutate(a, c, &book[which]);
+	if (call_leaks(&c->hdr))
+		return;
 	count(&tally->calls);
 	if (call_kernel(a->fd, RDMA_VERBS_IOCTL, &c->hdr))
 		return;

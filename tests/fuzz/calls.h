@@ -23,6 +23,13 @@ extern int (*call_hook)(int fd, struct ib_uverbs_ioctl_hdr *hdr);
 
 int call_kernel(int fd, unsigned long request, void *arg);
 
+/*
+ * Making a context by ioctl(): when that fails, because there is one or the driver
+ * refuses, the core forgets its reference on the task
+ * (uverbs_std_types_device.c of 6.12), and kmemleak reports the task.
+ */
+bool call_leaks(const struct ib_uverbs_ioctl_hdr *hdr);
+
 #define SCRIPT_TYPES	3	/* of queue pairs: RC, UC, UD */
 #define SCRIPT_LEN	8192
 

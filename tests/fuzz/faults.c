@@ -143,23 +143,13 @@ static int make_ioctl(void *arg)
 	return call_kernel(c->fd, RDMA_VERBS_IOCTL, c->hdr) ? -errno : 0;
 }
 
-/*
- * When the driver refuses a context, the core forgets its reference on the task
- * (uverbs_std_types_device.c of 6.12): it would show up as a leak.
- */
-static bool core_leaks(const struct ib_uverbs_ioctl_hdr *hdr)
-{
-	return hdr->object_id == UVERBS_OBJECT_DEVICE &&
-	       hdr->method_id == UVERBS_METHOD_GET_CONTEXT;
-}
-
 /* call_hook */
 static int fail_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
 {
 	struct ioctl_call c = { fd, hdr };
 	int ret;
 
-	if (core_leaks(hdr))
+	if (call_leaks(hdr))
 		return call_kernel(fd, RDMA_VERBS_IOCTL, hdr);
 	c.saved = malloc(hdr->length);
 	if (!c.saved)
