@@ -562,7 +562,7 @@ static int reap(pid_t pid)
 
 static void progress(double seconds, uint64_t children, uint64_t crashed)
 {
-	ktap_comment("%.0f s: %s calls, %s a second, %llu %% successful; %llu processes, %llu died of it",
+	ktap_comment("%.0f s: %s calls, %s a second, %llu %% good; %llu processes, %llu died",
 		     seconds, grouped(tally->calls + tally->writes),
 		     grouped((tally->calls + tally->writes) / seconds),
 		     (unsigned long long)((tally->good + tally->good_writes) * 100 /

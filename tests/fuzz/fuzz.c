@@ -74,7 +74,7 @@ void rng_mutate(struct rng *rng, void *data, size_t len)
 			     rng_below(rng, len / width) * width, width);
 }
 
-static void usage(const char *name, const char *what)
+static void misused(const char *name, const char *what)
 {
 	fprintf(stderr,
 		"usage: %s [-s SEED] [-t SECONDS] [-n COUNT] [-m LEAST] [-o NAME] [-r ROUND]\n"
@@ -108,11 +108,11 @@ struct options options_read(int argc, char **argv, const char *what)
 			o.from = strtoull(optarg, NULL, 0);
 			break;
 		default:
-			usage(argv[0], what);
+			misused(argv[0], what);
 		}
 	}
 	if (optind < argc)
-		usage(argv[0], what);
+		misused(argv[0], what);
 	if (!o.seconds && !o.count)
 		o.seconds = 30;
 	return o;

@@ -195,7 +195,7 @@ static void progress(double seconds, long long done)
 		mended += lanes[i].mended;
 		renewed += lanes[i].renewed;
 	}
-	ktap_comment("%.0f s: %s descriptors, %s a second; %llu rounds, %llu times mended, %llu renewed",
+	ktap_comment("%.0f s: %s descriptors, %s a second; %llu rounds, %llu mended, %llu renewed",
 		     seconds, grouped(done), grouped(done / seconds), rounds,
 		     mended, renewed);
 }
