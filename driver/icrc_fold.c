@@ -21,8 +21,12 @@
 
 #include "icrc_fold.h"
 
-typedef long long vec __attribute__((vector_size(16)));
-typedef vec vec_at __attribute__((aligned(1), may_alias));
+#define vec	long long __attribute__((vector_size(16)))
+
+/* One that lies anywhere. */
+struct piece {
+	vec v;
+} __packed;
 
 #define LANES	4
 #define BYTES	sizeof(vec)
@@ -47,24 +51,24 @@ static inline vec fold(vec from, vec by, vec to)
  */
 u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len)
 {
-	const vec_at *at = data;
-	vec x0 = at[0] ^ (vec){ crc, 0 };
-	vec x1 = at[1], x2 = at[2], x3 = at[3];
-	vec_at last;
+	const struct piece *at = data;
+	vec x0 = at[0].v ^ (vec){ crc, 0 };
+	vec x1 = at[1].v, x2 = at[2].v, x3 = at[3].v;
+	struct piece last;
 
 	for (at += LANES, len -= LANES * BYTES; len >= LANES * BYTES;
 	     at += LANES, len -= LANES * BYTES) {
-		x0 = fold(x0, far, at[0]);
-		x1 = fold(x1, far, at[1]);
-		x2 = fold(x2, far, at[2]);
-		x3 = fold(x3, far, at[3]);
+		x0 = fold(x0, far, at[0].v);
+		x1 = fold(x1, far, at[1].v);
+		x2 = fold(x2, far, at[2].v);
+		x3 = fold(x3, far, at[3].v);
 	}
 	x1 = fold(x0, near, x1);
 	x2 = fold(x1, near, x2);
 	x3 = fold(x2, near, x3);
 	for (; len >= BYTES; at++, len -= BYTES)
-		x3 = fold(x3, near, at[0]);
-	last = x3;
+		x3 = fold(x3, near, at[0].v);
+	last.v = x3;
 	return crc32_le(crc32_le(0, (const u8 *)&last, BYTES), (const u8 *)at,
 			len);
 }

@@ -38,6 +38,8 @@ static const struct unit_test tests[] = {
 	UNIT(lengths), UNIT(random_data),
 };
 
+#define COUNT	(sizeof(tests) / sizeof(tests[0]))
+
 int main(void)
 {
 	size_t i;
@@ -49,5 +51,5 @@ int main(void)
 	srand(1);
 	for (i = 0; i < sizeof(bytes); i++)
 		bytes[i] = rand();
-	return unit_main(tests, sizeof(tests) / sizeof(tests[0]));
+	return unit_main(tests, COUNT);
 }
