@@ -77,7 +77,10 @@ static void open_qp(int i)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD, .sq_sig_all = 1,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {
+			.max_send_wr = DEPTH, .max_recv_wr = DEPTH,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
 	int err;
@@ -88,7 +91,8 @@ static void open_qp(int i)
 	qps[i] = cqs[i] ? ibv_create_qp(pd, &init) : NULL;
 	if (!qps[i])
 		die("no queue pair: %s", strerror(errno));
-	err = ibv_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	err = ibv_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			    IBV_QP_PORT | IBV_QP_QKEY);
 	attr.qp_state = IBV_QPS_RTR;
 	err |= ibv_modify_qp(qps[i], &attr, IBV_QP_STATE);
 	attr.qp_state = IBV_QPS_RTS;
@@ -279,12 +283,23 @@ int main(int argc, char **argv)
 
 	while ((letter = getopt(argc, argv, "d:g:G:n:p:")) != -1) {
 		switch (letter) {
-		case 'd': device = optarg; break;
-		case 'g': gid_index = atoi(optarg); break;
-		case 'G': group_name = optarg; break;
-		case 'n': count = atoi(optarg); break;
-		case 'p': port = atoi(optarg); break;
-		default: device = NULL;
+		case 'd':
+			device = optarg;
+			break;
+		case 'g':
+			gid_index = atoi(optarg);
+			break;
+		case 'G':
+			group_name = optarg;
+			break;
+		case 'n':
+			count = atoi(optarg);
+			break;
+		case 'p':
+			port = atoi(optarg);
+			break;
+		default:
+			device = NULL;
 		}
 	}
 	if (optind < argc)

@@ -88,9 +88,9 @@ static const struct {
 
 static u64 sent[CLASS_NR];
 
-static void shoot(enum class class, const struct pkt *p)
+static void shoot(enum class k, const struct pkt *p)
 {
-	sent[class]++;
+	sent[k]++;
 	pkt_send(p);
 }
 
@@ -201,7 +201,7 @@ static u8 write_op(bool first, bool last)
 }
 
 /* A message in its packets, whole and right. @a: NULL for a SEND. */
-static void message(struct target *t, enum class class, const struct area *a, u64 va, u32 total)
+static void message(struct target *t, enum class k, const struct area *a, u64 va, u32 total)
 {
 	u32 off = 0, n;
 	u8 op;
@@ -214,7 +214,7 @@ static void message(struct target *t, enum class class, const struct area *a, u6
 			put_reth(va, a->rkey, total);
 		imm_or_key(op);
 		put_data(n);
-		shoot(class, &pkt);
+		shoot(k, &pkt);
 		next(t, 1);
 		off += n;
 	} while (off < total);
@@ -335,11 +335,12 @@ static u64 wrong_place(const struct area *a, u32 len)
 }
 
 /* One packet that asks for @len bytes at @va: a WRITE, READ or atomic. */
-static void ask(struct target *t, enum class class, int right, u64 va, u32 rkey, u32 len)
+static void ask(struct target *t, enum class k, int right, u64 va, u32 rkey, u32 len)
 {
 	switch (right) {
 	case IBV_ACCESS_REMOTE_WRITE:
-		begin(t, len <= t->mtu ? write_op(true, true) : VRNIC_BTH_WRITE_FIRST);
+		begin(t, len <= t->mtu ? write_op(true, true) :
+					 VRNIC_BTH_WRITE_FIRST);
 		put_reth(va, rkey, len);
 		imm_or_key(pkt.opcode & ~VRNIC_SVC_MASK);
 		put_data(len < t->mtu ? len : t->mtu);
@@ -355,7 +356,7 @@ static void ask(struct target *t, enum class class, int right, u64 va, u32 rkey,
 		put64(draw());
 		put64(draw());
 	}
-	shoot(class, &pkt);
+	shoot(k, &pkt);
 }
 
 static int draw_right(void)
@@ -432,7 +433,8 @@ static void out_of_order(struct target *t)
 		if (info & VRNIC_PKT_RETH)
 			put_reth(place(a, 10000), a->rkey, 10000);
 		if (info & VRNIC_PKT_ATOMICETH)
-			ask(t, CLASS_ORDER, IBV_ACCESS_REMOTE_ATOMIC, place(a, 8) & ~7ULL, a->rkey, 8);
+			ask(t, CLASS_ORDER, IBV_ACCESS_REMOTE_ATOMIC, place(a, 8) & ~7ULL,
+			    a->rkey, 8);
 		imm_or_key(pkt.opcode & ~VRNIC_SVC_MASK);
 		if (info & VRNIC_PKT_PAYLOAD)
 			put_data(t->mtu);
@@ -448,7 +450,8 @@ static void wrong_form(struct target *t)
 
 	switch (below(4)) {
 	case 0:
-		ask(t, CLASS_FORM, IBV_ACCESS_REMOTE_ATOMIC, (place(a, 16) | 7) - below(7), a->rkey, 8);
+		ask(t, CLASS_FORM, IBV_ACCESS_REMOTE_ATOMIC, (place(a, 16) | 7) - below(7),
+		    a->rkey, 8);
 		return;
 	case 1:
 		begin(t, VRNIC_BTH_ATOMIC_WRITE);
@@ -520,6 +523,7 @@ static void fatal(struct target *t)
 static void small(struct target *t)
 {
 	const struct area *a = open_area(IBV_ACCESS_REMOTE_WRITE);
+	u32 len = below(24);
 
 	if (service(t) == VRNIC_SVC_UD) {
 		begin(t, VRNIC_BTH_SEND_ONLY + one_in(2));
@@ -528,13 +532,12 @@ static void small(struct target *t)
 		imm_or_key(pkt.opcode & ~VRNIC_SVC_MASK);
 	} else if (one_in(2)) {
 		begin(t, VRNIC_BTH_WRITE_ONLY);
-		put_reth(place(a, 32), a->rkey, 32);
-		put_data(32);
-		return;
+		len = 32;
+		put_reth(place(a, len), a->rkey, len);
 	} else {
 		begin(t, VRNIC_BTH_SEND_ONLY);
 	}
-	put_data(below(24));
+	put_data(len);
 }
 
 /* Sequence numbers that are not the next one: nothing but an answer may come of it. */
@@ -615,7 +618,8 @@ static void wrong_pad(struct target *t)
 	if (one_in(2)) {
 		/* more pad claimed than there is */
 		pkt.flags |= VRNIC_BTH_PAD;
-		pkt.len = pkt.pad = 0;
+		pkt.len = 0;
+		pkt.pad = 0;
 	} else {
 		pkt.pad = (pkt.pad + 1 + below(3)) & 3;
 	}
@@ -640,8 +644,9 @@ static void wrong_icrc(struct target *t)
 static void unasked(struct target *t)
 {
 	static const u8 ops[] = {
-		VRNIC_BTH_ACK, VRNIC_BTH_ACK, VRNIC_BTH_READ_RESP_FIRST, VRNIC_BTH_READ_RESP_MIDDLE,
-		VRNIC_BTH_READ_RESP_LAST, VRNIC_BTH_READ_RESP_ONLY, VRNIC_BTH_ATOMIC_ACK,
+		VRNIC_BTH_ACK, VRNIC_BTH_ACK, VRNIC_BTH_READ_RESP_FIRST,
+		VRNIC_BTH_READ_RESP_MIDDLE, VRNIC_BTH_READ_RESP_LAST,
+		VRNIC_BTH_READ_RESP_ONLY, VRNIC_BTH_ATOMIC_ACK,
 	};
 
 	if (t->type != IBV_QPT_RC)
@@ -754,7 +759,10 @@ static void datagram(struct target *t)
 	put_data(one_in(8) ? below(8000) : draw_len(1000));
 	if (group) {
 		pkt.qpn = VRNIC_BTH_QPN;
-		memcpy(t->ipv6 ? pkt.dst : pkt.dst + 12, t->ipv6 ? GROUP6 : GROUP4, t->ipv6 ? 16 : 4);
+		if (t->ipv6)
+			memcpy(pkt.dst, GROUP6, 16);
+		else
+			memcpy(pkt.dst + 12, GROUP4, 4);
 		/* sometimes another group, or another number in this one */
 		pkt.dst[15] ^= one_in(8);
 		pkt.qpn = one_in(8) ? t->qpn : pkt.qpn;
@@ -785,7 +793,7 @@ static void mad(struct target *t)
 	next(t, 1);
 }
 
-/* An answer to the request @i of the device; @spoil: to be wrong in some way. */
+/* The headers of an answer to request @i of the device. */
 static void answer_header(struct target *t, u32 i, u8 op, u8 syndrome)
 {
 	begin(t, op);
@@ -794,6 +802,14 @@ static void answer_header(struct target *t, u32 i, u8 op, u8 syndrome)
 		put32((u32)syndrome << 24 | below(1 << 24));
 }
 
+static u8 answer_op(bool first, bool last)
+{
+	if (first)
+		return last ? VRNIC_BTH_READ_RESP_ONLY : VRNIC_BTH_READ_RESP_FIRST;
+	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
+}
+
+/* @spoil: some of it is wrong. */
 static void answer_read(struct target *t, u32 i, bool spoil)
 {
 	u32 left = t->req[i].len, psn = t->req[i].psn, n;
@@ -802,8 +818,7 @@ static void answer_read(struct target *t, u32 i, bool spoil)
 	do {
 		n = left < t->mtu ? left : t->mtu;
 		last = n == left;
-		answer_header(t, i, first ? (last ? VRNIC_BTH_READ_RESP_ONLY : VRNIC_BTH_READ_RESP_FIRST) :
-			      last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE, VRNIC_AETH_UNLIMITED);
+		answer_header(t, i, answer_op(first, last), VRNIC_AETH_UNLIMITED);
 		pkt.psn = psn;
 		put_data(spoil && one_in(2) ? below(2 * t->mtu) : n);
 		if (spoil && one_in(3))
@@ -1052,18 +1067,41 @@ static void set_address(u8 *gid, const char *text)
 static void set_option(int letter, const char *value)
 {
 	switch (letter) {
-	case 'd': opt.device = value; break;
-	case '4': opt.gid[0] = atoi(value); break;
-	case '6': opt.gid[1] = atoi(value); break;
-	case 'n': opt.netns = value; break;
-	case 'i': opt.interface = value; break;
-	case 'm': opt.mac = value; break;
-	case 'a': set_address(opt.peer[0], value); break;
-	case 'A': set_address(opt.peer[1], value); break;
-	case 'p': opt.packets = strtoull(value, NULL, 0); break;
-	case 'S': opt.seed = strtoull(value, NULL, 0); break;
-	case 'f': opt.first = strtoull(value, NULL, 0); break;
-	default: die("usage: see packets.c");
+	case 'd':
+		opt.device = value;
+		break;
+	case '4':
+		opt.gid[0] = atoi(value);
+		break;
+	case '6':
+		opt.gid[1] = atoi(value);
+		break;
+	case 'n':
+		opt.netns = value;
+		break;
+	case 'i':
+		opt.interface = value;
+		break;
+	case 'm':
+		opt.mac = value;
+		break;
+	case 'a':
+		set_address(opt.peer[0], value);
+		break;
+	case 'A':
+		set_address(opt.peer[1], value);
+		break;
+	case 'p':
+		opt.packets = strtoull(value, NULL, 0);
+		break;
+	case 'S':
+		opt.seed = strtoull(value, NULL, 0);
+		break;
+	case 'f':
+		opt.first = strtoull(value, NULL, 0);
+		break;
+	default:
+		die("usage: see packets.c");
 	}
 }
 

@@ -18,13 +18,17 @@
 #define SLOTS		14
 #define RQ_DEPTH	16
 #define SRQ_DEPTH	64
-#define REMOTE		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE		(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |	\
+			 IBV_ACCESS_REMOTE_ATOMIC)
 
 struct area areas[AREAS];
 u64 seen[SEEN_NR];
 
-#define T(t, n, v6, m, r, a, ...) { .type = IBV_QPT_##t, .name = n, .ipv6 = v6, .mtu = m,	\
-				    .rest = IBV_QPS_##r, .access = a, ##__VA_ARGS__ }
+/* kind, name, IPv6, MTU, state that it is kept in, rights */
+#define T(t, n, v6, m, r, a, ...)					\
+	{ .type = IBV_QPT_##t, .name = n, .ipv6 = v6, .mtu = m,		\
+	  .rest = IBV_QPS_##r, .access = a, ##__VA_ARGS__ }
+
 struct target targets[] = {
 	T(RC, "RC, IPv4", false, 1024, RTS, REMOTE),
 	T(RC, "RC, IPv4, MTU 256", false, 256, RTS, REMOTE),
@@ -50,6 +54,7 @@ struct target targets[] = {
 	T(DRIVER, "GSI, IPv4", false, 4096, RTS, 0),
 	T(DRIVER, "GSI, IPv6", true, 4096, RTS, 0),
 };
+
 const unsigned int nr_targets = sizeof(targets) / sizeof(targets[0]);
 
 static struct ibv_context *ctx;
@@ -259,7 +264,7 @@ static void join(struct target *t)
 	memcpy(&group, opt.mine[0], 16);
 	memcpy(t->ipv6 ? group.raw : group.raw + 12, t->ipv6 ? GROUP6 : GROUP4, t->ipv6 ? 16 : 4);
 	if (ibv_attach_mcast(t->qp, &group, 0))
-		die("%s: cannot join a group: %s", t->name, strerror(errno));
+		die("%s: cannot become a member: %s", t->name, strerror(errno));
 }
 
 void verbs_open(void)
@@ -487,7 +492,7 @@ static void leave(struct target *t)
 	memcpy(&group, opt.mine[0], 16);
 	memcpy(t->ipv6 ? group.raw : group.raw + 12, t->ipv6 ? GROUP6 : GROUP4, t->ipv6 ? 16 : 4);
 	if (ibv_detach_mcast(t->qp, &group, 0))
-		die("%s: cannot leave its group", t->name);
+		die("%s: remains a member", t->name);
 }
 
 void verbs_close(void)

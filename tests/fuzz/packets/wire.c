@@ -157,13 +157,20 @@ static u32 build(const struct pkt *p, u8 *net)
 	return ip + len;
 }
 
+/* A group's hardware address is made of its own. */
+static void put_group(const struct pkt *p, u8 *frame)
+{
+	const u8 v4[] = { 1, 0, 0x5e, p->dst[13] & 0x7f, p->dst[14], p->dst[15] };
+	const u8 v6[] = { 0x33, 0x33, p->dst[12], p->dst[13], p->dst[14], p->dst[15] };
+
+	memcpy(frame, p->ipv6 ? v6 : v4, 6);
+}
+
 static u8 *put_eth(const struct pkt *p, u8 *frame)
 {
 	memcpy(frame, macs, 12);
-	if (is_group(p) && p->ipv6)
-		memcpy(frame, (u8[]){ 0x33, 0x33, p->dst[12], p->dst[13], p->dst[14], p->dst[15] }, 6);
-	else if (is_group(p))
-		memcpy(frame, (u8[]){ 1, 0, 0x5e, p->dst[13] & 0x7f, p->dst[14], p->dst[15] }, 6);
+	if (is_group(p))
+		put_group(p, frame);
 	frame += 12;
 	if (p->vlan >= 0) {
 		put16(frame, 0x8100);
@@ -183,7 +190,6 @@ static u8 *next_frame(void)
 
 static void queue_frame(u32 len)
 {
-	/* what the interface would refuse says nothing of the device */
 	batch_len[batched++] = len;
 	frames_sent++;
 }
