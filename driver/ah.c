@@ -6,6 +6,8 @@
 
 #include "vrnic.h"
 
+#define NO_VLAN	0xffff	/* the core's */
+
 static struct vrnic_ah *to_vah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct vrnic_ah, ibah);
@@ -13,11 +15,16 @@ static struct vrnic_ah *to_vah(struct ib_ah *ibah)
 
 static void av_fill(struct vrnic_av *av, struct rdma_ah_attr *attr)
 {
+	u16 vlan = NO_VLAN;
+
 	av->attr = *attr;
 	av->attr.grh.sgid_attr = NULL;
 	av->sgid = attr->grh.sgid_attr->gid;
 	av->oif = vrnic_gid_oif(to_vdev(attr->grh.sgid_attr->device),
 				attr->grh.sgid_attr);
+	if (!rdma_read_gid_l2_fields(attr->grh.sgid_attr, &vlan, NULL) &&
+	    vlan != NO_VLAN)
+		av->vlan = vlan + 1;
 }
 
 static int ah_respond(struct vrnic_ah *ah, struct ib_udata *udata)

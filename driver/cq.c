@@ -34,6 +34,7 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 	/* @phase is written by vrnic_cqe_publish() alone */
 	memcpy(slot, cqe, offsetof(struct vrnic_cqe, phase));
 	slot->network_hdr = cqe->network_hdr;
+	slot->vlan = cqe->vlan;
 	if (cq->timestamps)
 		slot->timestamp = ktime_get_raw_ns();
 	vrnic_cqe_publish(&cq->ring, slot);
@@ -225,6 +226,10 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	if (cqe->wc_flags & VRNIC_WC_GRH) {
 		wc->wc_flags |= IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE;
 		wc->network_hdr_type = cqe->network_hdr;
+	}
+	if (cqe->vlan) {
+		wc->wc_flags |= IB_WC_WITH_VLAN;
+		wc->vlan_id = cqe->vlan - 1;
 	}
 	/* consumers drain before they destroy: the pair is there while polled */
 	if (qp) {

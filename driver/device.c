@@ -229,6 +229,13 @@ struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 	return qp;
 }
 
+/* Is @ndev what the device sits on, or a VLAN on that? */
+static bool hears(const struct vrnic_dev *dev, struct net_device *ndev)
+{
+	return dev->ndev == ndev ||
+	       (is_vlan_dev(ndev) && vlan_dev_real_dev(ndev) == dev->ndev);
+}
+
 /* As vrnic_gsi_by_gid(), for what came from the network through @ndev. */
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid)
@@ -241,7 +248,7 @@ struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 		if (!net_eq(dev_net(dev->ndev), net) || !owns_gid(dev, gid))
 			continue;
 		/* link-local GIDs are not unique: this interface is the best */
-		if (qp && dev->ndev != ndev)
+		if (qp && !hears(dev, ndev))
 			continue;
 		if (qp)
 			vrnic_qp_put(qp);
@@ -259,7 +266,7 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
 
 	read_lock_bh(&vrnic_devs_lock);
 	list_for_each_entry(dev, &vrnic_devs, link)
-		if (net_eq(dev_net(dev->ndev), net) && dev->ndev == ndev)
+		if (net_eq(dev_net(dev->ndev), net) && hears(dev, ndev))
 			this_cpu_inc(dev->stats->count[stat]);
 	read_unlock_bh(&vrnic_devs_lock);
 }
@@ -286,7 +293,7 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 
 	read_lock_bh(&vrnic_devs_lock);
 	list_for_each_entry(dev, &vrnic_devs, link)
-		if (net_eq(dev_net(dev->ndev), net) && dev->ndev == ndev &&
+		if (net_eq(dev_net(dev->ndev), net) && hears(dev, ndev) &&
 		    !owns_gid(dev, from))
 			n += vrnic_mcast_members(dev, to, fn, arg);
 	read_unlock_bh(&vrnic_devs_lock);
@@ -497,6 +504,7 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 		ib_device_put(&dev->ibdev);
 		return -EEXIST;
 	}
+	/* the core gives addresses of a VLAN to the device on what is below it */
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	dev = ib_alloc_device(vrnic_dev, ibdev);

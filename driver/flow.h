@@ -17,6 +17,7 @@
  * @src_qpn: sender
  * @len: bytes of data
  * @sl: service level
+ * @vlan: 1 + the VLAN that it came by; 0: none
  * @with_imm: @imm is valid
  * @solicited: the sender asked for an event
  * @imm: immediate data in network order
@@ -30,6 +31,7 @@ struct vrnic_datagram {
 	u32 src_qpn;
 	u32 len;
 	u8 sl;
+	u16 vlan;
 	bool with_imm;
 	bool solicited;
 	u32 imm;

@@ -88,6 +88,7 @@ static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	l->attr = av->attr;
 	l->sgid = av->sgid;
 	l->oif = av->oif;
+	l->dg.vlan = av->vlan;
 	rcu_read_unlock();
 
 	l->qp = qp;
@@ -137,6 +138,7 @@ static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg
 		.sl = dg->sl,
 		.wc_flags = VRNIC_WC_GRH,
 		.network_hdr = dg->network_hdr,
+		.vlan = dg->vlan,
 	};
 
 	if (dg->with_imm) {

@@ -37,13 +37,18 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 		kfree_skb(skb);
 		return;
 	}
-	note_contact(qp);
-	if (vrnic_pkt(skb)->info & VRNIC_PKT_RESP) {
-		vrnic_req_answer(qp, skb);
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_CNP) {
+		vrnic_rate_notified(qp);
 		kfree_skb(skb);
-	} else {
-		vrnic_resp_request(qp, skb);
+		return;
 	}
+	if (vrnic_pkt(skb)->ce)
+		vrnic_rate_marked(qp);
+	note_contact(qp);
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_RESP)
+		vrnic_req_answer(qp, skb);
+	else
+		vrnic_resp_request(qp, skb);
 }
 
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
@@ -62,15 +67,21 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 	return skb;
 }
 
+/* Answers, and news of congestion, need not wait until a READ is answered. */
+static bool need_not_wait(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb = skb_peek(&qp->rxq);
+
+	return skb && vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
+}
+
 /* Go on with a READ that is being answered, or with the next packet. */
 static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
-	if (qp->roce && vrnic_resp_busy(qp)) {
-		vrnic_resp_reply(qp, budget);
-		return true;
-	}
+	if (qp->roce && vrnic_resp_busy(qp) && !need_not_wait(qp))
+		return vrnic_resp_reply(qp, budget);
 	skb = next_packet(qp, budget);
 	if (skb)
 		receive_connected(qp, skb);
@@ -87,6 +98,7 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	       receive_one(qp, budget))
 		busy = true;
 	if (qp->roce) {
+		vrnic_resp_gap(qp);
 		vrnic_resp_ack(qp);
 		vrnic_roce_push(qp);
 	}
@@ -110,6 +122,13 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
+/* Is there more to do than look at packets? */
+static bool is_pending(const struct vrnic_qp *qp)
+{
+	return qp->roce && (vrnic_resp_busy(qp) ||
+			    !skb_queue_empty(&qp->roce->resp.early.list));
+}
+
 /**
  * vrnic_roce_receive() - look at the packets that came for a queue pair
  * @qp: queue pair, in a state in which it receives
@@ -119,8 +138,7 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
  */
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	if (skb_queue_empty_lockless(&qp->rxq) &&
-	    !(qp->roce && vrnic_resp_busy(qp)))
+	if (skb_queue_empty_lockless(&qp->rxq) && !is_pending(qp))
 		return false;
 	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
 		return receive_all(qp, budget);
@@ -137,6 +155,8 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 		return false;
 	q = to_req(qp);
 	qp->roce->resp.reply.active = false;
+	vrnic_early_purge(&qp->roce->req.early);
+	vrnic_early_purge(&qp->roce->resp.early);
 	if (q->head == q->tail)
 		return false;
 	vrnic_count(qp->dev, FLUSHED);
@@ -179,6 +199,8 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 	if (!roce)
 		return -ENOMEM;
 	roce->mtu = ib_mtu_enum_to_int(qp->attr.path_mtu);
+	vrnic_early_init(&roce->req.early);
+	vrnic_early_init(&roce->resp.early);
 	qp->roce = roce;
 	err = vrnic_path_init(&roce->path, qp->dev, &attr->grh.sgid_attr->gid,
 			      attr, vrnic_gid_oif(qp->dev, attr->grh.sgid_attr),
@@ -236,6 +258,8 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 		return;
 	vrnic_burst_drop(&roce->burst);
 	vrnic_path_drop(&roce->path);
+	vrnic_early_purge(&roce->req.early);
+	vrnic_early_purge(&roce->resp.early);
 	vrnic_resp_free(qp);
 	kvfree(roce->req.ops);
 	kvfree(roce->req.slots);

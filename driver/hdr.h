@@ -24,6 +24,7 @@
 #define VRNIC_SVC_UD		0x60
 
 #define VRNIC_BTH_CNP		0x81	/* congestion notification, A17.9.3 */
+#define VRNIC_CNP_BYTES		16	/* its payload: reserved, zero */
 
 /* The lower five bits: the operation; IBTA table 38. */
 enum vrnic_bth_op {
@@ -74,6 +75,11 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_IMM		0x08000U
 #define VRNIC_PKT_IETH		0x10000U
 #define VRNIC_PKT_RC_ONLY	0x20000U	/* UC has no such operation */
+#define VRNIC_PKT_CNP		0x40000U	/* of no service: congestion */
+
+/* Requests that are answered by more than an acknowledgment. */
+#define VRNIC_PKT_ANSWERED	\
+	(VRNIC_PKT_READ | VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER)
 
 /**
  * struct vrnic_bth - base transport header
@@ -223,6 +229,8 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 {
 	u32 info = vrnic_bth_info(opcode & ~VRNIC_SVC_MASK);
 
+	if (opcode == VRNIC_BTH_CNP)
+		return VRNIC_PKT_CNP | VRNIC_PKT_PAYLOAD;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
 		return info;
@@ -298,7 +306,8 @@ static inline void vrnic_bth_fill(struct vrnic_bth *bth, u8 opcode, u8 pad,
 	bth->flags = VRNIC_BTH_MIG | pad << VRNIC_BTH_PAD_SHIFT |
 		     (solicited ? VRNIC_BTH_SE : 0);
 	bth->pkey = cpu_to_be16(0xffff);
-	bth->qpn = cpu_to_be32(qpn & VRNIC_BTH_QPN);
+	bth->qpn = cpu_to_be32((qpn & VRNIC_BTH_QPN) |
+			       (opcode == VRNIC_BTH_CNP ? VRNIC_BTH_BECN : 0));
 	bth->psn = cpu_to_be32((psn & 0xffffff) |
 			       (ackreq ? VRNIC_BTH_ACKREQ : 0));
 }

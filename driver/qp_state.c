@@ -8,6 +8,8 @@
 #include "trace.h"
 #include "vrnic.h"
 
+#define KBPS	125	/* a rate limit of 1, in bytes a second */
+
 /**
  * vrnic_qp_event() - tell the consumer
  * @qp: queue pair
@@ -144,7 +146,7 @@ static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		return -EINVAL;
 	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
 		return -EINVAL;
-	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP | IB_QP_RATE_LIMIT))
+	if (mask & (IB_QP_ALT_PATH | IB_QP_CAP))
 		return -EOPNOTSUPP;
 	if (mask & IB_QP_PATH_MIG_STATE &&
 	    attr->path_mig_state != IB_MIG_MIGRATED)
@@ -207,6 +209,10 @@ static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		to->dest_qp_num = attr->dest_qp_num;
 	if (mask & IB_QP_PATH_MIG_STATE)
 		to->path_mig_state = attr->path_mig_state;
+	if (mask & IB_QP_RATE_LIMIT) {
+		to->rate_limit = attr->rate_limit;
+		qp->limit = attr->rate_limit * (u64)KBPS;
+	}
 	if (mask & IB_QP_AV) {
 		to->ah_attr = attr->ah_attr;
 		to->ah_attr.grh.sgid_attr = NULL;
@@ -227,6 +233,8 @@ static void to_reset(struct vrnic_qp *qp)
 	qp->op.active = false;
 	qp->recv.active = false;
 	qp->wait_until = 0;
+	qp->limit = 0;
+	qp->paid_at = 0;
 	qp->comm_est = false;
 	qp->last_wqe = false;
 	qp->sq_draining = false;
@@ -254,7 +262,10 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
 		return -EINVAL;
 	*next = mask & IB_QP_STATE ? attr->qp_state : cur;
-	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask))
+	/* the core's table knows rate limits for raw packets only */
+	if (mask & IB_QP_RATE_LIMIT && *next != IB_QPS_RTS)
+		return -EINVAL;
+	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;
 	return check_values(qp, attr, mask);
 }
@@ -291,7 +302,7 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	enum ib_qp_state next;
 	int err;
 
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);

@@ -8,6 +8,7 @@
  *	roce_rx.c	requests of a peer: the responder
  *	flow_roce.c	connects queue pairs, looks at what came in for them
  *	roce_req.h	requests to a peer: the requester and its files
+ *	roce_early.c	packets that came before one that is missing
  *	roce_ud.c	datagrams, both ways
  *
  * All that a queue pair has here is protected by its run bit, except its queue
@@ -19,6 +20,7 @@
 
 #include <linux/skbuff.h>
 
+#include "cc.h"
 #include "flow.h"
 #include "hdr.h"
 #include "psn.h"
@@ -31,6 +33,7 @@ struct vrnic_wire;
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
 #define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
+#define VRNIC_PROBE		2	/* packets that a loss is answered with */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
 #define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
 
@@ -72,6 +75,8 @@ struct vrnic_path {
  * @solicited: solicited event
  * @ackreq: wants an acknowledgment
  * @payload: offset of the payload from skb->data
+ * @ce: it met congestion
+ * @vlan: 1 + the VLAN that it came by; 0: none
  * @len: bytes of payload, without pad
  * @ext: extension headers
  */
@@ -83,7 +88,9 @@ struct vrnic_pkt {
 	u8 ipv6 : 1;
 	u8 solicited : 1;
 	u8 ackreq : 1;
+	u8 ce : 1;
 	u16 payload;
+	u16 vlan;
 	u16 len;
 	u8 ext[VRNIC_EXT_MAX];
 };
@@ -145,6 +152,22 @@ struct vrnic_tx {
 };
 
 /**
+ * struct vrnic_early - packets that came too early
+ * @list: packets, in the order of their PSNs
+ * @patience: ns that a missing one may be late
+ * @asked: PSN that was asked for again last
+ * @was_asked: @asked is valid
+ * @has_asked: it was asked for once, and has not come twice since
+ */
+struct vrnic_early {
+	struct sk_buff_head list;
+	u64 patience;
+	u32 asked;
+	bool was_asked;
+	bool has_asked;
+};
+
+/**
  * struct vrnic_wop - an operation under way
  * @info: row of the opcode table; NULL if there is none
  * @first: count of its first packet
@@ -192,7 +215,11 @@ struct vrnic_wop {
  * @acked_at: last packet that asked for an acknowledgment
  * @reads: READ requests and atomics whose answers are not complete
  * @went_back: @una when it was last gone back without a timeout
+ * @hold: nothing from here on is sent before there is progress; 0: no such
+ * @recover: losses of packets before it have shrunk @window already
+ * @early: answers that came before one that is missing
  * @window: packets that may be under way: less after a loss, then more again
+ * @arrived: packets that were acknowledged since it grew
  * @rnr_left: RNR retries left
  * @retry_left: transport retries left
  * @since: when the time for the present try began, in ns
@@ -224,7 +251,11 @@ struct vrnic_req {
 	u64 acked_at;
 	u32 reads;
 	u64 went_back;
+	u64 hold;
+	u64 recover;
+	struct vrnic_early early;
 	u32 window;
+	u64 arrived;
 	u8 rnr_left;
 	u8 retry_left;
 	u64 since;
@@ -286,7 +317,8 @@ struct vrnic_reply {
  * @uc_drop: UC: the rest of a message is to be dropped
  * @ack: an acknowledgment is due
  * @naked: nothing is acknowledged until @psn comes
- * @late: PSN of the last packet that came too early
+ * @again: the peer has gone back once more
+ * @early: requests that came before one that is missing
  * @va: WRITE: where the next packet goes
  * @rkey: WRITE: key
  * @left: WRITE: bytes that are still to come
@@ -303,7 +335,8 @@ struct vrnic_resp {
 	bool uc_drop;
 	bool ack;
 	bool naked;
-	u32 late;
+	bool again;
+	struct vrnic_early early;
 	u64 va;
 	u32 rkey;
 	u32 left;
@@ -319,6 +352,8 @@ struct vrnic_resp {
  * @path: to the peer
  * @mtu: path MTU, bytes of payload
  * @burst: what is about to be sent; empty between runs
+ * @cc: what congestion leaves of the rate
+ * @told_at: when the peer was last told of congestion, in ns; 0: never
  * @req: as a requester
  * @resp: as a responder
  */
@@ -326,6 +361,8 @@ struct vrnic_roce {
 	struct vrnic_path path;
 	u32 mtu;
 	struct vrnic_burst burst;
+	struct vrnic_cc cc;
+	u64 told_at;
 	struct vrnic_req req;
 	struct vrnic_resp resp;
 };
@@ -357,9 +394,29 @@ void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 int vrnic_resp_init(struct vrnic_qp *qp);
 void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
-void vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
+bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
+void vrnic_resp_gap(struct vrnic_qp *qp);
 void vrnic_resp_ack(struct vrnic_qp *qp);
+
+/* roce_early.c */
+void vrnic_early_init(struct vrnic_early *e);
+void vrnic_early_purge(struct vrnic_early *e);
+int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn);
+struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn);
+void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb);
+u64 vrnic_early_due(const struct vrnic_early *e, const struct sk_buff *skb);
+void vrnic_early_asked(struct vrnic_early *e, u32 psn);
+void vrnic_early_drop_answered(struct vrnic_early *e);
+void vrnic_early_came(struct vrnic_early *e, u32 psn);
+void vrnic_early_again(struct vrnic_early *e, u32 psn);
+
+/* rate.c */
+void vrnic_rate_marked(struct vrnic_qp *qp);
+void vrnic_rate_notified(struct vrnic_qp *qp);
+
+/* roce_retry.c */
+void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at);
 
 /* roce_answer.c */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);

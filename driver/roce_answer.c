@@ -50,34 +50,31 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 		vrnic_req_fail(qp, w, status[code], VRNIC_VERR_NONE);
 }
 
-static void rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
+/* Return: false if an answer to something before it is missing. */
+static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
 	u8 syndrome = vrnic_aeth_syndrome(vrnic_pkt_ext(skb));
 	u8 value = syndrome & VRNIC_AETH_VALUE;
 	struct vrnic_req *q = to_req(qp);
 
-	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_ACK) {
-		if (!acked(qp, psn + 1))
-			vrnic_req_go_back_once(q);
-		return;
-	}
-	if (!acked(qp, psn)) {
-		vrnic_req_go_back_once(q);
-		return;
-	}
+	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_ACK)
+		return acked(qp, psn + 1);
+	if (!acked(qp, psn))
+		return false;
 	if (q->una != psn)
-		return;
+		return true;
 	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_RNR) {
 		vrnic_req_rnr(qp, value);
 	} else if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_NAK) {
 		if (value != VRNIC_NAK_PSN) {
 			remote_error(qp, value);
-			return;
+			return true;
 		}
 		vrnic_count(qp->dev, RCVD_SEQ_ERR);
 		if (!q->rnr_until)
 			vrnic_req_go_back_lost(q);
 	}
+	return true;
 }
 
 /* One packet of an answer came, in order. */
@@ -134,8 +131,8 @@ static void rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb,
 	answer_done(qp, w);
 }
 
-/* The answer to a READ, an atomic, FLUSH or ATOMIC WRITE. */
-static void rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
+/* The answer to a READ, an atomic, FLUSH or ATOMIC WRITE. Return: likewise. */
+static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_req *q = to_req(qp);
@@ -144,13 +141,11 @@ static void rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	u32 i;
 
 	/* it acknowledges what was asked for before */
-	if (!acked(qp, psn)) {
-		vrnic_req_go_back_once(q);
-		return;
-	}
+	if (!acked(qp, psn))
+		return false;
 	w = vrnic_req_oldest(q, &i);
 	if (!w || q->una != psn || !w->answered || w->status)
-		return;
+		return true;
 	switch (w->info->wc) {
 	case IB_WC_RDMA_READ:
 		if (!atomic)
@@ -165,24 +160,49 @@ static void rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 		if (pkt->opcode == VRNIC_BTH_READ_RESP_ONLY && !pkt->len)
 			answer_done(qp, w);
 	}
+	return true;
+}
+
+static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	u64 psn = vrnic_psn_extend(vrnic_pkt(skb)->psn, to_req(qp)->una);
+
+	if (vrnic_pkt(skb)->opcode == VRNIC_BTH_ACK)
+		return rx_ack(qp, skb, psn);
+	return rx_answer(qp, skb, psn);
+}
+
+/* What came early, as far as nothing is missing any more. */
+static void rx_early(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct sk_buff *skb;
+
+	while ((skb = vrnic_early_peek(&q->early, q->una)) && rx_any(qp, skb)) {
+		vrnic_early_take(&q->early, skb);
+		kfree_skb(skb);
+	}
 }
 
 /**
  * vrnic_req_answer() - an answer of the peer
  * @qp: requester
- * @skb: packet
+ * @skb: packet; gone afterwards, or kept
  */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_req *q = to_req(qp);
-	u64 psn = vrnic_psn_extend(pkt->psn, q->una);
+	u32 own = vrnic_pkt(skb)->psn;
+	u64 psn = vrnic_psn_extend(own, q->una);
 
 	/* answers to what was complete before, and to what was never sent */
-	if (psn < q->una || psn >= q->top)
+	if (psn < q->una)
+		vrnic_early_again(&q->early, own);
+	else if (psn == q->una)
+		vrnic_early_came(&q->early, own);
+	if (psn >= q->una && psn < q->top && !rx_any(qp, skb) &&
+	    !vrnic_early_keep(&q->early, skb, q->una))
 		return;
-	if (pkt->opcode == VRNIC_BTH_ACK)
-		rx_ack(qp, skb, psn);
-	else
-		rx_answer(qp, skb, psn);
+	kfree_skb(skb);
+	rx_early(qp);
 }

@@ -83,7 +83,11 @@ static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	vrnic_count(qp->dev, RCVD_PKTS);
 	trace_vrnic_packet(qp->qpn, false, vrnic_pkt(skb)->opcode,
 			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
-	skb_queue_tail(&qp->rxq, skb);
+	/* what says that it is too much is not to wait behind what is too much */
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_CNP)
+		skb_queue_head(&qp->rxq, skb);
+	else
+		skb_queue_tail(&qp->rxq, skb);
 	return true;
 }
 
@@ -99,6 +103,8 @@ static void run(struct vrnic_qp *qp)
 
 static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 {
+	if (opcode == VRNIC_BTH_CNP)
+		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
 		return qp->type == IB_QPT_RC;

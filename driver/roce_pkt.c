@@ -8,7 +8,10 @@
  * may lie in memory that somebody else writes to.
  */
 
+#include <linux/if_vlan.h>
 #include <linux/udp.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 
@@ -22,6 +25,12 @@ static bool network_fits(const struct sk_buff *skb, bool *ipv6)
 
 	*ipv6 = skb->protocol == htons(ETH_P_IPV6);
 	return len == (*ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+}
+
+static bool met_congestion(const struct sk_buff *skb, bool ipv6)
+{
+	return INET_ECN_is_ce(ipv6 ? ipv6_get_dsfield(ipv6_hdr(skb)) :
+				     ip_hdr(skb)->tos);
 }
 
 /**
@@ -52,6 +61,8 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 		.ipv6 = ipv6,
 		.solicited = !!(bth.flags & VRNIC_BTH_SE),
 		.ackreq = vrnic_bth_ackreq(&bth),
+		.ce = met_congestion(skb, ipv6),
+		.vlan = is_vlan_dev(skb->dev) ? vlan_dev_vlan_id(skb->dev) + 1 : 0,
 	};
 	pad = vrnic_bth_pad(&bth);
 	ext = vrnic_ext_len(pkt->info);

@@ -340,6 +340,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	 */
 	local_bh_disable();
 	vrnic_req_clock(qp);
+	vrnic_req_gap(qp);
 	busy = retire(qp, budget);
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
 		busy |= transmit(qp, budget);

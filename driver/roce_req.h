@@ -32,7 +32,7 @@ static inline u64 wop_end(const struct vrnic_wop *w)
 /* May another packet be sent? */
 static inline bool window_open(const struct vrnic_req *q)
 {
-	return q->cur - q->una < q->window;
+	return q->cur - q->una < q->window && (!q->hold || q->cur < q->hold);
 }
 
 /* roce_req.c */
@@ -50,6 +50,7 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 void vrnic_req_progress(struct vrnic_qp *qp, u64 before);
 void vrnic_req_go_back_lost(struct vrnic_req *q);
 void vrnic_req_go_back_once(struct vrnic_req *q);
+void vrnic_req_gap(struct vrnic_qp *qp);
 void vrnic_req_rnr(struct vrnic_qp *qp, u8 code);
 void vrnic_req_clock(struct vrnic_qp *qp);
 void vrnic_req_set_timer(struct vrnic_qp *qp);

@@ -42,6 +42,17 @@ static void take_time(struct vrnic_req *q)
 	q->timed = 0;
 }
 
+/* Two packets more for each window that arrived. */
+static void grow(struct vrnic_req *q, u64 arrived)
+{
+	q->arrived += arrived;
+	while (q->arrived >= q->window / 2 && q->window < VRNIC_WINDOW_PKTS) {
+		q->arrived -= q->window / 2;
+		q->window++;
+	}
+	q->arrived = min_t(u64, q->arrived, VRNIC_WINDOW_PKTS);
+}
+
 /**
  * vrnic_req_progress() - packets were acknowledged: time and retries start anew
  * @qp: requester
@@ -58,7 +69,11 @@ void vrnic_req_progress(struct vrnic_qp *qp, u64 before)
 	q->wait = 0;
 	q->rnr_left = qp->attr.rnr_retry;
 	q->retry_left = qp->attr.retry_cnt;
-	q->window = min_t(u64, q->window + q->una - before, VRNIC_WINDOW_PKTS);
+	/* it has kept what came behind, and will say if more is missing */
+	if (q->hold && q->una > q->hold)
+		q->cur = q->top;
+	q->hold = 0;
+	grow(q, q->una - before);
 	if (q->cur <= q->una) {
 		q->cur = q->una;
 		q->reads = 0;
@@ -71,19 +86,28 @@ static void go_back(struct vrnic_req *q)
 	q->send = q->head;
 	q->reads = 0;
 	q->acked_at = q->una;
+	q->hold = 0;
 	/* an answer may be to either packet */
 	q->timed = 0;
 }
 
 /**
- * vrnic_req_go_back_lost() - a loss: what is on the way is sent again, so have
- * less of it
+ * vrnic_req_go_back_lost() - a loss: go back, and have less on the way
  * @q: requester
+ *
+ * What is lost is sent first, and nothing else until it is acknowledged. A peer
+ * that has kept what came behind acknowledges that, too, and it need not be sent
+ * again; any other acknowledges what it got, and the rest follows. Losses among
+ * packets that were on the way together are one sign of congestion, not many.
  */
 void vrnic_req_go_back_lost(struct vrnic_req *q)
 {
-	q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
+	if (q->una >= q->recover) {
+		q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
+		q->recover = q->top;
+	}
 	go_back(q);
+	q->hold = q->una + VRNIC_PROBE;
 }
 
 /**
@@ -97,6 +121,32 @@ void vrnic_req_go_back_once(struct vrnic_req *q)
 		return;
 	q->went_back = q->una;
 	vrnic_req_go_back_lost(q);
+}
+
+/**
+ * vrnic_req_gap() - an answer may be missing: ask for it again when it is due
+ * @qp: requester
+ */
+void vrnic_req_gap(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+	struct sk_buff *skb;
+	u64 due;
+
+	if (skb_queue_empty(&q->early.list) || q->went_back == q->una)
+		return;
+	skb = vrnic_early_peek(&q->early, q->una);
+	if (!skb)
+		return;
+	due = vrnic_early_due(&q->early, skb);
+	if (due > ktime_get_ns()) {
+		vrnic_roce_wake_at(qp, due);
+		return;
+	}
+	vrnic_early_asked(&q->early, q->una);
+	vrnic_req_go_back_once(q);
+	/* no more than what is missing: send_read() */
+	q->hold = q->una + 1;
 }
 
 /**
@@ -193,6 +243,26 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 }
 
 /**
+ * vrnic_roce_wake_at() - have the queue pair run then
+ * @qp: queue pair; its run bit is held
+ * @at: in ns
+ *
+ * There is one timer, for the first of all reasons to wake up; who has another
+ * one says so each time that the queue pair is run.
+ */
+void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 now = ktime_get_ns();
+
+	/* one that is over may have fired before this run began */
+	if (q->timer_at > now && q->timer_at <= at)
+		return;
+	q->timer_at = at;
+	vrnic_queue_after(&qp->run, at > now ? at - now : 1);
+}
+
+/**
  * vrnic_req_set_timer() - have the timer run if an answer is due, or the peer is
  * to be left alone
  * @qp: requester
@@ -200,17 +270,12 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 void vrnic_req_set_timer(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
-	u64 now = 0, at;
+	u64 at;
 
-	if (q->una < q->cur && !q->deadline && qp->attr.timeout) {
-		now = ktime_get_ns();
-		set_deadline(qp, now);
-	}
+	if (q->una < q->cur && !q->deadline && qp->attr.timeout)
+		set_deadline(qp, ktime_get_ns());
 	at = q->rnr_until ?: q->deadline;
-	if (!at || (q->timer_at && q->timer_at <= at))
-		return;
-	if (!now)
-		now = ktime_get_ns();
-	q->timer_at = at;
-	vrnic_queue_after(&qp->run, at > now ? at - now : 1);
+	/* vrnic_req_clock() has seen to one that is over */
+	if (at && (!q->timer_at || q->timer_at > at))
+		vrnic_roce_wake_at(qp, at);
 }

@@ -7,6 +7,7 @@
  * All of this runs with the queue pair's run bit, mostly in softirq.
  */
 
+#include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "roce.h"
@@ -141,7 +142,7 @@ static enum rx not_ready(struct vrnic_qp *qp)
 	vrnic_count(qp->dev, SEND_RNR_ERR);
 	nak(qp, VRNIC_AETH_RNR | qp->attr.min_rnr_timer);
 	r->naked = true;
-	r->late = r->psn;
+	r->again = false;
 	return RX_DROP;
 }
 
@@ -529,6 +530,7 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 	u64 off;
 
 	vrnic_count(qp->dev, DUPLICATE_REQUEST);
+	vrnic_early_again(&r->early, pkt->psn);
 	if (pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE)) {
 		r->ack = true;
 		return;
@@ -564,35 +566,84 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * A packet came too early: one before it was lost. One NAK for each time that
- * the peer goes back; it did so again if a PSN comes that is not above the last.
+ * A packet came too early: one before it is lost, or late. If it came before, the
+ * peer has gone back once more, and what is missing was lost once more.
  */
-static void too_early(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_resp *r = to_resp(qp);
-	bool tell = !r->naked || vrnic_psn_diff(pkt->psn, r->late) <= 0;
+	int err;
 
 	vrnic_count(qp->dev, OUT_OF_SEQ_REQUEST);
-	r->late = pkt->psn;
-	if (!tell)
+	if (r->naked && vrnic_pkt(skb)->info & VRNIC_PKT_ANSWERED) {
+		kfree_skb(skb);
 		return;
+	}
+	err = vrnic_early_keep(&r->early, skb, r->psn);
+	if (err == -EEXIST)
+		r->again = true;
+	/* what cannot be kept is lost, and the peer's timer will tell it so */
+	if (err)
+		kfree_skb(skb);
+}
+
+/**
+ * vrnic_resp_gap() - all that came was looked at: is a packet missing?
+ * @qp: target
+ *
+ * One NAK for each time that the peer goes back.
+ */
+void vrnic_resp_gap(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+	struct sk_buff *skb;
+	u64 due;
+
+	if (skb_queue_empty(&r->early.list) || r->reply.active)
+		return;
+	skb = vrnic_early_peek(&r->early, r->psn);
+	if (!skb || (r->naked && !r->again))
+		return;
+	due = vrnic_early_due(&r->early, skb);
+	if (due > ktime_get_ns()) {
+		vrnic_roce_wake_at(qp, due);
+		return;
+	}
 	r->naked = true;
+	r->again = false;
+	vrnic_early_asked(&r->early, r->psn);
+	vrnic_early_drop_answered(&r->early);
 	nak(qp, VRNIC_AETH_NAK | VRNIC_NAK_PSN);
 }
 
-/* Return: true if the packet is the next one. */
+/* The packet that was missing is there: on with those that came early. */
+static void next_early(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+	struct sk_buff *skb;
+
+	if (skb_queue_empty(&r->early.list))
+		return;
+	skb = vrnic_early_peek(&r->early, r->psn);
+	if (!skb || vrnic_pkt(skb)->psn != r->psn)
+		return;
+	vrnic_early_take(&r->early, skb);
+	skb_queue_head(&qp->rxq, skb);
+}
+
+/* Return: true if the packet is the next one; it is not ahead of that. */
 static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_resp *r = to_resp(qp);
-	s32 diff = vrnic_psn_diff(vrnic_pkt(skb)->psn, r->psn);
 
-	if (diff < 0)
+	if (vrnic_pkt(skb)->psn != r->psn) {
 		duplicate(qp, skb);
-	else if (diff > 0)
-		too_early(qp, vrnic_pkt(skb));
-	else
-		r->naked = false;
-	return !diff;
+		return false;
+	}
+	vrnic_early_came(&r->early, r->psn);
+	r->naked = false;
+	r->again = false;
+	return true;
 }
 
 /* UC: what was lost is lost; a new message starts afresh. */
@@ -648,7 +699,7 @@ static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 /**
  * vrnic_resp_request() - execute a request packet
  * @qp: target
- * @skb: packet; gone afterwards, or back in the queue
+ * @skb: packet; gone afterwards, kept, or back in the queue
  */
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -656,6 +707,10 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 	enum rx rx = RX_DROP;
 
+	if (qp->type == IB_QPT_RC && vrnic_psn_diff(pkt->psn, r->psn) > 0) {
+		too_early(qp, skb);
+		return;
+	}
 	if (qp->type == IB_QPT_RC ? in_sequence_rc(qp, skb) :
 				    in_sequence_uc(qp, pkt))
 		rx = order_fits(r, pkt->info) ? execute(qp, skb) :
@@ -666,10 +721,12 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		skb_queue_head(&qp->rxq, skb);
 		return;
 	}
-	if (rx == RX_DONE)
+	if (rx == RX_DONE) {
 		advance(qp, pkt);
-	else if (qp->type == IB_QPT_UC)
+		next_early(qp);
+	} else if (qp->type == IB_QPT_UC) {
 		r->psn = vrnic_psn_add(r->psn, 1);
+	}
 out:
 	kfree_skb(skb);
 }
@@ -715,12 +772,19 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * vrnic_resp_reply() - go on with the answer to a READ
  * @qp: target
  * @budget: its bytes bound this burst
+ *
+ * Return: false if nothing may be sent now: the timer runs.
  */
-void vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
+bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_reply *reply = &to_resp(qp)->reply;
-	u64 n;
+	u64 n, until, room;
 
+	room = vrnic_rate_room(qp, &until);
+	if (!room) {
+		vrnic_roce_wake_at(qp, until);
+		return false;
+	}
 	if (open_remote(qp, reply->rkey, reply->va, reply->left,
 			IB_ACCESS_REMOTE_READ)) {
 		/* the memory went away in the meantime */
@@ -729,11 +793,13 @@ void vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		send_aeth(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
 			  reply->psn);
 		vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
-		return;
+		return true;
 	}
 	do {
 		n = min_t(u64, reply->left, qp->roce->mtu);
 		budget->bytes -= min(budget->bytes, n);
-	} while (reply_one(qp, reply) && budget->bytes);
+		room -= min(room, n);
+	} while (reply_one(qp, reply) && budget->bytes && room);
 	vrnic_sgl_put(&qp->recv_sgl);
+	return true;
 }

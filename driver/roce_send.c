@@ -92,6 +92,8 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 	}
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
 	q->cur += pkts;
+	if (q->hold)
+		q->hold = max(q->hold, q->cur);
 	q->top = max(q->top, q->cur);
 	/* as good as lost: it is sent again when time is up */
 	return err != -ENOMEM && err != -EHOSTUNREACH;
@@ -99,13 +101,14 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 
 /* Return: false if nothing more can be sent now. */
 static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
-		      struct vrnic_budget *budget)
+		      struct vrnic_budget *budget, u32 room)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 off = (q->cur - w->first) * qp->roce->mtu;
 	struct vrnic_tx tx;
 	bool ok = true;
-	int verr, n;
+	int verr;
+	u32 n;
 
 	verr = vrnic_op_open(qp, &qp->op);
 	if (verr) {
@@ -113,11 +116,12 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		return true;
 	}
 	vrnic_sgl_skip(&qp->sgl, off);
-	for (n = 0; ok && n < VRNIC_BURST && q->cur < wop_end(w) &&
+	for (n = 0; ok && n < room && q->cur < wop_end(w) &&
 	     window_open(q) && budget->bytes; n++) {
 		fill_data(qp, &tx, off);
 		tx.ackreq = q->cur + 1 == wop_end(w) ||
 			    q->cur + 1 - q->una == q->window ||
+			    q->cur + 1 == q->hold ||
 			    q->cur - q->acked_at >= VRNIC_ACK_EVERY;
 		ok = send_next(qp, &tx, 1);
 		off += tx.len;
@@ -132,12 +136,31 @@ static bool may_ask(struct vrnic_qp *qp)
 	return to_req(qp)->reads < max_t(u32, qp->attr.max_rd_atomic, 1);
 }
 
+/*
+ * Of an answer that came with a gap, only the gap is asked for again: how many of
+ * the @n packets from @q->cur on. 0: none before the gap is closed.
+ */
+static u32 missing(struct vrnic_req *q, u32 n)
+{
+	struct sk_buff *kept;
+	s32 gap;
+
+	if (q->cur >= q->top)
+		return n;
+	skb_queue_walk(&q->early.list, kept) {
+		gap = vrnic_psn_diff(vrnic_pkt(kept)->psn, q->una);
+		if (vrnic_pkt(kept)->opcode != VRNIC_BTH_ACK && gap > 0)
+			return q->cur == q->una ? min_t(u32, n, gap) : 0;
+	}
+	return n;
+}
+
 static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_req *q = to_req(qp);
 	u32 at = q->cur - w->first;
-	u32 n = min(w->chunk - at % w->chunk, w->pkts - at);
+	u32 n = missing(q, min(w->chunk - at % w->chunk, w->pkts - at));
 	u64 off = (u64)at * qp->roce->mtu;
 	struct vrnic_tx tx = {
 		.opcode = VRNIC_BTH_READ_REQUEST,
@@ -145,7 +168,7 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 		.ackreq = true,
 	};
 
-	if (!may_ask(qp) ||
+	if (!n || !may_ask(qp) ||
 	    (q->cur != q->una && q->cur + n - q->una > q->window))
 		return false;
 	put_reth(&tx, d->remote_addr + off, d->rkey,
@@ -230,12 +253,18 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_req *q = to_req(qp);
+	u64 until, room;
 
 	/* IBTA 10.8.3.3: not before earlier READs and atomics are complete */
 	if (d->flags & VRNIC_DESC_FENCE && q->cur == w->first && q->reads)
 		return false;
 	if (!window_open(q))
 		return false;
+	room = vrnic_rate_room(qp, &until);
+	if (!room) {
+		vrnic_roce_wake_at(qp, until);
+		return false;
+	}
 	switch (d->opcode) {
 	case VRNIC_OP_RDMA_READ:
 		return send_read(qp, w);
@@ -247,7 +276,8 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 	case VRNIC_OP_FLUSH:
 		return send_flush(qp);
 	default:
-		return send_data(qp, w, budget);
+		return send_data(qp, w, budget,
+				 min_t(u64, room / qp->roce->mtu, VRNIC_BURST));
 	}
 }
 

@@ -382,6 +382,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 	trace_vrnic_packet(qp->qpn, true, tx->opcode, tx->psn, tx->len);
 	if (!qp->roce)
 		return xmit_alone(qp, path, tx);
+	vrnic_rate_sent(qp, pkt_bytes(tx));
 	if (add_packet(qp, path, &qp->roce->burst, tx))
 		return 0;
 	vrnic_count(qp->dev, SEND_ERR);

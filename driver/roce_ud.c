@@ -100,6 +100,7 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 		.qkey = be32_to_cpu(deth->qkey),
 		.src_qpn = be32_to_cpu(deth->sqpn) & VRNIC_BTH_QPN,
 		.len = pkt->len,
+		.vlan = pkt->vlan,
 		.with_imm = pkt->info & VRNIC_PKT_IMM,
 		.solicited = pkt->solicited,
 		.put = put_packet,

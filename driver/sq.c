@@ -141,6 +141,27 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return vrnic_loop_execute(qp, op, budget);
 }
 
+/* Likewise, at the rate that is allowed. The wire's packets count themselves. */
+static enum vrnic_step execute_paced(struct vrnic_qp *qp,
+				     struct vrnic_budget *budget)
+{
+	u64 room = vrnic_rate_room(qp, &qp->wait_until);
+	struct vrnic_budget part = *budget;
+	enum vrnic_step step;
+	u64 used;
+
+	if (!room)
+		return VRNIC_STEP_WAIT;
+	part.bytes = min(part.bytes, room);
+	used = part.bytes;
+	step = execute(qp, &part);
+	used -= part.bytes;
+	budget->bytes -= used;
+	if (!qp->roce)
+		vrnic_rate_sent(qp, used);
+	return step;
+}
+
 /* Its time has not come; the timer may have been cancelled since it was set. */
 static bool must_wait(struct vrnic_qp *qp)
 {
@@ -166,7 +187,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		return false;
 	if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
 		return false;
-	step = execute(qp, budget);
+	step = execute_paced(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:

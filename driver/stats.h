@@ -40,6 +40,9 @@
 	X(SEND_ERR,		"send_err")		\
 	X(RETRANSMITTED_PKTS,	"retransmitted_pkts")	\
 	X(ACK_TIMEOUTS,		"ack_timeouts")		\
+	X(NP_ECN_MARKED_ROCE_PACKETS, "np_ecn_marked_roce_packets") \
+	X(NP_CNP_SENT,		"np_cnp_sent")		\
+	X(RP_CNP_HANDLED,	"rp_cnp_handled")	\
 	X(BAD_ICRC,		"bad_icrc")		\
 	X(MALFORMED_PKTS,	"malformed_pkts")	\
 	X(RCVD_DROPPED,		"rcvd_dropped")		\

@@ -145,6 +145,7 @@ struct vrnic_mmap {
  * @attr: as given, without the reference on its GID
  * @sgid: the sender's own GID
  * @oif: the interface that has it
+ * @vlan: 1 + the VLAN of that interface; 0: none
  * @id: what user space calls it
  */
 struct vrnic_av {
@@ -153,6 +154,7 @@ struct vrnic_av {
 	struct rdma_ah_attr attr;
 	union ib_gid sgid;
 	int oif;
+	u16 vlan;
 	u32 id;
 };
 
@@ -300,6 +302,9 @@ struct vrnic_hold {
  * @sgl: scratch: the local memory of @op during a burst
  * @hold: kept during a burst; protected by the run bit
  * @wait_until: do not run @op before; 0: run it
+ * @limit: bytes a second that the consumer allows it to send; 0: any. Changed
+ *	with the ring parked.
+ * @paid_at: when what it sent will be paid for, in ns; protected by the run bit
  * @post_lock: kernel consumers: serialises post_send()
  * @rq: receive ring, if there is no @srq
  * @srq: shared receive ring or NULL
@@ -337,6 +342,8 @@ struct vrnic_qp {
 	struct vrnic_sgl sgl;
 	struct vrnic_hold hold;
 	u64 wait_until;
+	u64 limit;
+	u64 paid_at;
 	spinlock_t post_lock;		/* kernel consumers' post_send() */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
@@ -394,6 +401,11 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 void *arg);
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
+
+/* rate.c */
+#define VRNIC_RATE_ANY	U64_MAX
+u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
+void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes);
 
 /* roce_net.c */
 int vrnic_wire_init(void);

@@ -106,20 +106,25 @@ void host_open(struct host *host, const struct options *opt, size_t data_len,
 	host->mine.results_rkey = host->results_mr->rkey;
 }
 
-static int listen_once(const struct options *opt)
+/* The one that listens, for all connections of this process. */
+static int listener = -1;
+
+static int listen_for(const struct options *opt)
 {
 	struct sockaddr_in6 any = {
 		.sin6_family = AF_INET6, .sin6_port = htons(opt->port),
 	};
-	int one = 1, fd, peer;
+	int one = 1;
 
-	fd = socket(AF_INET6, SOCK_STREAM, 0);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) || listen(fd, 1))
-		die("cannot listen on port %u: %s", opt->port, strerror(errno));
-	peer = accept(fd, NULL, NULL);
-	close(fd);
-	return peer;
+	if (listener < 0) {
+		listener = socket(AF_INET6, SOCK_STREAM, 0);
+		setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		if (bind(listener, (struct sockaddr *)&any, sizeof(any)) ||
+		    listen(listener, 8))
+			die("cannot listen on port %u: %s", opt->port,
+			    strerror(errno));
+	}
+	return accept(listener, NULL, NULL);
 }
 
 static int call(const struct options *opt)
@@ -200,7 +205,7 @@ static void to_rts(struct host *host, const struct options *opt)
 
 void host_connect(struct host *host, const struct options *opt)
 {
-	host->fd = opt->host ? call(opt) : listen_once(opt);
+	host->fd = opt->host ? call(opt) : listen_for(opt);
 	swap(host->fd, &host->mine, &host->peer, sizeof(host->mine));
 	to_rtr(host, opt);
 	to_rts(host, opt);

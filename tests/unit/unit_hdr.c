@@ -145,6 +145,8 @@ static const struct {
 	{ 0x2a, 16, ONLY | DATA }, { 0x2b, 20, ONLY | DATA },
 	/* UD */
 	{ 0x64, 8, ONLY | DATA }, { 0x65, 12, ONLY | DATA },
+	/* congestion notification */
+	{ 0x81, 0, MIDDLE | DATA },
 };
 
 static u8 ends_of(u32 info)
@@ -191,7 +193,8 @@ static void no_other_opcode_is(void)
 static void one_kind_each(void)
 {
 	const u32 kinds = VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_READ |
-			  VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER | VRNIC_PKT_RESP;
+			  VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER | VRNIC_PKT_RESP |
+			  VRNIC_PKT_CNP;
 	unsigned int i;
 
 	for (i = 0; i < COUNT(opcodes); i++)

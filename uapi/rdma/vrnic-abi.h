@@ -228,6 +228,7 @@ struct vrnic_recv_desc {
  *	its last 20 bytes (the kernel's enum rdma_network_type). Written before
  *	@phase.
  * @reserved0: zero
+ * @vlan: of a UD message: 1 + the VLAN that it came by; 0: none. Likewise.
  * @reserved: zero
  */
 struct vrnic_cqe {
@@ -246,7 +247,8 @@ struct vrnic_cqe {
 	__u32 vendor_err;
 	__u32 phase;
 	__u8 network_hdr;
-	__u8 reserved0[3];
+	__u8 reserved0;
+	__u16 vlan;
 	__u32 reserved[3];
 };
 

@@ -168,15 +168,44 @@ static void start_anew(struct vrnic_qp *qp)
 	forget_completions(&qp->vqp.qp);
 }
 
+/* The older command has no place for a rate limit. */
+static int modify_limited(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ib_uverbs_ex_modify_qp_resp resp = {};
+	struct ibv_modify_qp_ex cmd = {};
+
+	return ibv_cmd_modify_qp_ex(qp, attr, mask, &cmd, sizeof(cmd), &resp,
+				    sizeof(resp));
+}
+
 int vrnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	ret = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+	if (mask & IBV_QP_RATE_LIMIT)
+		ret = modify_limited(qp, attr, mask);
+	else
+		ret = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
 	if (!ret && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		start_anew(to_vqp(qp));
 	return ret;
+}
+
+/* Bursts are of a millisecond at most, and cannot be chosen. */
+int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *limit)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.cur_qp_state = IBV_QPS_RTS,
+		.rate_limit = limit->rate_limit,
+	};
+
+	if (limit->max_burst_sz || limit->typical_pkt_sz || limit->comp_mask)
+		return EINVAL;
+	return modify_limited(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE |
+			      IBV_QP_RATE_LIMIT);
 }
 
 int vrnic_destroy_qp(struct ibv_qp *ibqp)

@@ -2,6 +2,8 @@
 /* The device: how it is recognised, opened and queried. */
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,6 +11,20 @@
 
 #include "abi.h"
 #include "vrnic.h"
+
+/* In kbit/s; any queue pair that sends can be slowed down. */
+static void tell_rate_limits(struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	if (attr_size < offsetof(struct ibv_device_attr_ex, packet_pacing_caps) +
+			sizeof(attr->packet_pacing_caps))
+		return;
+	attr->packet_pacing_caps = (struct ibv_packet_pacing_caps) {
+		.qp_rate_limit_min = 1,
+		.qp_rate_limit_max = UINT32_MAX,
+		.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
+				  1 << IBV_QPT_UD,
+	};
+}
 
 static int vrnic_query_device_ex(struct ibv_context *context,
 				 const struct ibv_query_device_ex_input *input,
@@ -24,6 +40,7 @@ static int vrnic_query_device_ex(struct ibv_context *context,
 				       &resp_size);
 	if (ret)
 		return ret;
+	tell_rate_limits(attr, attr_size);
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u.%u", (unsigned int)(fw >> 32) & 0xffff,
@@ -106,6 +123,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.free_context = vrnic_free_context,
 	.get_srq_num = vrnic_get_srq_num,
 	.modify_qp = vrnic_modify_qp,
+	.modify_qp_rate_limit = vrnic_modify_qp_rate_limit,
 	.modify_srq = vrnic_modify_srq,
 	.poll_cq = vrnic_poll_cq,
 	.post_recv = vrnic_post_recv,

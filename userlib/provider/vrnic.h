@@ -267,6 +267,8 @@ struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
 int vrnic_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init);
 int vrnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *limit);
 int vrnic_destroy_qp(struct ibv_qp *qp);
 
 /* rq.c */

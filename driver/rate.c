@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How fast a queue pair may send: as fast as its consumer allows, and, over the
+ * wire, as congestion leaves it. What was sent is paid for by time that passes;
+ * nobody waits, but comes back when the timer says that it is paid.
+ *
+ * Congestion on the wire: routers mark packets (ECN), their receiver notifies
+ * the sender (CNP, annex A17.9.3), whose rate then follows cc.c.
+ */
+
+#include <linux/ktime.h>
+
+#include "roce.h"
+
+#define CNP_EVERY	(50 * NSEC_PER_USEC)
+/* On a short path, marks come later than packets: routers look at averages. */
+#define PERIOD_MIN	(2 * NSEC_PER_MSEC)
+#define PERIOD_MAX	(100 * NSEC_PER_MSEC)
+#define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* who only answers knows no round trip */
+/* Time that passed without a packet pays for later ones, but no more than this. */
+#define SLACK		NSEC_PER_MSEC
+/* What may always be sent at once, where there is no packet. */
+#define LOCAL_UNIT	4096
+
+static u32 unit_of(const struct vrnic_qp *qp)
+{
+	return qp->roce ? qp->roce->mtu : LOCAL_UNIT;
+}
+
+/* Bytes a second; 0: any. */
+static u64 rate_of(const struct vrnic_qp *qp)
+{
+	u64 left = qp->roce ? qp->roce->cc.rate : 0;
+
+	return min_not_zero(qp->limit, left);
+}
+
+static struct vrnic_cc_scale scale_of(const struct vrnic_qp *qp, u64 now)
+{
+	u64 rtt = qp->roce->req.rtt ?: PERIOD_USUAL;
+
+	return (struct vrnic_cc_scale) {
+		.now = now,
+		.period = clamp_t(u64, rtt, PERIOD_MIN, PERIOD_MAX),
+		.unit = qp->roce->mtu,
+	};
+}
+
+/**
+ * vrnic_rate_room() - how much may be sent now
+ * @qp: sender; its run bit is held
+ * @until: if that is nothing: when it is worth while to ask again, in ns
+ *
+ * Return: bytes, of a packet at least; VRNIC_RATE_ANY: no limit.
+ */
+u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
+{
+	u64 rate = rate_of(qp), now;
+
+	if (!rate)
+		return VRNIC_RATE_ANY;
+	now = ktime_get_ns();
+	if (qp->roce) {
+		struct vrnic_cc_scale scale = scale_of(qp, now);
+
+		vrnic_cc_passed(&qp->roce->cc, &scale);
+		rate = rate_of(qp);
+		if (!rate)
+			return VRNIC_RATE_ANY;
+	}
+	if (qp->paid_at > now) {
+		*until = qp->paid_at;
+		return 0;
+	}
+	qp->paid_at = max_t(u64, qp->paid_at, now - SLACK);
+	return unit_of(qp) + (now - qp->paid_at) * (rate / 1000) / NSEC_PER_MSEC;
+}
+
+/**
+ * vrnic_rate_sent() - something was sent, and has to be paid for
+ * @qp: sender; its run bit is held
+ * @bytes: how much
+ */
+void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes)
+{
+	u64 rate;
+
+	if (qp->roce)
+		vrnic_cc_sent(&qp->roce->cc, bytes, qp->roce->mtu);
+	rate = rate_of(qp);
+	if (rate)
+		qp->paid_at += vrnic_cc_ns(bytes, rate);
+}
+
+static void send_cnp(struct vrnic_qp *qp)
+{
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_CNP,
+		.dqpn = qp->attr.dest_qp_num,
+		.ext_len = VRNIC_CNP_BYTES,
+	};
+
+	BUILD_BUG_ON(VRNIC_CNP_BYTES > VRNIC_EXT_MAX);
+	vrnic_count(qp->dev, NP_CNP_SENT);
+	vrnic_roce_xmit(qp, &qp->roce->path, &tx);
+}
+
+/**
+ * vrnic_rate_marked() - a packet came that met congestion: tell its sender
+ * @qp: receiver
+ */
+void vrnic_rate_marked(struct vrnic_qp *qp)
+{
+	struct vrnic_roce *roce = qp->roce;
+	u64 now = ktime_get_ns();
+
+	vrnic_count(qp->dev, NP_ECN_MARKED_ROCE_PACKETS);
+	if (roce->told_at && now - roce->told_at < CNP_EVERY)
+		return;
+	roce->told_at = now;
+	send_cnp(qp);
+}
+
+/**
+ * vrnic_rate_notified() - packets of ours met congestion
+ * @qp: sender
+ */
+void vrnic_rate_notified(struct vrnic_qp *qp)
+{
+	struct vrnic_cc_scale scale = scale_of(qp, ktime_get_ns());
+
+	vrnic_count(qp->dev, RP_CNP_HANDLED);
+	vrnic_cc_notified(&qp->roce->cc, &scale);
+}
