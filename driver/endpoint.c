@@ -5,6 +5,7 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "flow.h"
 #include "native.h"
 
 #define UVERBS_MODULE_NAME vrnic
@@ -13,7 +14,15 @@
 /* Whose endpoints lead to which FIFO. Rarely changed, so one lock for all will do. */
 static DEFINE_SPINLOCK(watch_lock);
 
-/* The FIFO at this address, if it may be used, with a reference. */
+static bool needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
+{
+	union ib_gid gid;
+
+	memcpy(&gid, address->gid, sizeof(gid));
+	return vrnic_force_roce() || !vrnic_gid_is_local(dev, &gid);
+}
+
+/* The FIFO at this address of this host, if it may be used, with a reference. */
 static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 				      const struct vrnic_address *address)
 {
@@ -22,8 +31,6 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 	int err = 0;
 
 	memcpy(&gid, address->gid, sizeof(gid));
-	if (!vrnic_gid_is_local(dev, &gid))
-		return ERR_PTR(-EHOSTUNREACH);
 	peer = vrnic_fifo_get(address->fifo);
 	if (!peer)
 		return ERR_PTR(-ENOENT);
@@ -80,6 +87,19 @@ void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 	spin_unlock(&watch_lock);
 }
 
+/**
+ * vrnic_endpoint_lost() - the peer of an endpoint on another host is gone
+ * @ep: endpoint; may have been told before
+ */
+void vrnic_endpoint_lost(struct vrnic_endpoint *ep)
+{
+	spin_lock(&watch_lock);
+	if (ep->notice)
+		vrnic_notice_send(ep->fifo, ep->notice);
+	ep->notice = NULL;
+	spin_unlock(&watch_lock);
+}
+
 /*
  * Descriptors that name the endpoint find it gone; the one under way, too. What
  * is in the ring behind it goes on.
@@ -94,6 +114,8 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	mutex_lock(&fifo->ctrl);
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
+	if (ep->link)
+		vrnic_link_kill(ep->link);
 	vrnic_unpark(&fifo->inject.run);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_queue(&fifo->inject.run);
@@ -104,8 +126,9 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	return 0;
 }
 
+/* To a FIFO of this host, or over a link, which belongs to the endpoint then. */
 static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
-			struct vrnic_endpoint **result)
+			struct vrnic_link *link, struct vrnic_endpoint **result)
 {
 	struct vrnic_endpoint *ep;
 	int err;
@@ -114,10 +137,13 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	if (!ep)
 		return -ENOMEM;
 	ep->fifo = fifo;
-	ep->peer = peer->address;
+	ep->peer = link ? link->peer : peer->address;
+	ep->link = link;
 	INIT_LIST_HEAD(&ep->watch);
 	ep->notice = vrnic_notice_new(&ep->peer);
-	err = ep->notice ? watch(ep, peer) : -ENOMEM;
+	err = ep->notice ? 0 : -ENOMEM;
+	if (!err && peer)
+		err = watch(ep, peer);
 	if (err)
 		goto free;
 	/* complete before it can be found: xa_alloc() publishes it */
@@ -136,6 +162,39 @@ free:
 	return err;
 }
 
+/* A link may fail at any time, so also before it knew whom to tell. */
+static int endpoint_wired(struct vrnic_fifo *fifo,
+			  const struct vrnic_address *address,
+			  struct vrnic_endpoint **ep)
+{
+	struct vrnic_link *link = vrnic_link_connect(fifo, address);
+	int err;
+
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	err = endpoint_new(fifo, NULL, link, ep);
+	if (err) {
+		vrnic_link_kill(link);
+		return err;
+	}
+	vrnic_link_own(link, *ep);
+	return 0;
+}
+
+static int endpoint_near(struct vrnic_fifo *fifo,
+			 const struct vrnic_address *address,
+			 struct vrnic_endpoint **ep)
+{
+	struct vrnic_fifo *peer = address_get(fifo->dev, address);
+	int err;
+
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	err = endpoint_new(fifo, peer, NULL, ep);
+	vrnic_fifo_put(peer);
+	return err;
+}
+
 static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 	struct uverbs_attr_bundle *attrs)
 {
@@ -146,18 +205,16 @@ static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 	struct vrnic_create_endpoint_resp resp = {};
 	struct vrnic_address address;
 	struct vrnic_endpoint *ep;
-	struct vrnic_fifo *peer;
 	int err;
 
 	err = uverbs_copy_from(&address, attrs,
 			       VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS);
 	if (err)
 		return err;
-	peer = address_get(fifo->dev, &address);
-	if (IS_ERR(peer))
-		return PTR_ERR(peer);
-	err = endpoint_new(fifo, peer, &ep);
-	vrnic_fifo_put(peer);
+	if (needs_wire(fifo->dev, &address))
+		err = endpoint_wired(fifo, &address, &ep);
+	else
+		err = endpoint_near(fifo, &address, &ep);
 	if (err)
 		return err;
 	uobj->object = ep;

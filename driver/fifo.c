@@ -262,6 +262,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	init_waitqueue_head(&fifo->wait);
 	INIT_LIST_HEAD(&fifo->stalled);
 	INIT_LIST_HEAD(&fifo->watchers);
+	INIT_LIST_HEAD(&fifo->links);
 	vrnic_rgets_init(&fifo->rgets);
 	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
 	vrnic_injector_init(&fifo->rget, fifo, &vrnic_rget_ops);
@@ -352,6 +353,7 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 	vrnic_park(&fifo->inject.run);
 	vrnic_park(&fifo->rget.run);
 	mutex_unlock(&fifo->ctrl);
+	vrnic_links_kill(fifo);
 	wake_up_all(&fifo->wait);
 	vrnic_unstall(&fifo->inject);
 	vrnic_unstall(&fifo->rget);

@@ -80,12 +80,17 @@ static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 	return vrnic_ring_slot(ring, at) + offset;
 }
 
-/*
- * @n bytes of the ring from @pos on, as one or, where the ring ends, two
- * segments. Return: how many.
+/**
+ * vrnic_native_ring() - data that follows a descriptor in its ring
+ * @inj: injector of that ring
+ * @pos: first byte
+ * @n: bytes
+ * @seg: filled in: one or, where the ring ends, two
+ *
+ * Return: how many.
  */
-static unsigned int ring_segs(struct vrnic_injector *inj, u64 pos, u64 n,
-			      struct vrnic_seg *seg)
+unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
+			       struct vrnic_seg *seg)
 {
 	unsigned int nr = 0;
 	u64 run;
@@ -126,7 +131,7 @@ static void put_inline(struct vrnic_injector *inj, struct vrnic_seg *remote,
 {
 	u64 end = inj->op.done + n, pos = 0;
 	struct vrnic_seg seg[2];
-	unsigned int i, nr = ring_segs(inj, inj->op.done, n, seg);
+	unsigned int i, nr = vrnic_native_ring(inj, inj->op.done, n, seg);
 
 	for (i = 0; i < nr; i++) {
 		vrnic_seg_copy(remote, pos, &seg[i], 0, seg[i].len,
@@ -382,11 +387,9 @@ static enum vrnic_step loop_get(struct vrnic_injector *inj,
 	return step;
 }
 
-static u64 rmw_value(const struct vrnic_nop *op, u64 old)
+static u64 rmw_value(u32 arg, u64 operand, u64 old)
 {
-	u64 operand = op->rmw.operand;
-
-	switch (op->d.arg & ~VRNIC_RMW_COMPARE) {
+	switch (arg & ~VRNIC_RMW_COMPARE) {
 	case VRNIC_RMW_SET:
 		return operand;
 	case VRNIC_RMW_ADD:
@@ -402,31 +405,47 @@ static u64 rmw_value(const struct vrnic_nop *op, u64 old)
 	}
 }
 
-static bool rmw_applies(const struct vrnic_nop *op, u64 old, u64 mask)
+static bool rmw_applies(u32 arg, u64 compare, u64 old)
 {
-	return !(op->d.arg & VRNIC_RMW_COMPARE) ||
-	       old == (op->rmw.compare & mask);
+	return !(arg & VRNIC_RMW_COMPARE) || old == compare;
 }
 
 /* With the CPU's atomics, so the process's own are coherent with them. */
-static u64 rmw_64(const struct vrnic_nop *op, u64 *word)
+static u64 rmw_64(u64 *word, u32 arg, const struct vrnic_ndesc_rmw *rmw)
 {
 	u64 old = READ_ONCE(*word);
 
-	while (rmw_applies(op, old, U64_MAX) &&
-	       !try_cmpxchg(word, &old, rmw_value(op, old)))
+	while (rmw_applies(arg, rmw->compare, old) &&
+	       !try_cmpxchg(word, &old, rmw_value(arg, rmw->operand, old)))
 		;
 	return old;
 }
 
-static u32 rmw_32(const struct vrnic_nop *op, u32 *word)
+static u32 rmw_32(u32 *word, u32 arg, const struct vrnic_ndesc_rmw *rmw)
 {
 	u32 old = READ_ONCE(*word);
 
-	while (rmw_applies(op, old, U32_MAX) &&
-	       !try_cmpxchg(word, &old, (u32)rmw_value(op, old)))
+	while (rmw_applies(arg, (u32)rmw->compare, old) &&
+	       !try_cmpxchg(word, &old, (u32)rmw_value(arg, rmw->operand, old)))
 		;
 	return old;
+}
+
+/**
+ * vrnic_native_rmw() - execute RMW
+ * @word: 4 or 8 bytes, aligned
+ * @width: which
+ * @arg: enum vrnic_rmw_op
+ * @rmw: operands
+ *
+ * Return: what was there.
+ */
+u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
+		     const struct vrnic_ndesc_rmw *rmw)
+{
+	if (width == sizeof(u64))
+		return rmw_64(word, arg, rmw);
+	return rmw_32(word, arg, rmw);
 }
 
 /* Have the old value put where it was asked for, if it was. */
@@ -459,8 +478,7 @@ static enum vrnic_step loop_rmw(struct vrnic_injector *inj,
 	}
 	word = vrnic_seg_word(&remote, width);
 	if (word)
-		op->value = width == sizeof(u64) ? rmw_64(op, word) :
-						   rmw_32(op, word);
+		op->value = vrnic_native_rmw(word, width, op->d.arg, &op->rmw);
 	vrnic_seg_put(&remote);
 	if (word && op->d.lkey)
 		vrnic_seg_copy(&local, 0, &value, 0, width, true);
@@ -536,7 +554,8 @@ static enum vrnic_step loop_message(struct vrnic_injector *inj,
 	unsigned int nr;
 	int verr;
 
-	nr = ring_segs(inj, 0, d->header_len + (in_ring ? d->length : 0), seg);
+	nr = vrnic_native_ring(inj, 0, d->header_len +
+			       (in_ring ? d->length : 0), seg);
 	if (in_ring)
 		return send(inj, seg, nr);
 	if (d->flags & VRNIC_NDESC_VIRTUAL)
@@ -550,7 +569,7 @@ static enum vrnic_step loop_message(struct vrnic_injector *inj,
 }
 
 /* The peer's queue of remote gets is full: later, but not for ever. */
-static enum vrnic_step wait_full(struct vrnic_injector *inj)
+enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -572,14 +591,14 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 	ret = open_local(inj, d->local_addr, d->length, false, &descs);
 	if (ret)
 		return fail_local(&inj->op, ret);
-	ret = vrnic_rget_inject(inj, &descs);
+	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, NULL, &descs);
 	vrnic_seg_put(&descs);
 	switch (ret) {
 	case 0:
 		inj->op.done = d->length;
 		return VRNIC_STEP_DONE;
 	case -EAGAIN:
-		return wait_full(inj);
+		return vrnic_native_wait_full(inj);
 	case -EPIPE:
 		return vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);

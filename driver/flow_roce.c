@@ -92,8 +92,9 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy = false;
 
-	/* as in vrnic_roce_send() */
-	local_bh_disable();
+	/* as in vrnic_roce_send(); but native requests may sleep */
+	if (!qp->link)
+		local_bh_disable();
 	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
 	       receive_one(qp, budget))
 		busy = true;
@@ -102,7 +103,8 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_resp_ack(qp);
 		vrnic_roce_push(qp);
 	}
-	local_bh_enable();
+	if (!qp->link)
+		local_bh_enable();
 	return busy;
 }
 

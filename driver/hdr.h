@@ -26,6 +26,14 @@
 #define VRNIC_BTH_CNP		0x81	/* congestion notification, A17.9.3 */
 #define VRNIC_CNP_BYTES		16	/* its payload: reserved, zero */
 
+/*
+ * Of the manufacturer-specific range, and used between devices of ours only,
+ * which agreed on it before: messages of a native link, in packets like those of
+ * a SEND, and the datagrams that make such links; see native_wire.h.
+ */
+#define VRNIC_SVC_NATIVE	0xc0
+#define VRNIC_BTH_HELLO		0xe0
+
 /* The lower five bits: the operation; IBTA table 38. */
 enum vrnic_bth_op {
 	VRNIC_BTH_SEND_FIRST		= 0x00,
@@ -80,6 +88,11 @@ enum vrnic_bth_op {
 /* Requests that are answered by more than an acknowledgment. */
 #define VRNIC_PKT_ANSWERED	\
 	(VRNIC_PKT_READ | VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER)
+#define VRNIC_PKT_NATIVE	0x80000U	/* message of a native link */
+#define VRNIC_PKT_HELLO		0x100000U	/* about such links */
+
+/* Those whose messages have any number of packets. */
+#define VRNIC_PKT_DATA	(VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_NATIVE)
 
 /**
  * struct vrnic_bth - base transport header
@@ -231,6 +244,9 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 
 	if (opcode == VRNIC_BTH_CNP)
 		return VRNIC_PKT_CNP | VRNIC_PKT_PAYLOAD;
+	if (opcode == VRNIC_BTH_HELLO)
+		return VRNIC_PKT_HELLO | VRNIC_PKT_START | VRNIC_PKT_END |
+		       VRNIC_PKT_PAYLOAD;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
 		return info;
@@ -242,6 +258,11 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 		    (VRNIC_PKT_SEND | VRNIC_PKT_START | VRNIC_PKT_END))
 			return info | VRNIC_PKT_DETH;
 		return 0;
+	case VRNIC_SVC_NATIVE:
+		if (!(info & VRNIC_PKT_SEND) ||
+		    info & (VRNIC_PKT_IMM | VRNIC_PKT_IETH))
+			return 0;
+		return (info & ~VRNIC_PKT_SEND) | VRNIC_PKT_NATIVE;
 	default:
 		return 0;
 	}

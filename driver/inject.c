@@ -163,10 +163,11 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
-/* It is parked for good. */
+/* It is parked for good, and no link has a request of it. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
+	vrnic_wire_forget(inj);
 	vrnic_virtual_free(inj);
 	vrnic_nop_typed_free(inj);
 	if (inj->rget)
@@ -205,6 +206,19 @@ bool vrnic_injector_hold(struct vrnic_injector *inj,
 	return true;
 }
 
+/**
+ * vrnic_injector_reach() - the target is at the other end of a link, or of none
+ * @inj: injector
+ * @link: link; whoever destroys it parks the injector before, or this is a
+ *	reference of its remote get
+ */
+void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
+{
+	if (link && inj->peer)
+		vrnic_injector_release(inj);
+	inj->link = link;
+}
+
 /* Its time has not come; the timer may have been cancelled since it was set. */
 bool vrnic_injector_waits(struct vrnic_injector *inj)
 {
@@ -221,13 +235,23 @@ bool vrnic_injector_waits(struct vrnic_injector *inj)
 	return false;
 }
 
+/*
+ * It was told to wait. Return: true if that is over already, as on a slow machine;
+ * else somebody, or the timer, will call.
+ */
+bool vrnic_injector_ready(struct vrnic_injector *inj)
+{
+	return inj->wait_until && !vrnic_injector_waits(inj);
+}
+
 /**
  * vrnic_nop_count() - count what was done of an operation
  * @inj: injector; it holds the peer, if its operation has one
  * @n: bytes, or 1
  *
  * An injected descriptor's remote counter is the peer's, a ring's its owner's.
- * What a peer names must be open to peers.
+ * What a peer names must be open to peers. The counters of a peer on another host
+ * have fallen there.
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -238,11 +262,11 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
 	struct ib_ucontext *peer = inj->peer ? inj->peer->uctx : NULL;
 	int missing = 0;
 
-	if (d->target_counter)
+	if (d->target_counter && !inj->link)
 		missing |= vrnic_counter_down(d->target_counter, peer, n);
 	if (d->local_counter)
 		missing |= vrnic_counter_down(d->local_counter, own, n);
-	if (d->remote_counter)
+	if (d->remote_counter && !(inj->link && inj->rget))
 		missing |= vrnic_counter_down(d->remote_counter,
 					      inj->rget ? peer : own, n);
 	return missing ? VRNIC_VERR_COUNTER : 0;
@@ -376,6 +400,9 @@ static enum vrnic_step execute(struct vrnic_injector *inj,
 				      VRNIC_VERR_ENDPOINT);
 	if (op->d.opcode == VRNIC_NOP_FENCE)
 		return fence(inj, ep);
+	vrnic_injector_reach(inj, ep->link);
+	if (ep->link)
+		return vrnic_wire_native(inj, budget);
 	if (!vrnic_injector_hold(inj, &ep->peer))
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	return vrnic_loop_native(inj, budget);
@@ -420,6 +447,8 @@ static void finish(struct vrnic_injector *inj)
 	int verr = 0;
 
 	op->finished = true;
+	/* of a link that is gone, with its endpoint */
+	vrnic_wire_forget(inj);
 	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
 		verr = vrnic_nop_count(inj, 1);
@@ -484,7 +513,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_injector_waits(inj))
+	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active && !fetch(inj))
 		return false;
@@ -500,7 +529,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
-		break;
+		return vrnic_injector_ready(inj);
 	}
 	return false;
 }

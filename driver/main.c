@@ -72,6 +72,7 @@ static void __exit vrnic_exit(void)
 	vrnic_netlink_exit();
 	ib_unregister_driver(VRNIC_DRIVER_ID);
 	vrnic_wire_exit();
+	vrnic_hello_exit();
 	vrnic_counters_exit();
 	vrnic_fifos_exit();
 	vrnic_qps_exit();

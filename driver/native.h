@@ -7,12 +7,15 @@
  *
  *	vrnic_fifo.ctrl		mutex; parks the injectors
  *	  an injector's run bit	whoever runs it
+ *	  a link's run bit	tried only: who posts runs its queue pair, if it can
  *	  watch_lock		spinlock; whose endpoints lead to a FIFO
  *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; who waits for room, and for whom
  *	    vrnic_runner.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
  *	  vrnic_rgets.lock	spinlock; the queue of remote gets
+ *	  vrnic_link.lock	spinlock; what is under way on a link
+ *	    vrnic_runner.lock
  *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
  *
  * An injector waits for no other injector: what it needs of a peer is the
@@ -25,6 +28,7 @@
 #include <linux/cred.h>
 #include <linux/wait.h>
 
+#include "link.h"
 #include "opcode.h"
 #include "vrnic.h"
 
@@ -58,6 +62,7 @@ struct vrnic_failure {
  * @failure: protected by the run bit of @fifo->inject
  * @watch: in the peer's list of watchers; protected by watch_lock
  * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
+ * @link: how it is reached, if it is on another host; else NULL
  */
 struct vrnic_endpoint {
 	struct vrnic_fifo *fifo;
@@ -66,6 +71,7 @@ struct vrnic_endpoint {
 	struct vrnic_failure failure;
 	struct list_head watch;
 	struct vrnic_rget *notice;
+	struct vrnic_link *link;
 };
 
 /**
@@ -109,6 +115,8 @@ struct vrnic_nop {
  * @peer: target that the burst keeps hold of, referenced; or NULL
  * @local: region of this side that the burst keeps hold of
  * @remote: region of @peer, likewise
+ * @link: way to the peer of @op, if that is on another host; then @peer is NULL
+ * @req: what was asked of it
  * @rget: the remote get that @op came with; NULL: it came from the ring
  * @virt: room for pinned pages (S1); made when first needed
  * @typed: room for a typed transfer (S3); likewise
@@ -124,6 +132,8 @@ struct vrnic_injector {
 	struct vrnic_fifo *peer;
 	struct vrnic_held local;
 	struct vrnic_held remote;
+	struct vrnic_link *link;
+	struct vrnic_nreq req;
 	struct vrnic_rget *rget;
 	struct vrnic_virtual *virt;
 	struct vrnic_typed *typed;
@@ -181,6 +191,7 @@ struct vrnic_rgets {
  * @closed: nobody may wait for it any more; likewise
  * @watchers: endpoints that lead here; protected by watch_lock
  * @gone_told: they were told that it is gone; likewise
+ * @links: struct vrnic_link that it accepted; protected by @ctrl
  */
 struct vrnic_fifo {
 	struct rcu_head rcu;
@@ -215,6 +226,7 @@ struct vrnic_fifo {
 	bool closed;
 	struct list_head watchers;
 	bool gone_told;
+	struct list_head links;
 };
 
 /* A user's relative timeout. */
@@ -235,6 +247,7 @@ void vrnic_fifos_exit(void);
 /* endpoint.c */
 extern const struct uapi_definition vrnic_endpoint_defs[];
 void vrnic_watchers_tell(struct vrnic_fifo *fifo);
+void vrnic_endpoint_lost(struct vrnic_endpoint *ep);
 
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];
@@ -267,19 +280,21 @@ void vrnic_injector_free(struct vrnic_injector *inj);
 bool vrnic_injector_hold(struct vrnic_injector *inj,
 			 const struct vrnic_address *peer);
 bool vrnic_injector_waits(struct vrnic_injector *inj);
+bool vrnic_injector_ready(struct vrnic_injector *inj);
+void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure);
 
 /* pace.c: runs what peers injected */
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
-int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs);
+int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
+		       struct vrnic_link *link, const struct vrnic_seg *descs);
 void vrnic_rgets_init(struct vrnic_rgets *rgets);
 void vrnic_rgets_close(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer);
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
-const struct vrnic_address *vrnic_rget_peer(const struct vrnic_rget *rget);
 
 /* rdma_object.c: local memory that needs no region (S1) */
 int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
@@ -297,5 +312,10 @@ void vrnic_nop_typed_free(struct vrnic_injector *inj);
 /* flow_loop_native.c */
 enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget);
+unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
+			       struct vrnic_seg *seg);
+u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
+		     const struct vrnic_ndesc_rmw *rmw);
+enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj);
 
 #endif /* VRNIC_NATIVE_H */

@@ -4,6 +4,7 @@
  * operations that need no peer.
  */
 
+#include "link.h"
 #include "opcode.h"
 #include "vrnic.h"
 
@@ -50,7 +51,7 @@ static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 #define UC	BIT(IB_QPT_UC)
 #define UD	(BIT(IB_QPT_UD) | BIT(IB_QPT_GSI))
 
-static const struct vrnic_opdef opcodes[VRNIC_OP_MAX] = {
+static const struct vrnic_opdef opcodes[VRNIC_OP_MAX + 1] = {
 	[VRNIC_OP_NOP] = {
 		.name = "NOP", .qp_types = RC | UC | UD,
 		.wc = IB_WC_SEND, .execute = exec_nop,
@@ -107,12 +108,16 @@ static const struct vrnic_opdef opcodes[VRNIC_OP_MAX] = {
 		.name = "REG_MR", .qp_types = RC | UC, .wc = IB_WC_REG_MR,
 		.kernel_only = true, .execute = exec_reg_mr,
 	},
+	[VRNIC_OP_NATIVE] = {
+		.name = "NATIVE", .qp_types = RC, .wc = 0xff /* it makes no completion */,
+		.data = VRNIC_DATA_OUT, .kernel_only = true,
+	},
 };
 
 /* The row of @opcode, or NULL. */
 const struct vrnic_opdef *vrnic_opdef(u8 opcode)
 {
-	return opcode < VRNIC_OP_MAX ? &opcodes[opcode] : NULL;
+	return opcode < ARRAY_SIZE(opcodes) ? &opcodes[opcode] : NULL;
 }
 
 /* Segments or inline data: what is said has to lie within the slots. */
@@ -168,7 +173,8 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 
 	op->info = vrnic_opdef(d->opcode);
 	if (!op->info || !(op->info->qp_types & BIT(qp->type)) ||
-	    (op->info->kernel_only && qp->uctx))
+	    (op->info->kernel_only && qp->uctx) ||
+	    (d->opcode == VRNIC_OP_NATIVE) != !!qp->link)
 		return VRNIC_VERR_OPCODE;
 	if (op->info->data == VRNIC_DATA_NONE)
 		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;
@@ -189,6 +195,10 @@ int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
 
 	if (op->info->data == VRNIC_DATA_NONE) {
 		qp->sgl.nr = 0;
+		return 0;
+	}
+	if (d->opcode == VRNIC_OP_NATIVE) {
+		vrnic_native_open(&qp->sgl, d->cookie);
 		return 0;
 	}
 	if (d->flags & VRNIC_DESC_INLINE) {

@@ -4,6 +4,10 @@
 #define VRNIC_OPCODE_H
 
 #include <linux/types.h>
+#include <rdma/vrnic-abi.h>
+
+/* A message of a native link: not of the ABI, only such a link's ring has it. */
+#define VRNIC_OP_NATIVE		VRNIC_OP_MAX
 
 struct vrnic_budget;
 struct vrnic_op;

@@ -22,6 +22,7 @@
  * struct vrnic_rget - what one remote get brought
  * @link: in struct vrnic_rgets.queue
  * @from: the peer that sent it, whose rights count
+ * @way: link that it came over, with a reference; NULL: the peer is on this host
  * @nr: descriptors; 0: a notice that @from is gone
  * @next: the next one to run
  * @d: private copies
@@ -29,6 +30,7 @@
 struct vrnic_rget {
 	struct list_head link;
 	struct vrnic_address from;
+	struct vrnic_link *way;
 	u32 nr;
 	u32 next;
 	struct vrnic_ndesc d[];
@@ -42,6 +44,8 @@ void vrnic_rgets_init(struct vrnic_rgets *rgets)
 
 void vrnic_rget_free(struct vrnic_rget *rget)
 {
+	if (rget && rget->way)
+		vrnic_link_put(rget->way);
 	kfree(rget);
 }
 
@@ -129,13 +133,16 @@ void vrnic_rgets_close(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rget_inject() - send descriptors to the peer's engine
- * @inj: injector that executes the remote get; it holds the peer
+ * vrnic_rget_deliver() - hand descriptors to a FIFO's engine
+ * @to: the FIFO
+ * @from: who sends them
+ * @link: how they came, and what they ask for goes back; NULL: from this host
  * @descs: the descriptors
  *
- * Return: 0, -ENOMEM, -EAGAIN (the peer's queue is full), -EPIPE (it is gone).
+ * Return: 0, -ENOMEM, -EAGAIN (the queue is full), -EPIPE (the FIFO is gone).
  */
-int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs)
+int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
+		       struct vrnic_link *link, const struct vrnic_seg *descs)
 {
 	u32 nr = descs->len / sizeof(struct vrnic_ndesc);
 	struct vrnic_seg copy = { .len = descs->len };
@@ -145,18 +152,21 @@ int vrnic_rget_inject(struct vrnic_injector *inj, struct vrnic_seg *descs)
 	rget = kmalloc(struct_size(rget, d, nr), GFP_KERNEL | __GFP_NOWARN);
 	if (!rget)
 		return -ENOMEM;
-	rget->from = inj->fifo->address;
+	rget->from = *from;
+	rget->way = link;
+	if (link)
+		refcount_inc(&link->refs);
 	rget->nr = nr;
 	rget->next = 0;
 	copy.kva = rget->d;
 	vrnic_seg_copy(&copy, 0, descs, 0, descs->len, false);
-	ret = rgets_add(&inj->peer->rgets, rget);
+	ret = rgets_add(&to->rgets, rget);
 	if (ret) {
 		vrnic_rget_free(rget);
 		return ret;
 	}
-	vrnic_count(inj->fifo->dev, RGETS);
-	vrnic_queue(&inj->peer->rget.run);
+	vrnic_count(to->dev, RGETS);
+	vrnic_queue(&to->rget.run);
 	return 0;
 }
 
@@ -203,6 +213,8 @@ static enum vrnic_step execute(struct vrnic_injector *inj,
 		if (verr)
 			return vrnic_nop_fail(op, IB_WC_REM_INV_REQ_ERR, verr);
 	}
+	if (inj->link)
+		return vrnic_wire_native(inj, budget);
 	return vrnic_loop_native(inj, budget);
 }
 
@@ -236,6 +248,8 @@ static bool tell_peer(struct vrnic_injector *inj)
 		.task = inj->fifo->address.task,
 	};
 
+	if (inj->link)
+		return vrnic_wire_tell(inj);
 	if (!vrnic_record_post(inj->peer, &rec, NULL, 0))
 		return true;
 	vrnic_stall(inj, inj->peer);
@@ -264,8 +278,20 @@ static bool tell_gone(struct vrnic_injector *inj)
 /* What came with it is dropped. */
 static void drop(struct vrnic_injector *inj)
 {
+	vrnic_wire_forget(inj);
 	inj->op.active = false;
 	inj->rget->next = inj->rget->nr;
+}
+
+/* Whoever injected it can be reached. */
+static bool hold_peer(struct vrnic_injector *inj)
+{
+	struct vrnic_link *link = inj->rget->way;
+
+	vrnic_injector_reach(inj, link);
+	if (link)
+		return !READ_ONCE(link->dead);
+	return vrnic_injector_hold(inj, &inj->rget->from);
 }
 
 /* Return: true if there may be more to do at once. */
@@ -274,7 +300,7 @@ static bool fail_op(struct vrnic_injector *inj)
 	if (!inj->op.finished)
 		failed(inj);
 	if (!tell_peer(inj))
-		return false;
+		return vrnic_injector_ready(inj);
 	drop(inj);
 	return true;
 }
@@ -299,7 +325,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_injector_waits(inj))
+	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active && !next_rget(inj))
 		return false;
@@ -307,7 +333,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		return tell_gone(inj);
 	if (!inj->op.active)
 		fetch(inj);
-	if (!vrnic_injector_hold(inj, &inj->rget->from)) {
+	if (!hold_peer(inj)) {
 		drop(inj);
 		return true;
 	}
@@ -324,7 +350,7 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
-		break;
+		return vrnic_injector_ready(inj);
 	}
 	return false;
 }

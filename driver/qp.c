@@ -15,7 +15,7 @@
 static struct vrnic_ids vrnic_qps;
 
 #define QPN_MIN		16
-#define QPN_MAX		(BIT(24) - 2)
+#define QPN_MAX		(BIT(24) - 3)	/* above: VRNIC_HELLO_QPN, multicast */
 
 /**
  * vrnic_qp_get() - find a queue pair by its number
@@ -216,6 +216,41 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 err_free:
 	qp_free(qp);
 	return err;
+}
+
+/**
+ * vrnic_create_link_qp() - the queue pair of a native link: one of our own, which
+ * the core does not know, and without completion queues
+ * @ibqp: what stands for the core's part
+ * @link: whose it is
+ * @slots: of its send ring
+ *
+ * Return: 0 or a negative errno. Undone by vrnic_destroy_qp().
+ */
+int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
+			 u32 slots)
+{
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = slots, .max_send_sge = 1 },
+	};
+	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init);
+	int err;
+
+	if (!qp)
+		return -ENOMEM;
+	qp->link = link;
+	err = sq_init(qp, &init.cap);
+	if (!err)
+		err = rq_init(qp, &init.cap);
+	if (!err)
+		err = qp_publish(qp);
+	if (err) {
+		qp_free(qp);
+		return err;
+	}
+	ibqp->qp = qp;
+	return 0;
 }
 
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,

@@ -313,7 +313,7 @@ struct vrnic_reply {
  * struct vrnic_resp - the responder
  * @psn: expected next
  * @msn: messages completed
- * @kind: VRNIC_PKT_SEND or _WRITE: the message under way; 0: none
+ * @kind: of VRNIC_PKT_DATA: the message under way; 0: none
  * @uc_drop: UC: the rest of a message is to be dropped
  * @ack: an acknowledgment is due
  * @naked: nothing is acknowledged until @psn comes

@@ -17,6 +17,7 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
+#include "link.h"
 #include "roce.h"
 #include "trace.h"
 
@@ -94,8 +95,12 @@ static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 /* There are packets for a queue pair. */
 static void run(struct vrnic_qp *qp)
 {
-	/* datagrams go into a pair that local senders use too: with its mutex */
-	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !stack_is_low())
+	/*
+	 * Datagrams go into a pair that local senders use too: with its mutex. And
+	 * what a native link asks for may have to wait for memory.
+	 */
+	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
+	    !stack_is_low())
 		vrnic_poke(&qp->run);
 	else
 		vrnic_queue(&qp->run);
@@ -107,7 +112,12 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
+		/* a native link has no other requests */
+		if (qp->link)
+			return vrnic_pkt_info(opcode) & VRNIC_PKT_RESP;
 		return qp->type == IB_QPT_RC;
+	case VRNIC_SVC_NATIVE:
+		return qp->link;
 	case VRNIC_SVC_UC:
 		return qp->type == IB_QPT_UC;
 	default:
@@ -180,6 +190,10 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 
 	if (!fits) {
 		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS);
+		return NULL;
+	}
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_HELLO) {
+		vrnic_hello_receive(net, skb);
 		return NULL;
 	}
 	if (vrnic_pkt(skb)->qpn == VRNIC_BTH_QPN) {

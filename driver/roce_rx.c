@@ -10,6 +10,7 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "link.h"
 #include "roce.h"
 
 /* What became of a request packet. */
@@ -502,6 +503,20 @@ static enum rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 	return RX_DONE;
 }
 
+static enum rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	if (!length_fits(qp, vrnic_pkt(skb)))
+		return refuse_request(qp);
+	switch (vrnic_native_receive(qp->link, skb)) {
+	case 0:
+		return RX_DONE;
+	case -EAGAIN:
+		return not_ready(qp);
+	default:
+		return refuse_request(qp);
+	}
+}
+
 static enum rx execute(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	u32 info = vrnic_pkt(skb)->info;
@@ -514,6 +529,8 @@ static enum rx execute(struct vrnic_qp *qp, struct sk_buff *skb)
 		return rx_read(qp, skb);
 	if (info & VRNIC_PKT_ATOMIC)
 		return rx_atomic(qp, skb);
+	if (info & VRNIC_PKT_NATIVE)
+		return rx_native(qp, skb);
 	return rx_other(qp, skb);
 }
 
@@ -531,7 +548,7 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	vrnic_count(qp->dev, DUPLICATE_REQUEST);
 	vrnic_early_again(&r->early, pkt->psn);
-	if (pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE)) {
+	if (pkt->info & VRNIC_PKT_DATA) {
 		r->ack = true;
 		return;
 	}
@@ -668,7 +685,7 @@ static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 /* First, middle and last packets of a message have to come in that order. */
 static bool order_fits(const struct vrnic_resp *r, u32 info)
 {
-	u32 kind = info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE);
+	u32 kind = info & VRNIC_PKT_DATA;
 
 	if (info & VRNIC_PKT_START)
 		return !r->kind;
@@ -687,10 +704,10 @@ static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 		r->kind = 0;
 		r->msn++;
 	} else {
-		r->kind = pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE);
+		r->kind = pkt->info & VRNIC_PKT_DATA;
 	}
 	/* the other requests are answered anyway */
-	if (pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE))
+	if (pkt->info & VRNIC_PKT_DATA)
 		r->ack |= pkt->ackreq && qp->type == IB_QPT_RC;
 	else
 		r->ack = false;

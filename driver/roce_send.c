@@ -38,6 +38,7 @@ static u8 data_opcode(u8 opcode, bool first, bool last)
 		       !first;
 	switch (opcode) {
 	case VRNIC_OP_SEND:
+	case VRNIC_OP_NATIVE:
 		return first ? VRNIC_BTH_SEND_ONLY : VRNIC_BTH_SEND_LAST;
 	case VRNIC_OP_SEND_WITH_IMM:
 		return first ? VRNIC_BTH_SEND_ONLY_IMM : VRNIC_BTH_SEND_LAST_IMM;
@@ -51,6 +52,14 @@ static u8 data_opcode(u8 opcode, bool first, bool last)
 	}
 }
 
+/* The service of requests. */
+static u8 service(const struct vrnic_qp *qp)
+{
+	if (qp->link)
+		return VRNIC_SVC_NATIVE;
+	return qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC;
+}
+
 /* Headers of the packet of a SEND or WRITE that starts at byte @off. */
 static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 {
@@ -60,7 +69,7 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 	u8 op = data_opcode(d->opcode, !off, last);
 	u32 info = vrnic_bth_info(op);
 
-	tx->opcode = op | (qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC);
+	tx->opcode = op | service(qp);
 	tx->dqpn = qp->attr.dest_qp_num;
 	tx->src = &qp->sgl;
 	tx->len = last ? left : qp->roce->mtu;

@@ -11,6 +11,7 @@
 #include <linux/ktime.h>
 
 #include "flow.h"
+#include "link.h"
 #include "opcode.h"
 #include "trace.h"
 #include "vrnic.h"
@@ -101,6 +102,10 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 	}
 	op->active = false;
 	vrnic_ring_consume(&qp->sq, d->num_slots);
+	if (qp->link) {
+		vrnic_native_sent(qp->link, d->cookie, op->status);
+		return;
+	}
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;
@@ -281,8 +286,12 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	case IB_QPS_SQE:
 		return flush_sq(qp, budget);
 	case IB_QPS_ERR:
+		if (qp->link)
+			vrnic_link_broken(qp->link);
 		if (flush_sq(qp, budget))
 			return true;
+		if (qp->link)
+			vrnic_link_flushed(qp->link);
 		budget->descs--;
 		return vrnic_recv_flush(qp);
 	default:

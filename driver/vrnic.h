@@ -37,6 +37,8 @@
 #include "ring.h"
 #include "stats.h"
 
+struct vrnic_link;
+
 #define VRNIC_MAX_WR		16384
 #define VRNIC_MAX_CQE		BIT(20)
 #define VRNIC_MAX_RD_ATOM	128
@@ -316,6 +318,7 @@ struct vrnic_hold {
  *	protected by the run bit, as no local peer uses the queue pair then.
  * @rxq: packets that wait for a run; has a lock of its own
  * @ud_psn: of the next datagram to the wire; protected by the run bit
+ * @link: the native link that it carries; NULL: it is a consumer's
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -353,6 +356,7 @@ struct vrnic_qp {
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
 	u32 ud_psn;
+	struct vrnic_link *link;
 };
 
 /* The core allocates and frees this; a struct vrnic_qp has to live longer. */
@@ -463,6 +467,8 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv);
 /* qp.c */
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
+int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
+			 u32 slots);
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Native links: how native operations reach a FIFO on another host. A link is an
+ * RC queue pair of the driver's own at either end, between the FIFO of an
+ * endpoint and its peer; messages go over it as they would over any other.
+ *
+ *	native_link.c		makes and ends links
+ *	flow_roce_native.c	what goes over them: requests, and answers to them
+ *
+ * Each descriptor becomes one request or, if it is long, one after the other.
+ * Its injector goes away until the answer is there.
+ *
+ * The queue pair is run by threads, and by who posts: so executing may sleep.
+ */
+#ifndef VRNIC_LINK_H
+#define VRNIC_LINK_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+
+#include "mem.h"
+#include "native_wire.h"
+#include "opcode.h"
+#include "type.h"
+#include "vrnic.h"
+
+struct net;
+struct sk_buff;
+struct vrnic_endpoint;
+struct vrnic_fifo;
+struct vrnic_injector;
+struct vrnic_nreq;
+
+#define VRNIC_NMSG_SEGS		3	/* message data that wraps, and a region */
+
+/**
+ * struct vrnic_nmsg - a message of a link, until the peer has acknowledged it
+ * @hdr: header
+ * @nr: segments
+ * @seg: data after the header; regions have references, so that a packet that
+ *	is lost can be made again
+ * @buf: memory that @seg is of, or NULL; freed with the message
+ * @req: request that this is; NULL: an answer, which is freed when it is sent
+ * @link: in struct vrnic_link.msgs; protected by its lock
+ */
+struct vrnic_nmsg {
+	struct vrnic_nwire hdr;
+	unsigned int nr;
+	struct vrnic_seg seg[VRNIC_NMSG_SEGS];
+	void *buf;
+	struct vrnic_nreq *req;
+	struct list_head link;
+};
+
+/**
+ * struct vrnic_half - one side of a typed transfer, whose data are packed
+ * @walk: where it is
+ * @flat: the one row of the packed data
+ * @pos: bytes that were done
+ */
+struct vrnic_half {
+	struct vrnic_walk walk;
+	struct vrnic_type_row flat;
+	u64 pos;
+};
+
+/**
+ * struct vrnic_nreq - the request that an injector waits for
+ * @msg: what is sent
+ * @posted: there is one. Protected by the injector's run bit, as all below while
+ *	not @pending.
+ * @pending: the link has it. Cleared with release.
+ * @sent: the peer's transport has it; protected by the link's run bit, as what
+ *	follows while @pending
+ * @answered: the answer is there
+ * @id: number; the lowest bit says which injector
+ * @n: bytes that it moves
+ * @into: GET: where the answer's data goes, if it is not looked up:
+ * @key: GET: local key; or, of an injected descriptor, remote key
+ * @addr: GET: address
+ * @pinned: memory was pinned for it
+ * @half: TYPED: the local side's position
+ * @again: the peer has no room yet
+ * @status: enum ib_wc_status, as the peer or the link has it
+ * @vendor_err: enum vrnic_vendor_err, likewise
+ * @value: of the answer
+ */
+struct vrnic_nreq {
+	struct vrnic_nmsg msg;
+	bool posted;
+	bool pending;
+	bool sent;
+	bool answered;
+	u32 id;
+	u32 n;
+	struct vrnic_seg into;
+	u32 key;
+	u64 addr;
+	bool pinned;
+	struct vrnic_half half;
+	bool again;
+	u8 status;
+	u8 vendor_err;
+	u64 value;
+};
+
+/**
+ * struct vrnic_link_rx - the message that is coming in
+ * @h: its header
+ * @left: bytes of data to come
+ * @status: enum ib_wc_status; not success: the rest is ignored
+ * @vendor_err: enum vrnic_vendor_err
+ * @req: ANSWER: the request; NULL: nobody waits for it any more
+ * @answer: other: the answer to be
+ * @buf: data that is not put into place packet by packet
+ * @half: TYPED: the position in the storage
+ * @half_type: type that @half is of
+ */
+struct vrnic_link_rx {
+	struct vrnic_nhdr h;
+	u32 left;
+	u8 status;
+	u8 vendor_err;
+	struct vrnic_nreq *req;
+	struct vrnic_nmsg *answer;
+	u8 buf[VRNIC_MAX_MESSAGE];
+	struct vrnic_half half;
+	const struct vrnic_rows *half_type;
+};
+
+#define VRNIC_LINK_GRANTS	64
+
+/**
+ * struct vrnic_link - one end of a native link
+ * @refs: its owner, and what the peer injected
+ * @shell: what stands for the core's part of its queue pair
+ * @qp: its queue pair; not to be used once @dead, but by its own run
+ * @fifo: the FIFO at this end; a reference is held until it is killed
+ * @ep: endpoint that owns it; NULL: it was accepted, and @fifo owns it
+ * @owned: in the FIFO's list of accepted links, or of those that connect
+ * @nonce: which link, for datagrams about it
+ * @peer: where the other end is; secret: 0
+ * @peer_qpn: its queue pair
+ * @answered: there is an answer to what was asked
+ * @hello: it
+ * @lock: protects what follows
+ * @dead: nothing can be posted
+ * @bye: the peer's end is gone
+ * @pending: requests of the FIFO's two injectors
+ * @msgs: struct vrnic_nmsg in the queue pair's ring and window
+ * @idle: whoever kills it waits here for @msgs to be empty
+ * @grants: counters that descriptors named which were injected over this link
+ * @next_grant: oldest of them
+ * @rx: protected by the queue pair's run bit, as all that follows
+ * @types: types that the peer told of, and used as rows only: by number
+ * @told: types that the peer was told of; protected by the run bit of the FIFO's
+ *	injector
+ */
+struct vrnic_link {
+	refcount_t refs;
+	struct vrnic_ibqp shell;
+	struct vrnic_qp *qp;
+	struct vrnic_fifo *fifo;
+	struct vrnic_endpoint *ep;
+	struct list_head owned;
+	u64 nonce;
+	struct vrnic_address peer;
+	u32 peer_qpn;
+	struct completion answered;
+	struct vrnic_hello hello;
+	spinlock_t lock;	/* protects what follows, up to @rx */
+	bool dead;
+	bool bye;
+	struct vrnic_nreq *pending[2];
+	struct list_head msgs;
+	wait_queue_head_t idle;
+	u32 grants[VRNIC_LINK_GRANTS];
+	u32 next_grant;
+	struct vrnic_link_rx rx;
+	struct xarray types;
+	struct xarray told;
+};
+
+/* native_link.c */
+struct vrnic_link *vrnic_link_connect(struct vrnic_fifo *fifo,
+				      const struct vrnic_address *peer);
+void vrnic_link_kill(struct vrnic_link *link);
+void vrnic_link_put(struct vrnic_link *link);
+void vrnic_links_kill(struct vrnic_fifo *fifo);
+void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
+void vrnic_hello_exit(void);
+
+/* flow_roce_native.c */
+enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget);
+bool vrnic_wire_tell(struct vrnic_injector *inj);
+bool vrnic_wire_waits(const struct vrnic_injector *inj);
+void vrnic_wire_forget(struct vrnic_injector *inj);
+int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
+void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
+void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
+void vrnic_link_broken(struct vrnic_link *link);
+void vrnic_link_flushed(struct vrnic_link *link);
+void vrnic_link_own(struct vrnic_link *link, struct vrnic_endpoint *ep);
+void vrnic_link_linger(struct vrnic_link *link);
+void vrnic_link_drain(struct vrnic_link *link);
+
+#endif /* VRNIC_LINK_H */

@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Making and ending native links. Whoever makes an endpoint to a FIFO of another
+ * host asks for a link by a datagram, again and again until there is an answer
+ * or time is up; a host that has no FIFOs never answers. The answer tells what
+ * an RC queue pair has to know of its peer.
+ *
+ * A link belongs to the endpoint at one end, and to the FIFO at the other. When
+ * either goes, a datagram says so; if that is lost, the other end finds out when
+ * it next has something to send.
+ *
+ * Datagrams come in by softirq, and are looked at by a work item.
+ */
+
+#include <linux/bottom_half.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cache.h>
+
+#include "link.h"
+#include "native.h"
+#include "roce.h"
+
+#define LINK_SLOTS	64	/* of a send ring */
+#define LINKS_MAX	4096	/* that a FIFO accepts */
+#define HELLO_QUEUE	256	/* datagrams that wait to be looked at */
+
+/* Asked for so often, with pauses that double: 1.3 seconds. */
+#define ASK_FIRST_MS	20
+#define ASK_TIMES	6
+
+/*
+ * A peer that does not acknowledge anything for so long is gone: 8 times 0.27 s.
+ * Within that, losses are looked for by the round-trip time.
+ */
+#define LINK_TIMEOUT	16
+#define LINK_RETRIES	7
+#define LINK_RNR_TIMER	5	/* 60 us */
+#define RNR_FOREVER	7
+
+/**
+ * struct heard - a datagram that came
+ * @link: in heard_list
+ * @net: where; only compared
+ * @from: sender's address
+ * @to: address it came to
+ * @h: what it says
+ */
+struct heard {
+	struct list_head link;
+	const struct net *net;
+	union ib_gid from;
+	union ib_gid to;
+	struct vrnic_hello h;
+};
+
+static LIST_HEAD(heard_list);
+static unsigned int heard_nr;
+static DEFINE_SPINLOCK(heard_lock);	/* protects the list and the number; bh */
+
+static void heard_work(struct work_struct *work);
+static DECLARE_WORK(hear, heard_work);
+
+/* Links that wait for an answer. */
+static LIST_HEAD(asking);
+static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
+
+/* ---- life of a link ---- */
+
+static struct vrnic_link *link_new(struct vrnic_fifo *fifo)
+{
+	struct vrnic_link *link = kvzalloc(sizeof(*link), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!link)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&link->refs, 1);
+	INIT_LIST_HEAD(&link->owned);
+	INIT_LIST_HEAD(&link->msgs);
+	spin_lock_init(&link->lock);
+	init_waitqueue_head(&link->idle);
+	init_completion(&link->answered);
+	xa_init(&link->types);
+	xa_init(&link->told);
+	link->fifo = fifo;
+	link->shell.ibqp.device = &fifo->dev->ibdev;
+	link->shell.ibqp.pd = fifo->pd;
+	err = vrnic_create_link_qp(&link->shell, link, LINK_SLOTS);
+	if (err) {
+		kvfree(link);
+		return ERR_PTR(err);
+	}
+	link->qp = link->shell.qp;
+	refcount_inc(&fifo->refs);
+	return link;
+}
+
+/* What was injected over it may outlive it; nothing of it is used then. */
+void vrnic_link_put(struct vrnic_link *link)
+{
+	if (refcount_dec_and_test(&link->refs))
+		kvfree(link);
+}
+
+static struct rdma_ah_attr path_attr(const struct ib_gid_attr *sgid,
+				     const union ib_gid *to)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+
+	rdma_ah_set_port_num(&attr, 1);
+	rdma_ah_set_grh(&attr, (union ib_gid *)to, 0, sgid->index, 0, 0);
+	attr.grh.sgid_attr = sgid;
+	return attr;
+}
+
+static const struct ib_gid_attr *own_gid(struct vrnic_dev *dev,
+					 const union ib_gid *gid)
+{
+	return rdma_find_gid(&dev->ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+}
+
+/* To INIT, RTR and RTS: @h is what the other end said of itself. */
+static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
+		   const union ib_gid *to, const struct vrnic_hello *h, u32 psn)
+{
+	struct vrnic_dev *dev = link->fifo->dev;
+	int mtu = min_t(int, h->mtu, ib_mtu_enum_to_int(vrnic_active_mtu(dev)));
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.ah_attr = path_attr(sgid, to),
+		.path_mtu = ib_mtu_int_to_enum(mtu),
+		.dest_qp_num = h->qpn,
+		.rq_psn = h->psn,
+		.sq_psn = psn,
+		.min_rnr_timer = LINK_RNR_TIMER,
+		.timeout = LINK_TIMEOUT,
+		.retry_cnt = LINK_RETRIES,
+		.rnr_retry = RNR_FOREVER,
+	};
+	struct ib_qp *ibqp = &link->shell.ibqp;
+	int err;
+
+	link->peer_qpn = h->qpn;
+	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_PORT |
+			      IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS, NULL);
+	attr.qp_state = IB_QPS_RTR;
+	if (!err)
+		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV |
+				      IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+				      IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+				      IB_QP_MIN_RNR_TIMER, NULL);
+	attr.qp_state = IB_QPS_RTS;
+	if (!err)
+		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
+				      IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+				      IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
+				      NULL);
+	/* the address became one of this host meanwhile */
+	if (!err && !link->qp->roce)
+		err = -EHOSTUNREACH;
+	return err;
+}
+
+/* ---- datagrams out ---- */
+
+struct hello_packet {
+	struct vrnic_sgl sgl;
+	struct vrnic_hello_wire wire;
+};
+
+/* @qp: any queue pair of @dev, whose statistics count it */
+static int hello_send(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
+		      const union ib_gid *to, const struct vrnic_hello *h)
+{
+	struct rdma_ah_attr attr = path_attr(sgid, to);
+	struct hello_packet *pkt;
+	struct vrnic_path path;
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_HELLO,
+		.copy = true,
+		.dqpn = VRNIC_HELLO_QPN,
+		.len = sizeof(pkt->wire),
+	};
+	int err;
+
+	pkt = kzalloc(sizeof(*pkt), GFP_KERNEL);
+	if (!pkt)
+		return -ENOMEM;
+	vrnic_hello_fill(&pkt->wire, h);
+	vrnic_sgl_kva(&pkt->sgl, &pkt->wire, sizeof(pkt->wire));
+	tx.src = &pkt->sgl;
+	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
+			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
+	if (!err) {
+		/* as the requester does it */
+		local_bh_disable();
+		err = vrnic_roce_xmit(qp, &path, &tx);
+		local_bh_enable();
+		vrnic_path_drop(&path);
+	}
+	kfree(pkt);
+	return err;
+}
+
+static struct vrnic_hello hello_of(const struct vrnic_link *link,
+				   enum vrnic_hello_kind kind)
+{
+	return (struct vrnic_hello) {
+		.kind = kind,
+		.nonce = link->nonce,
+		.qpn = link->qp->qpn,
+		.to_qpn = link->peer_qpn,
+		.mtu = ib_mtu_enum_to_int(vrnic_active_mtu(link->fifo->dev)),
+		.from_fifo = link->fifo->id,
+		.task = link->fifo->address.task,
+	};
+}
+
+static void say_bye(struct vrnic_link *link)
+{
+	struct vrnic_hello h = hello_of(link, VRNIC_HELLO_BYE);
+	const struct ib_gid_attr *sgid;
+	union ib_gid to;
+
+	/* it never had a peer, or the peer knows */
+	if (!link->qp->roce || READ_ONCE(link->bye))
+		return;
+	memcpy(&to, link->peer.gid, sizeof(to));
+	sgid = own_gid(link->fifo->dev, &link->qp->sgid);
+	if (IS_ERR(sgid))
+		return;
+	hello_send(link->qp, sgid, &to, &h);
+	rdma_put_gid_attr(sgid);
+}
+
+/**
+ * vrnic_link_kill() - an end of a link goes
+ * @link: nobody finds it any more but what refers to it; the owner's reference
+ *	is given back
+ *
+ * Whoever waits for an answer gets to know that there will be none.
+ */
+void vrnic_link_kill(struct vrnic_link *link)
+{
+	struct vrnic_fifo *fifo = link->fifo;
+
+	vrnic_link_broken(link);
+	vrnic_link_linger(link);
+	say_bye(link);
+	vrnic_destroy_qp(&link->shell.ibqp, NULL);
+	vrnic_link_drain(link);
+	vrnic_fifo_put(fifo);
+	vrnic_link_put(link);
+}
+
+/* ---- who asks ---- */
+
+static int why_errno(u8 why)
+{
+	switch (why) {
+	case VRNIC_WHY_NO_FIFO:
+		return -ENOENT;
+	case VRNIC_WHY_SECRET:
+		return -EACCES;
+	case VRNIC_WHY_RESOURCES:
+		return -ENOMEM;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+static void start_asking(struct vrnic_link *link)
+{
+	mutex_lock(&asking_lock);
+	list_add(&link->owned, &asking);
+	mutex_unlock(&asking_lock);
+}
+
+static void stop_asking(struct vrnic_link *link)
+{
+	mutex_lock(&asking_lock);
+	list_del_init(&link->owned);
+	mutex_unlock(&asking_lock);
+}
+
+/* Return: 0: there is an answer. */
+static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
+	       const union ib_gid *to, const struct vrnic_hello *h)
+{
+	unsigned int i;
+	long left;
+	int err;
+
+	for (i = 0; i < ASK_TIMES; i++) {
+		err = hello_send(link->qp, sgid, to, h);
+		if (err == -EHOSTUNREACH)
+			return err;
+		left = wait_for_completion_interruptible_timeout(
+			&link->answered, msecs_to_jiffies(ASK_FIRST_MS << i));
+		if (left)
+			return left < 0 ? -EINTR : 0;
+	}
+	return -EHOSTUNREACH;
+}
+
+static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
+		   const struct ib_gid_attr *sgid)
+{
+	u32 psn = get_random_u32() & VRNIC_PSN_MASK;
+	struct vrnic_hello h;
+	union ib_gid to;
+	int err;
+
+	memcpy(&to, peer->gid, sizeof(to));
+	link->peer = *peer;
+	link->peer.secret = 0;
+	link->nonce = get_random_u64();
+	h = hello_of(link, VRNIC_HELLO_ASK);
+	h.fifo = peer->fifo;
+	h.secret = peer->secret;
+	h.psn = psn;
+	start_asking(link);
+	err = ask(link, sgid, &to, &h);
+	stop_asking(link);
+	if (err)
+		return err;
+	/* nobody changes it any more */
+	if (link->hello.kind != VRNIC_HELLO_YES)
+		return why_errno(link->hello.why);
+	if (!vrnic_hello_fits(&link->hello))
+		return -EHOSTUNREACH;
+	return link_up(link, sgid, &to, &link->hello, psn);
+}
+
+/**
+ * vrnic_link_connect() - make a link to a FIFO of another host
+ * @fifo: the FIFO at this end
+ * @peer: where the other one is
+ *
+ * Return: link, to be killed; or an ERR_PTR: -EHOSTUNREACH (nobody answers),
+ * -ENOENT, -EACCES (no such FIFO, or another secret, there), -EADDRINUSE
+ * (somebody else has the port here), -EINTR, -ENOMEM.
+ */
+struct vrnic_link *vrnic_link_connect(struct vrnic_fifo *fifo,
+				      const struct vrnic_address *peer)
+{
+	const struct ib_gid_attr *sgid;
+	struct vrnic_link *link;
+	union ib_gid own;
+	int err;
+
+	if (ipv6_addr_v4mapped((struct in6_addr *)peer->gid) !=
+	    ipv6_addr_v4mapped((struct in6_addr *)fifo->address.gid))
+		return ERR_PTR(-EHOSTUNREACH);
+	err = vrnic_wire_open(fifo->dev);
+	if (err)
+		return ERR_PTR(err);
+	memcpy(&own, fifo->address.gid, sizeof(own));
+	sgid = own_gid(fifo->dev, &own);
+	if (IS_ERR(sgid))
+		return ERR_PTR(-EHOSTUNREACH);
+	link = link_new(fifo);
+	if (IS_ERR(link))
+		goto out;
+	err = connect(link, peer, sgid);
+	if (err) {
+		vrnic_link_kill(link);
+		link = ERR_PTR(err);
+	}
+out:
+	rdma_put_gid_attr(sgid);
+	return link;
+}
+
+static void heard_answer(const struct heard *heard)
+{
+	const struct vrnic_hello *h = &heard->h;
+	struct vrnic_link *link;
+
+	mutex_lock(&asking_lock);
+	list_for_each_entry(link, &asking, owned) {
+		if (link->nonce != h->nonce ||
+		    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
+			continue;
+		/* the first one counts */
+		if (!link->hello.kind) {
+			link->hello = *h;
+			complete(&link->answered);
+		}
+		break;
+	}
+	mutex_unlock(&asking_lock);
+}
+
+/* ---- who is asked ---- */
+
+/* A link that was accepted, and is of no use any more, or replaced by this one. */
+static bool is_stale(struct vrnic_link *link, const struct heard *heard)
+{
+	return READ_ONCE(link->dead) ||
+	       (link->peer_qpn == heard->h.qpn &&
+		!memcmp(link->peer.gid, &heard->from, sizeof(heard->from)));
+}
+
+/* The link that this datagram asked for before; others may have to go. */
+static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
+				   const struct heard *heard, unsigned int *nr)
+{
+	struct vrnic_link *link, *next, *found = NULL;
+
+	lockdep_assert_held(&fifo->ctrl);
+	*nr = 0;
+	list_for_each_entry_safe(link, next, &fifo->links, owned) {
+		++*nr;
+		if (link->nonce == heard->h.nonce && !READ_ONCE(link->dead)) {
+			found = link;
+		} else if (is_stale(link, heard)) {
+			list_del_init(&link->owned);
+			vrnic_link_kill(link);
+			--*nr;
+		}
+	}
+	return found;
+}
+
+static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
+				      const struct heard *heard,
+				      const struct ib_gid_attr *sgid)
+{
+	struct vrnic_link *link = link_new(fifo);
+	int err;
+
+	if (IS_ERR(link))
+		return link;
+	link->nonce = heard->h.nonce;
+	memcpy(link->peer.gid, &heard->from, sizeof(heard->from));
+	link->peer.fifo = heard->h.from_fifo;
+	link->peer.task = heard->h.task;
+	/* the first packet that it sends, as hello_of() cannot know */
+	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
+	err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
+	if (!err)
+		return link;
+	vrnic_link_kill(link);
+	return ERR_PTR(err);
+}
+
+/* Return: 0 or enum vrnic_hello_why. Caller holds fifo->ctrl. */
+static int accept(struct vrnic_fifo *fifo, const struct heard *heard,
+		  const struct ib_gid_attr *sgid)
+{
+	struct vrnic_link *link;
+	struct vrnic_hello yes;
+	unsigned int nr;
+
+	if (fifo->dead)
+		return VRNIC_WHY_NO_FIFO;
+	link = accepted(fifo, heard, &nr);
+	if (!link) {
+		if (nr >= LINKS_MAX)
+			return VRNIC_WHY_RESOURCES;
+		link = link_accept(fifo, heard, sgid);
+		if (IS_ERR(link))
+			return VRNIC_WHY_RESOURCES;
+		list_add(&link->owned, &fifo->links);
+	}
+	yes = hello_of(link, VRNIC_HELLO_YES);
+	yes.psn = link->hello.psn;
+	hello_send(link->qp, sgid, &heard->from, &yes);
+	return VRNIC_WHY_NONE;
+}
+
+/* Return: 0 or enum vrnic_hello_why. */
+static int asked(struct vrnic_fifo *fifo, const struct heard *heard)
+{
+	const struct ib_gid_attr *sgid;
+	int why;
+
+	if (!net_eq(dev_net(fifo->dev->ndev), heard->net) ||
+	    !vrnic_reaches(fifo->dev, &heard->to, fifo->dev))
+		return VRNIC_WHY_NO_FIFO;
+	if (fifo->address.secret != heard->h.secret)
+		return VRNIC_WHY_SECRET;
+	if (!vrnic_hello_fits(&heard->h))
+		return VRNIC_WHY_FORMAT;
+	sgid = own_gid(fifo->dev, &heard->to);
+	if (IS_ERR(sgid))
+		return VRNIC_WHY_RESOURCES;
+	mutex_lock(&fifo->ctrl);
+	why = accept(fifo, heard, sgid);
+	mutex_unlock(&fifo->ctrl);
+	rdma_put_gid_attr(sgid);
+	return why;
+}
+
+/* There is no link to answer from: queue pair 1 of the device lends its name. */
+static void say_no(const struct heard *heard, int why)
+{
+	struct vrnic_hello no = {
+		.kind = VRNIC_HELLO_NO,
+		.why = why,
+		.nonce = heard->h.nonce,
+		.to_qpn = heard->h.qpn,
+	};
+	const struct ib_gid_attr *sgid;
+	struct vrnic_qp *qp;
+
+	qp = vrnic_gsi_by_net((struct net *)heard->net, NULL, &heard->to);
+	if (!qp)
+		return;
+	sgid = own_gid(qp->dev, &heard->to);
+	if (!IS_ERR(sgid)) {
+		hello_send(qp, sgid, &heard->from, &no);
+		rdma_put_gid_attr(sgid);
+	}
+	vrnic_qp_put(qp);
+}
+
+static void heard_ask(const struct heard *heard)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
+	int why = VRNIC_WHY_NO_FIFO;
+
+	if (fifo) {
+		why = asked(fifo, heard);
+		vrnic_fifo_put(fifo);
+	}
+	if (why)
+		say_no(heard, why);
+}
+
+/* What is still on its way is lost; whoever waits for it is told. */
+static void heard_bye(const struct heard *heard)
+{
+	struct vrnic_qp *qp = vrnic_qp_get(heard->h.to_qpn);
+	struct vrnic_link *link;
+
+	if (!qp)
+		return;
+	link = qp->link;
+	if (link && link->nonce == heard->h.nonce &&
+	    !memcmp(link->peer.gid, &heard->from, sizeof(heard->from))) {
+		WRITE_ONCE(link->bye, true);
+		vrnic_qp_error(qp, -1);
+	}
+	vrnic_qp_put(qp);
+}
+
+/* ---- datagrams in ---- */
+
+static void look_at(const struct heard *heard)
+{
+	switch (heard->h.kind) {
+	case VRNIC_HELLO_ASK:
+		heard_ask(heard);
+		break;
+	case VRNIC_HELLO_YES:
+	case VRNIC_HELLO_NO:
+		heard_answer(heard);
+		break;
+	default:
+		heard_bye(heard);
+	}
+}
+
+static struct heard *heard_next(void)
+{
+	struct heard *heard;
+
+	spin_lock_bh(&heard_lock);
+	heard = list_first_entry_or_null(&heard_list, struct heard, link);
+	if (heard) {
+		list_del(&heard->link);
+		heard_nr--;
+	}
+	spin_unlock_bh(&heard_lock);
+	return heard;
+}
+
+static void heard_work(struct work_struct *work)
+{
+	struct heard *heard;
+
+	while ((heard = heard_next())) {
+		look_at(heard);
+		kfree(heard);
+	}
+}
+
+static bool heard_add(struct heard *heard)
+{
+	bool room;
+
+	spin_lock_bh(&heard_lock);
+	room = heard_nr < HELLO_QUEUE;
+	if (room) {
+		list_add_tail(&heard->link, &heard_list);
+		heard_nr++;
+	}
+	spin_unlock_bh(&heard_lock);
+	return room;
+}
+
+static struct heard *heard_new(struct net *net, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_hello_wire wire;
+	struct heard *heard;
+
+	if (pkt->qpn != VRNIC_HELLO_QPN || pkt->len != sizeof(wire) ||
+	    skb_copy_bits(skb, pkt->payload, &wire, sizeof(wire)))
+		return NULL;
+	heard = kmalloc(sizeof(*heard), GFP_ATOMIC | __GFP_NOWARN);
+	if (!heard)
+		return NULL;
+	heard->net = net;
+	vrnic_pkt_gids(skb, &heard->from, &heard->to);
+	if (vrnic_hello_read(&wire, &heard->h))
+		return heard;
+	kfree(heard);
+	return NULL;
+}
+
+/**
+ * vrnic_hello_receive() - a datagram about links came
+ * @net: network namespace
+ * @skb: packet; gone afterwards
+ */
+void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
+{
+	struct heard *heard = heard_new(net, skb);
+
+	if (heard && heard_add(heard)) {
+		schedule_work(&hear);
+	} else {
+		kfree(heard);
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
+	}
+	kfree_skb(skb);
+}
+
+/* No packet comes any more. */
+void vrnic_hello_exit(void)
+{
+	struct heard *heard;
+
+	cancel_work_sync(&hear);
+	while ((heard = heard_next()))
+		kfree(heard);
+}
+
+/**
+ * vrnic_links_kill() - a FIFO is going: so do the links that it accepted
+ * @fifo: dead, so that it accepts no more
+ */
+void vrnic_links_kill(struct vrnic_fifo *fifo)
+{
+	struct vrnic_link *link, *next;
+	LIST_HEAD(links);
+
+	mutex_lock(&fifo->ctrl);
+	list_splice_init(&fifo->links, &links);
+	mutex_unlock(&fifo->ctrl);
+	list_for_each_entry_safe(link, next, &links, owned) {
+		list_del(&link->owned);
+		vrnic_link_kill(link);
+	}
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What native operations look like on the wire, between two hosts of ours.
+ *
+ * A message of a native link is carried by packets like those of a SEND, with an
+ * opcode of the manufacturer's range, and starts with a header. Connections are
+ * made by datagrams. All numbers are big endian; memory travels as it is.
+ *
+ * Nothing in a header is believed because it came: a key, a counter's number or
+ * a type's name is a claim, which its owner looks up. No address of a sender's
+ * own memory travels; what comes back is found by the number of the request.
+ *
+ * This file needs nothing of ib_core.
+ */
+#ifndef VRNIC_NATIVE_WIRE_H
+#define VRNIC_NATIVE_WIRE_H
+
+#include <linux/types.h>
+#include <asm/byteorder.h>
+#include <rdma/vrnic-abi.h>
+
+#define VRNIC_NWIRE_VERSION	1
+#define VRNIC_NWIRE_BURST	(1U << 20)	/* most data of one message, bytes */
+
+/* enum vrnic_nwire_op - struct vrnic_nwire.op */
+enum vrnic_nwire_op {
+	VRNIC_NWIRE_ANSWER	= 1,	/* to each of the others: one */
+	VRNIC_NWIRE_PUT		= 2,
+	VRNIC_NWIRE_GET		= 3,
+	VRNIC_NWIRE_RMW		= 4,
+	VRNIC_NWIRE_MESSAGE	= 5,
+	VRNIC_NWIRE_RGET	= 6,
+	VRNIC_NWIRE_NOTIFY	= 7,
+	VRNIC_NWIRE_ERROR	= 8,	/* what the receiver injected failed */
+	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type; once for each link */
+	VRNIC_NWIRE_MAX
+};
+
+/* struct vrnic_nwire.flags */
+#define VRNIC_NWIRE_TYPED	(1U << 0)	/* PUT, GET: memory of a type */
+#define VRNIC_NWIRE_BACK	(1U << 1)	/* NOTIFY: make a record */
+#define VRNIC_NWIRE_AGAIN	(1U << 2)	/* ANSWER: no room yet, send it again */
+
+/**
+ * struct vrnic_nwire - header of a message, as it travels
+ * @version: VRNIC_NWIRE_VERSION
+ * @op: enum vrnic_nwire_op
+ * @flags: VRNIC_NWIRE_*
+ * @status: ANSWER, ERROR: enum ibv_wc_status
+ * @id: number of the request, chosen by who sends it; ANSWER: that of the request
+ * @data: bytes that follow
+ * @key: PUT, GET, RMW: remote key. MESSAGE: bytes of header. TYPE: its number
+ * @addr: PUT, GET, RMW: address in that region; TYPED: where the storage begins
+ * @total: PUT, GET: bytes of the whole operation. RMW: width. MESSAGE: bytes of
+ *	data. TYPE: bytes of all rows. ERROR: bytes that were placed
+ * @pos: PUT, GET, TYPE: place of this message's data in that. RMW: operand.
+ *	ANSWER: what was there (RMW), or what failed (NOTIFY)
+ * @counter: counters of the receiver, or 0
+ * @arg: GET: bytes to answer with. RMW: enum vrnic_rmw_op. MESSAGE, NOTIFY:
+ *	dispatch id. ERROR: opcode
+ * @vendor_err: ANSWER, ERROR: enum vrnic_vendor_err
+ * @type: TYPED: number of a type that the receiver was told
+ * @cookie: NOTIFY, ERROR: of the descriptor. RMW: what to compare with
+ */
+struct vrnic_nwire {
+	u8 version;
+	u8 op;
+	u8 flags;
+	u8 status;
+	__be32 id;
+	__be32 data;
+	__be32 key;
+	__be64 addr;
+	__be64 total;
+	__be64 pos;
+	__be32 counter[2];
+	__be32 arg;
+	u8 vendor_err;
+	u8 reserved[3];
+	__be32 type;
+	__be32 reserved2;
+	__be64 cookie;
+};
+
+/* struct vrnic_nhdr - the same in the host's order; member by member */
+struct vrnic_nhdr {
+	u8 op;
+	u8 flags;
+	u8 status;
+	u8 vendor_err;
+	u32 id;
+	u32 data;
+	u32 key;
+	u64 addr;
+	u64 total;
+	u64 pos;
+	u32 counter[2];
+	u32 arg;
+	u32 type;
+	u64 cookie;
+};
+
+static inline void vrnic_nwire_fill(struct vrnic_nwire *w,
+				    const struct vrnic_nhdr *h)
+{
+	*w = (struct vrnic_nwire) {
+		.version = VRNIC_NWIRE_VERSION,
+		.op = h->op,
+		.flags = h->flags,
+		.status = h->status,
+		.id = cpu_to_be32(h->id),
+		.data = cpu_to_be32(h->data),
+		.key = cpu_to_be32(h->key),
+		.addr = cpu_to_be64(h->addr),
+		.total = cpu_to_be64(h->total),
+		.pos = cpu_to_be64(h->pos),
+		.counter = { cpu_to_be32(h->counter[0]),
+			     cpu_to_be32(h->counter[1]) },
+		.arg = cpu_to_be32(h->arg),
+		.vendor_err = h->vendor_err,
+		.type = cpu_to_be32(h->type),
+		.cookie = cpu_to_be64(h->cookie),
+	};
+}
+
+/* Bytes [@pos, @pos + @n) lie within @total, and that is a length. */
+static inline bool vrnic_nhdr_within(u64 pos, u64 n, u64 total)
+{
+	return total <= S64_MAX && pos <= total && n <= total - pos;
+}
+
+/* Lengths that contradict each other, or are more than anybody may send. */
+static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
+{
+	switch (h->op) {
+	case VRNIC_NWIRE_ANSWER:
+		return true;
+	case VRNIC_NWIRE_PUT:
+		return vrnic_nhdr_within(h->pos, h->data, h->total);
+	case VRNIC_NWIRE_GET:
+		return !h->data && h->arg <= VRNIC_NWIRE_BURST &&
+		       vrnic_nhdr_within(h->pos, h->arg, h->total);
+	case VRNIC_NWIRE_RMW:
+		return !h->data &&
+		       (h->total == sizeof(u32) || h->total == sizeof(u64)) &&
+		       !(h->addr & (h->total - 1)) &&
+		       (h->arg & ~VRNIC_RMW_COMPARE) <= VRNIC_RMW_XOR;
+	case VRNIC_NWIRE_MESSAGE:
+		return h->total <= VRNIC_MAX_MESSAGE &&
+		       h->key <= VRNIC_MAX_MESSAGE &&
+		       h->data <= VRNIC_MAX_MESSAGE &&
+		       h->data == h->key + h->total;
+	case VRNIC_NWIRE_RGET:
+		return h->data && !(h->data % VRNIC_SLOT_SIZE) &&
+		       h->data <= VRNIC_RGET_DESCS * VRNIC_SLOT_SIZE;
+	case VRNIC_NWIRE_NOTIFY:
+	case VRNIC_NWIRE_ERROR:
+		return !h->data;
+	case VRNIC_NWIRE_TYPE:
+		return h->total &&
+		       !(h->total % sizeof(struct vrnic_type_row)) &&
+		       h->total / sizeof(struct vrnic_type_row) <=
+			       VRNIC_TYPE_ROWS_MAX &&
+		       vrnic_nhdr_within(h->pos, h->data, h->total);
+	default:
+		return false;
+	}
+}
+
+static inline bool vrnic_nhdr_flags_fit(const struct vrnic_nhdr *h)
+{
+	switch (h->op) {
+	case VRNIC_NWIRE_ANSWER:
+		return !(h->flags & ~VRNIC_NWIRE_AGAIN);
+	case VRNIC_NWIRE_PUT:
+	case VRNIC_NWIRE_GET:
+		return !(h->flags & ~VRNIC_NWIRE_TYPED);
+	case VRNIC_NWIRE_NOTIFY:
+		return !(h->flags & ~VRNIC_NWIRE_BACK);
+	default:
+		return !h->flags;
+	}
+}
+
+/**
+ * vrnic_nwire_read() - read a header and check what can be checked by itself
+ * @w: a copy of what came
+ * @h: filled in
+ *
+ * Return: false if no such message may be sent.
+ */
+static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
+				    struct vrnic_nhdr *h)
+{
+	*h = (struct vrnic_nhdr) {
+		.op = w->op,
+		.flags = w->flags,
+		.status = w->status,
+		.vendor_err = w->vendor_err,
+		.id = be32_to_cpu(w->id),
+		.data = be32_to_cpu(w->data),
+		.key = be32_to_cpu(w->key),
+		.addr = be64_to_cpu(w->addr),
+		.total = be64_to_cpu(w->total),
+		.pos = be64_to_cpu(w->pos),
+		.counter = { be32_to_cpu(w->counter[0]),
+			     be32_to_cpu(w->counter[1]) },
+		.arg = be32_to_cpu(w->arg),
+		.type = be32_to_cpu(w->type),
+		.cookie = be64_to_cpu(w->cookie),
+	};
+	return w->version == VRNIC_NWIRE_VERSION && !w->reserved2 &&
+	       !(w->reserved[0] | w->reserved[1] | w->reserved[2]) &&
+	       h->data <= VRNIC_NWIRE_BURST && vrnic_nhdr_flags_fit(h) &&
+	       vrnic_nhdr_lengths_fit(h);
+}
+
+/* ---- datagrams that make and end links ---- */
+
+#define VRNIC_HELLO_MAGIC	0x76724e4cU	/* "vrNL" */
+#define VRNIC_HELLO_VERSION	1
+#define VRNIC_HELLO_QPN		0xfffffeU	/* where they go; nobody else's */
+
+enum vrnic_hello_kind {
+	VRNIC_HELLO_ASK		= 1,	/* make a link to this FIFO */
+	VRNIC_HELLO_YES		= 2,
+	VRNIC_HELLO_NO		= 3,
+	VRNIC_HELLO_BYE		= 4,	/* the sender's end is gone */
+	VRNIC_HELLO_MAX
+};
+
+/* Why not: struct vrnic_hello.why */
+enum vrnic_hello_why {
+	VRNIC_WHY_NONE		= 0,
+	VRNIC_WHY_NO_FIFO	= 1,
+	VRNIC_WHY_SECRET	= 2,
+	VRNIC_WHY_FORMAT	= 3,	/* another version, or order of bytes */
+	VRNIC_WHY_RESOURCES	= 4,
+};
+
+#ifdef __BIG_ENDIAN
+#define VRNIC_HELLO_ORDER	1
+#else
+#define VRNIC_HELLO_ORDER	0
+#endif
+
+/**
+ * struct vrnic_hello_wire - one of them, as it travels
+ * @magic: VRNIC_HELLO_MAGIC
+ * @version: of this, and of the messages of a link
+ * @kind: enum vrnic_hello_kind
+ * @order: order of bytes in the sender's memory: 0 little, 1 big endian
+ * @why: NO: enum vrnic_hello_why
+ * @secret: ASK: that of the address
+ * @nonce: ASK: random; the others repeat it
+ * @fifo: ASK: FIFO that is asked for
+ * @qpn: sender's end of the link
+ * @psn: first one that it sends
+ * @mtu: largest payload of a packet that it takes, bytes
+ * @to_qpn: YES, BYE: receiver's end
+ * @from_fifo: sender's FIFO
+ * @task: of its process, as that said
+ * @reserved: zero
+ */
+struct vrnic_hello_wire {
+	__be32 magic;
+	u8 version;
+	u8 kind;
+	u8 order;
+	u8 why;
+	__be64 secret;
+	__be64 nonce;
+	__be32 fifo;
+	__be32 qpn;
+	__be32 psn;
+	__be32 mtu;
+	__be32 to_qpn;
+	__be32 from_fifo;
+	__be32 task;
+	__be32 reserved;
+};
+
+struct vrnic_hello {
+	u8 version;
+	u8 kind;
+	u8 order;
+	u8 why;
+	u64 secret;
+	u64 nonce;
+	u32 fifo;
+	u32 qpn;
+	u32 psn;
+	u32 mtu;
+	u32 to_qpn;
+	u32 from_fifo;
+	u32 task;
+};
+
+static inline void vrnic_hello_fill(struct vrnic_hello_wire *w,
+				    const struct vrnic_hello *h)
+{
+	*w = (struct vrnic_hello_wire) {
+		.magic = cpu_to_be32(VRNIC_HELLO_MAGIC),
+		.version = VRNIC_HELLO_VERSION,
+		.kind = h->kind,
+		.order = VRNIC_HELLO_ORDER,
+		.why = h->why,
+		.secret = cpu_to_be64(h->secret),
+		.nonce = cpu_to_be64(h->nonce),
+		.fifo = cpu_to_be32(h->fifo),
+		.qpn = cpu_to_be32(h->qpn),
+		.psn = cpu_to_be32(h->psn),
+		.mtu = cpu_to_be32(h->mtu),
+		.to_qpn = cpu_to_be32(h->to_qpn),
+		.from_fifo = cpu_to_be32(h->from_fifo),
+		.task = cpu_to_be32(h->task),
+	};
+}
+
+/* Return: false if this is none. Another version, or order, is one. */
+static inline bool vrnic_hello_read(const struct vrnic_hello_wire *w,
+				    struct vrnic_hello *h)
+{
+	*h = (struct vrnic_hello) {
+		.version = w->version,
+		.kind = w->kind,
+		.order = w->order,
+		.why = w->why,
+		.secret = be64_to_cpu(w->secret),
+		.nonce = be64_to_cpu(w->nonce),
+		.fifo = be32_to_cpu(w->fifo),
+		.qpn = be32_to_cpu(w->qpn),
+		.psn = be32_to_cpu(w->psn),
+		.mtu = be32_to_cpu(w->mtu),
+		.to_qpn = be32_to_cpu(w->to_qpn),
+		.from_fifo = be32_to_cpu(w->from_fifo),
+		.task = be32_to_cpu(w->task),
+	};
+	return w->magic == cpu_to_be32(VRNIC_HELLO_MAGIC) && h->kind &&
+	       h->kind < VRNIC_HELLO_MAX && !(h->qpn >> 24) &&
+	       !(h->psn >> 24) && !(h->to_qpn >> 24);
+}
+
+static inline bool vrnic_hello_fits(const struct vrnic_hello *h)
+{
+	return h->version == VRNIC_HELLO_VERSION &&
+	       h->order == VRNIC_HELLO_ORDER && h->mtu >= 256;
+}
+
+#endif /* VRNIC_NATIVE_WIRE_H */
