@@ -44,16 +44,23 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 	return ERR_PTR(err);
 }
 
+/* Have it told when its peer, or the link to that, goes. */
 static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 {
 	int err = 0;
 
 	spin_lock(&watch_lock);
-	if (peer->gone_told)
+	if (ep->link)
+		list_add_tail(&ep->watch, &ep->link->endpoints);
+	else if (peer->gone_told)
 		err = -ENOENT;
 	else
 		list_add_tail(&ep->watch, &peer->watchers);
 	spin_unlock(&watch_lock);
+	/* it may have failed before: either this is seen here, or @ep there */
+	smp_mb();
+	if (ep->link && READ_ONCE(ep->link->dead))
+		vrnic_endpoints_lost(ep->link);
 	return err;
 }
 
@@ -69,36 +76,41 @@ static void unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
+static void tell_all(struct list_head *endpoints)
+{
+	struct vrnic_endpoint *ep, *next;
+
+	lockdep_assert_held(&watch_lock);
+	list_for_each_entry_safe(ep, next, endpoints, watch) {
+		list_del_init(&ep->watch);
+		vrnic_notice_send(ep->fifo, ep->notice);
+		ep->notice = NULL;
+	}
+}
+
 /**
  * vrnic_watchers_tell() - a FIFO is gone: tell those who have endpoints to it
  * @fifo: the FIFO; its injectors have stopped, so nothing of it comes after this
  */
 void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 {
-	struct vrnic_endpoint *ep, *next;
-
 	spin_lock(&watch_lock);
 	fifo->gone_told = true;
-	list_for_each_entry_safe(ep, next, &fifo->watchers, watch) {
-		list_del_init(&ep->watch);
-		vrnic_notice_send(ep->fifo, ep->notice);
-		ep->notice = NULL;
-	}
+	tell_all(&fifo->watchers);
 	spin_unlock(&watch_lock);
 }
 
 /**
- * vrnic_endpoint_lost() - the peer of an endpoint on another host is gone
- * @ep: endpoint; may have been told before
+ * vrnic_endpoints_lost() - the same for a peer on another host
+ * @link: link to it; dead
  */
-void vrnic_endpoint_lost(struct vrnic_endpoint *ep)
+void vrnic_endpoints_lost(struct vrnic_link *link)
 {
 	spin_lock(&watch_lock);
-	if (ep->notice)
-		vrnic_notice_send(ep->fifo, ep->notice);
-	ep->notice = NULL;
+	tell_all(&link->endpoints);
 	spin_unlock(&watch_lock);
 }
+
 
 /*
  * Descriptors that name the endpoint find it gone; the one under way, too. What
@@ -114,12 +126,12 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	mutex_lock(&fifo->ctrl);
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
+	unwatch(ep);
 	if (ep->link)
-		vrnic_link_kill(ep->link);
+		vrnic_link_leave(ep->link);
 	vrnic_unpark(&fifo->inject.run);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_queue(&fifo->inject.run);
-	unwatch(ep);
 	vrnic_count_add(fifo->dev, ENDPOINTS, -1);
 	vrnic_fifo_put(fifo);
 	kfree(ep);
@@ -141,9 +153,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	ep->link = link;
 	INIT_LIST_HEAD(&ep->watch);
 	ep->notice = vrnic_notice_new(&ep->peer);
-	err = ep->notice ? 0 : -ENOMEM;
-	if (!err && peer)
-		err = watch(ep, peer);
+	err = ep->notice ? watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
 	/* complete before it can be found: xa_alloc() publishes it */
@@ -162,23 +172,22 @@ free:
 	return err;
 }
 
-/* A link may fail at any time, so also before it knew whom to tell. */
 static int endpoint_wired(struct vrnic_fifo *fifo,
 			  const struct vrnic_address *address,
 			  struct vrnic_endpoint **ep)
 {
-	struct vrnic_link *link = vrnic_link_connect(fifo, address);
+	struct vrnic_link *link = vrnic_link_get(fifo, address);
 	int err;
 
 	if (IS_ERR(link))
 		return PTR_ERR(link);
 	err = endpoint_new(fifo, NULL, link, ep);
 	if (err) {
-		vrnic_link_kill(link);
-		return err;
+		mutex_lock(&fifo->ctrl);
+		vrnic_link_leave(link);
+		mutex_unlock(&fifo->ctrl);
 	}
-	vrnic_link_own(link, *ep);
-	return 0;
+	return err;
 }
 
 static int endpoint_near(struct vrnic_fifo *fifo,

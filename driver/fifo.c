@@ -263,6 +263,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	INIT_LIST_HEAD(&fifo->stalled);
 	INIT_LIST_HEAD(&fifo->watchers);
 	INIT_LIST_HEAD(&fifo->links);
+	INIT_LIST_HEAD(&fifo->ways);
 	vrnic_rgets_init(&fifo->rgets);
 	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
 	vrnic_injector_init(&fifo->rget, fifo, &vrnic_rget_ops);

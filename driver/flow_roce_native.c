@@ -15,6 +15,7 @@
  */
 
 #include <linux/ktime.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "flow.h"
@@ -28,6 +29,12 @@
 /* The peer's reception FIFO is full: 50 us, and twice as long, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
+
+/* Types that a peer tells of: bytes of rows. More of them, and they are forgotten. */
+#define TYPES_BYTES	SZ_4M
+
+/* So much of a typed transfer is packed at a time. */
+#define PACK_BYTES	SZ_256K
 
 static struct vrnic_nmsg *to_msg(u64 cookie)
 {
@@ -444,15 +451,192 @@ static enum vrnic_step ask_notify(struct vrnic_injector *inj)
 	return ask(inj, &h);
 }
 
+/* ---- typed transfers (S3): the data are packed on the wire ---- */
+
+static bool was_told(struct vrnic_injector *inj, const struct vrnic_type *type)
+{
+	return xa_load(&inj->link->told, type->number) ==
+	       xa_mk_value(type->serial);
+}
+
+/* Rows as they were before they were counted from the lowest byte. */
+static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
+		      u64 from, u64 nr)
+{
+	u64 i;
+
+	for (i = 0; i < nr; i++) {
+		to[i] = rows->row[from + i];
+		to[i].offset = (s64)((u64)to[i].offset + (u64)rows->lower);
+	}
+}
+
+/* Tell the peer the type of its memory, in pieces if it is long. */
+static enum vrnic_step tell_type(struct vrnic_injector *inj,
+				 const struct vrnic_type *type)
+{
+	u64 total = type->rows.nr * sizeof(struct vrnic_type_row);
+	struct vrnic_nreq *req = &inj->req;
+	u64 n = min_t(u64, total - req->told, VRNIC_NWIRE_BURST);
+	struct vrnic_seg seg = { .len = n };
+	struct vrnic_nhdr h = {
+		.op = VRNIC_NWIRE_TYPE,
+		.data = n,
+		.key = type->number,
+		.total = total,
+		.pos = req->told,
+	};
+
+	req->msg.buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	if (!req->msg.buf)
+		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
+				      VRNIC_VERR_TYPE);
+	copy_rows(req->msg.buf, &type->rows,
+		  req->told / sizeof(struct vrnic_type_row),
+		  n / sizeof(struct vrnic_type_row));
+	seg.kva = req->msg.buf;
+	msg_add(&req->msg, &seg);
+	req->telling = true;
+	req->n = n;
+	return ask(inj, &h);
+}
+
+static int open_typed(struct vrnic_injector *inj, bool write,
+		      struct vrnic_seg *seg)
+{
+	struct vrnic_nreq *req = &inj->req;
+
+	if (!vrnic_nop_typed_range(inj, false, &req->addr, &req->span))
+		return VRNIC_VERR_BOUNDS;
+	req->key = inj->op.d.lkey;
+	return open_local(inj, req->addr, req->span, write, seg);
+}
+
+/* Pack the next @n bytes. */
+static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
+{
+	struct vrnic_nreq *req = &inj->req;
+	struct vrnic_seg seg = { .len = n };
+
+	req->msg.buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	if (!req->msg.buf)
+		return VRNIC_VERR_TYPE;
+	vrnic_half_copy(&req->half, storage, req->msg.buf, n, true, false);
+	seg.kva = req->msg.buf;
+	msg_add(&req->msg, &seg);
+	return 0;
+}
+
+static int typed_begin(struct vrnic_injector *inj)
+{
+	int verr;
+
+	if (inj->typed_begun)
+		return 0;
+	verr = vrnic_nop_typed_begin(inj);
+	if (!verr)
+		vrnic_half_begin(&inj->req.half,
+				 &inj->typed->type[VRNIC_SIDE_LOCAL]->rows);
+	inj->req.told = 0;
+	return verr;
+}
+
+static enum vrnic_step move_typed(struct vrnic_injector *inj)
+{
+	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	const struct vrnic_ndesc *d = &inj->op.d;
+	u64 n = min_t(u64, d->length - inj->op.done, PACK_BYTES);
+	struct vrnic_nreq *req = &inj->req;
+	struct vrnic_nhdr h = {
+		.op = get ? VRNIC_NWIRE_GET : VRNIC_NWIRE_PUT,
+		.flags = VRNIC_NWIRE_TYPED,
+		.key = d->rkey,
+		.addr = d->remote_addr,
+		.total = d->length,
+		.pos = inj->op.done,
+		.type = inj->typed->type[VRNIC_SIDE_REMOTE]->number,
+	};
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = open_typed(inj, get, &seg);
+	if (verr)
+		return fail_local(&inj->op, verr);
+	req->was = req->half;
+	if (!get)
+		verr = pack(inj, &seg, n);
+	vrnic_seg_put(&seg);
+	if (verr)
+		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
+	put_counters(inj, &h);
+	req->n = n;
+	req->into = (struct vrnic_seg){};
+	if (get)
+		h.arg = n;
+	else
+		h.data = n;
+	return ask(inj, &h);
+}
+
+static enum vrnic_step ask_typed(struct vrnic_injector *inj)
+{
+	const struct vrnic_type *type;
+	int verr = typed_begin(inj);
+
+	if (verr)
+		return fail_local(&inj->op, verr);
+	type = inj->typed->type[VRNIC_SIDE_REMOTE];
+	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
+}
+
+/* The peer has some more rows. */
+static enum vrnic_step told(struct vrnic_injector *inj)
+{
+	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
+	struct vrnic_nreq *req = &inj->req;
+
+	req->told += req->n;
+	if (req->told < type->rows.nr * sizeof(struct vrnic_type_row))
+		return VRNIC_STEP_MORE;
+	req->told = 0;
+	/* without memory for that, it is told again each time */
+	if (xa_is_err(xa_store(&inj->link->told, type->number,
+			       xa_mk_value(type->serial), GFP_KERNEL)))
+		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
+				      VRNIC_VERR_TYPE);
+	return VRNIC_STEP_MORE;
+}
+
+/* The peer has forgotten the type: nothing has moved, and it is told again. */
+static enum vrnic_step forgotten(struct vrnic_injector *inj)
+{
+	xa_erase(&inj->link->told,
+		 inj->typed->type[VRNIC_SIDE_REMOTE]->number);
+	inj->req.half = inj->req.was;
+	return VRNIC_STEP_MORE;
+}
+
+/* A peer that injected this may count only what is open to peers. */
+static bool own_counter_fits(const struct vrnic_injector *inj)
+{
+	u32 id = inj->op.d.local_counter;
+
+	return !inj->rget || !id ||
+	       vrnic_counter_is_open(id, inj->fifo->uctx);
+}
+
 static enum vrnic_step ask_any(struct vrnic_injector *inj)
 {
 	struct vrnic_nreq *req = &inj->req;
 
 	req->msg.nr = 0;
+	req->telling = false;
 	req->n = 0;
+	if (!inj->op.done && !own_counter_fits(inj))
+		return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR,
+				      VRNIC_VERR_COUNTER);
 	if (inj->op.d.flags & VRNIC_NDESC_TYPED)
-		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
-				      VRNIC_VERR_OPCODE);
+		return ask_typed(inj);
 	switch (inj->op.d.opcode) {
 	case VRNIC_NOP_PUT:
 	case VRNIC_NOP_GET:
@@ -553,6 +737,10 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 
 	if (req->status != IB_WC_SUCCESS)
 		return vrnic_nop_fail(op, req->status, req->vendor_err);
+	if (op->d.flags & VRNIC_NDESC_TYPED && req->telling)
+		return told(inj);
+	if (op->d.flags & VRNIC_NDESC_TYPED && req->again)
+		return forgotten(inj);
 	if (req->again)
 		return wait_again(inj);
 	switch (op->d.opcode) {
@@ -616,6 +804,7 @@ bool vrnic_wire_tell(struct vrnic_injector *inj)
 
 	if (!inj->req.posted) {
 		inj->req.msg.nr = 0;
+		inj->req.telling = false;
 		if (ask(inj, &h) == VRNIC_STEP_WAIT)
 			return false;
 		inj->op = was;
@@ -706,26 +895,10 @@ static void fail_pending(struct vrnic_link *link)
  */
 void vrnic_link_flushed(struct vrnic_link *link)
 {
-	/* pairs with the barrier in vrnic_link_own() */
-	struct vrnic_endpoint *ep = smp_load_acquire(&link->ep);
-
 	fail_pending(link);
-	if (ep)
-		vrnic_endpoint_lost(ep);
-}
-
-/**
- * vrnic_link_own() - an endpoint has a link from now on
- * @link: link; may have failed already
- * @ep: endpoint
- */
-void vrnic_link_own(struct vrnic_link *link, struct vrnic_endpoint *ep)
-{
-	smp_store_release(&link->ep, ep);
-	/* either its run finds @ep, or it is seen here that it has failed */
+	/* pairs with the barrier in watch(): who comes later sees that it is dead */
 	smp_mb();
-	if (READ_ONCE(link->dead))
-		vrnic_endpoint_lost(ep);
+	vrnic_endpoints_lost(link);
 }
 
 /* Half a round trip is most of what it takes; and nobody waits for the dead. */
@@ -751,6 +924,20 @@ void vrnic_link_linger(struct vrnic_link *link)
 			   msecs_to_jiffies(LINGER_MS));
 }
 
+static void forget_types(struct vrnic_link *link)
+{
+	struct vrnic_rows *rows;
+	unsigned long number;
+
+	xa_for_each(&link->types, number, rows) {
+		xa_erase(&link->types, number);
+		kvfree(rows->row);
+		kfree(rows);
+	}
+	link->types_bytes = 0;
+	link->rx.type = NULL;
+}
+
 static void msgs_drop(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *msg, *next;
@@ -769,6 +956,9 @@ void vrnic_link_drain(struct vrnic_link *link)
 	answer_free(link->rx.answer);
 	link->rx.answer = NULL;
 	fail_pending(link);
+	forget_types(link);
+	kvfree(link->rx.rows);
+	xa_destroy(&link->told);
 }
 
 /* ---- requests in ---- */
@@ -779,7 +969,8 @@ static void refuse(struct vrnic_link *link, u8 status, int verr)
 
 	if (rx->status != IB_WC_SUCCESS)
 		return;
-	vrnic_count(link->fifo->dev, REMOTE_ERRORS);
+	if (rx->h.op != VRNIC_NWIRE_ANSWER)
+		vrnic_count(link->fifo->dev, REMOTE_ERRORS);
 	rx->status = status;
 	rx->vendor_err = verr;
 }
@@ -852,6 +1043,70 @@ static void check_memory(struct vrnic_link *link, int access)
 		vrnic_seg_put(&seg);
 }
 
+/* The whole storage; its type was checked against that once and for all. */
+static int open_storage(struct vrnic_link *link, int access,
+			struct vrnic_seg *seg)
+{
+	const struct vrnic_rows *rows = link->rx.type;
+	u64 base = link->rx.h.addr;
+	u64 addr = base + rows->lower;
+
+	if (rows->lower < 0 ? addr >= base : addr < base)
+		return VRNIC_VERR_BOUNDS;
+	return open_remote(link, addr, rows->span, access,
+			   &link->qp->hold.remote, seg);
+}
+
+/*
+ * A type that the peer told of, and a position in it: pieces of a transfer come
+ * one after the other. What is not known is asked for again.
+ */
+static void check_typed(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_rows *rows = xa_load(&link->types, rx->h.type);
+	int access = rx->h.op == VRNIC_NWIRE_PUT ? IB_ACCESS_REMOTE_WRITE :
+						   IB_ACCESS_REMOTE_READ;
+	struct vrnic_seg seg;
+	int verr;
+
+	rx->unknown = !rows;
+	if (!rows)
+		return;
+	if (rx->h.total != rows->bytes || rx->h.arg > PACK_BYTES ||
+	    (rx->h.pos && (rx->type != rows || rx->half.pos != rx->h.pos))) {
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	rx->type = rows;
+	verr = open_storage(link, access, &seg);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	vrnic_seg_put(&seg);
+	if (!rx->h.pos)
+		vrnic_half_begin(&rx->half, rows);
+}
+
+/* Room for rows: all of them when the first come. */
+static void check_rows(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	const struct vrnic_nhdr *h = &rx->h;
+
+	if (!h->pos) {
+		kvfree(rx->rows);
+		rx->rows = NULL;
+		rx->rows_there = 0;
+		rx->rows_bytes = h->total;
+		if (h->total <= TYPES_BYTES)
+			rx->rows = kvmalloc(h->total, GFP_KERNEL | __GFP_NOWARN);
+	}
+	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+}
+
 static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -859,8 +1114,10 @@ static void check_request(struct vrnic_link *link)
 	check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
 		return;
-	if (h->flags & VRNIC_NWIRE_TYPED || h->op == VRNIC_NWIRE_TYPE)
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_OPCODE);
+	if (h->flags & VRNIC_NWIRE_TYPED)
+		check_typed(link);
+	else if (h->op == VRNIC_NWIRE_TYPE)
+		check_rows(link);
 	else if (h->op == VRNIC_NWIRE_PUT)
 		check_memory(link, IB_ACCESS_REMOTE_WRITE);
 	else if (h->op == VRNIC_NWIRE_GET)
@@ -899,7 +1156,7 @@ static int start_answer(struct vrnic_link *link)
 	spin_unlock(&link->lock);
 	if (!req || req->id != h->id || req->answered)
 		return -EPROTO;
-	get = injector_of(req)->op.d.opcode == VRNIC_NOP_GET;
+	get = injector_of(req)->op.d.opcode == VRNIC_NOP_GET && !req->telling;
 	if (h->data != (get && good ? req->n : 0))
 		return -EPROTO;
 	rx->req = req;
@@ -922,6 +1179,7 @@ static int start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->status = IB_WC_SUCCESS;
 	rx->vendor_err = VRNIC_VERR_NONE;
 	rx->req = NULL;
+	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		return start_answer(link);
 	return start_request(link);
@@ -950,6 +1208,12 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 		seg->off += off;
 		seg->len = len;
 		return 0;
+	case VRNIC_NWIRE_TYPE:
+		*seg = (struct vrnic_seg) {
+			.kva = (void *)rx->rows + rx->h.pos + off,
+			.len = len,
+		};
+		return 0;
 	default:
 		*seg = (struct vrnic_seg){ .kva = rx->buf + off, .len = len };
 		return 0;
@@ -972,12 +1236,73 @@ static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
 	return op->done + h->data == op->d.length;
 }
 
+static bool is_typed(const struct vrnic_link *link)
+{
+	const struct vrnic_link_rx *rx = &link->rx;
+
+	if (rx->h.op == VRNIC_NWIRE_ANSWER)
+		return injector_of(rx->req)->op.d.flags & VRNIC_NDESC_TYPED;
+	return rx->h.flags & VRNIC_NWIRE_TYPED;
+}
+
+/* Of the side that asked: the memory that it may have its data put into. */
+static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
+{
+	struct vrnic_fifo *fifo = link->fifo;
+	struct vrnic_nreq *req = link->rx.req;
+
+	return vrnic_seg_region(fifo->dev, fifo->pd, req->key, false, req->addr,
+				req->span, IB_ACCESS_LOCAL_WRITE,
+				&link->qp->hold.local, seg);
+}
+
+/* From the packet to where its type says; there is no buffer in between. */
+static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
+		    struct sk_buff *skb, bool final)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	unsigned int done = 0, n;
+	struct skb_seq_state seq;
+	const u8 *data;
+
+	skb_prepare_seq_read(skb, pkt->payload, pkt->payload + pkt->len, &seq);
+	while (done < pkt->len && (n = skb_seq_read(done, &data, &seq))) {
+		n = min(n, pkt->len - done);
+		vrnic_half_copy(half, storage, (void *)data, n, false,
+				final && done + n == pkt->len);
+		done += n;
+	}
+	skb_abort_seq_read(&seq);
+}
+
+static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
+{
+	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
+	struct vrnic_half *half = answer ? &link->rx.req->half : &link->rx.half;
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = answer ? open_asked(link, &seg) :
+			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
+	if (verr) {
+		refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+		       verr);
+		return;
+	}
+	scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
+	vrnic_seg_put(&seg);
+}
+
 static void place(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	int verr;
 
+	if (is_typed(link)) {
+		place_typed(link, skb);
+		return;
+	}
 	verr = open_place(link, pkt->len, &sgl->seg[0]);
 	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
 		refuse(link, IB_WC_LOC_PROT_ERR, verr);
@@ -993,6 +1318,73 @@ static void place(struct vrnic_link *link, struct sk_buff *skb)
 }
 
 /* ---- executing, once all of a message is there ---- */
+
+/* All rows are there: they are a type, or nonsense. */
+static int types_add(struct vrnic_link *link, struct vrnic_rows *rows)
+{
+	struct vrnic_rows *old;
+
+	if (vrnic_rows_check(rows))
+		return -EINVAL;
+	if (link->types_bytes + link->rx.rows_bytes > TYPES_BYTES)
+		forget_types(link);
+	old = xa_store(&link->types, link->rx.h.key, rows, GFP_KERNEL);
+	if (xa_is_err(old))
+		return xa_err(old);
+	link->types_bytes += link->rx.rows_bytes;
+	if (old) {
+		kvfree(old->row);
+		kfree(old);
+	}
+	link->rx.type = NULL;
+	return 0;
+}
+
+static void do_type(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_rows *rows;
+
+	rx->rows_there += rx->h.data;
+	if (rx->rows_there < rx->rows_bytes)
+		return;
+	rows = kzalloc(sizeof(*rows), GFP_KERNEL | __GFP_NOWARN);
+	if (rows) {
+		rows->nr = rx->rows_bytes / sizeof(*rows->row);
+		rows->row = rx->rows;
+	}
+	if (!rows || types_add(link, rows)) {
+		kfree(rows);
+		kvfree(rx->rows);
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+	}
+	rx->rows = NULL;
+}
+
+/* Packed, because there are no packets yet. */
+static void get_typed(struct vrnic_link *link)
+{
+	struct vrnic_nmsg *answer = link->rx.answer;
+	u32 n = link->rx.h.arg;
+	struct vrnic_seg storage, seg = { .len = n };
+	int verr;
+
+	answer->buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	if (!answer->buf) {
+		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	verr = open_storage(link, IB_ACCESS_REMOTE_READ, &storage);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	vrnic_half_copy(&link->rx.half, &storage, answer->buf, n, true, false);
+	vrnic_seg_put(&storage);
+	seg.kva = answer->buf;
+	msg_add(answer, &seg);
+	count(link, n);
+}
 
 static void do_get(struct vrnic_link *link)
 {
@@ -1142,12 +1534,22 @@ static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 
 static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
+	if (link->rx.unknown) {
+		answer->flags |= VRNIC_NWIRE_AGAIN;
+		return;
+	}
 	switch (link->rx.h.op) {
 	case VRNIC_NWIRE_PUT:
 		do_put(link);
 		break;
 	case VRNIC_NWIRE_GET:
-		do_get(link);
+		if (link->rx.h.flags & VRNIC_NWIRE_TYPED)
+			get_typed(link);
+		else
+			do_get(link);
+		break;
+	case VRNIC_NWIRE_TYPE:
+		do_type(link);
 		break;
 	case VRNIC_NWIRE_RMW:
 		do_rmw(link, answer);
@@ -1246,7 +1648,7 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 	}
 	if (pkt->len > rx->left || end != (pkt->len == rx->left))
 		return -EPROTO;
-	if (pkt->len && rx->status == IB_WC_SUCCESS)
+	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
 		place(link, skb);
 	rx->left -= pkt->len;
 	if (!end)

@@ -30,7 +30,6 @@
 
 struct net;
 struct sk_buff;
-struct vrnic_endpoint;
 struct vrnic_fifo;
 struct vrnic_injector;
 struct vrnic_nreq;
@@ -57,18 +56,6 @@ struct vrnic_nmsg {
 };
 
 /**
- * struct vrnic_half - one side of a typed transfer, whose data are packed
- * @walk: where it is
- * @flat: the one row of the packed data
- * @pos: bytes that were done
- */
-struct vrnic_half {
-	struct vrnic_walk walk;
-	struct vrnic_type_row flat;
-	u64 pos;
-};
-
-/**
  * struct vrnic_nreq - the request that an injector waits for
  * @msg: what is sent
  * @posted: there is one. Protected by the injector's run bit, as all below while
@@ -84,6 +71,10 @@ struct vrnic_half {
  * @addr: GET: address
  * @pinned: memory was pinned for it
  * @half: TYPED: the local side's position
+ * @was: it, before what is on its way was packed
+ * @telling: it tells rows of a type
+ * @told: bytes of them that the peer has
+ * @span: TYPED: bytes of the local storage
  * @again: the peer has no room yet
  * @status: enum ib_wc_status, as the peer or the link has it
  * @vendor_err: enum vrnic_vendor_err, likewise
@@ -102,6 +93,10 @@ struct vrnic_nreq {
 	u64 addr;
 	bool pinned;
 	struct vrnic_half half;
+	struct vrnic_half was;
+	bool telling;
+	u64 told;
+	u64 span;
 	bool again;
 	u8 status;
 	u8 vendor_err;
@@ -117,8 +112,12 @@ struct vrnic_nreq {
  * @req: ANSWER: the request; NULL: nobody waits for it any more
  * @answer: other: the answer to be
  * @buf: data that is not put into place packet by packet
+ * @unknown: TYPED: of a type that nobody told of: to be told, and sent again
  * @half: TYPED: the position in the storage
- * @half_type: type that @half is of
+ * @type: TYPED: the type that @half is of
+ * @rows: TYPE: rows that are coming in
+ * @rows_bytes: all of them
+ * @rows_there: bytes of them that came
  */
 struct vrnic_link_rx {
 	struct vrnic_nhdr h;
@@ -128,8 +127,12 @@ struct vrnic_link_rx {
 	struct vrnic_nreq *req;
 	struct vrnic_nmsg *answer;
 	u8 buf[VRNIC_MAX_MESSAGE];
+	bool unknown;
 	struct vrnic_half half;
-	const struct vrnic_rows *half_type;
+	const struct vrnic_rows *type;
+	struct vrnic_type_row *rows;
+	u64 rows_bytes;
+	u64 rows_there;
 };
 
 #define VRNIC_LINK_GRANTS	64
@@ -140,8 +143,8 @@ struct vrnic_link_rx {
  * @shell: what stands for the core's part of its queue pair
  * @qp: its queue pair; not to be used once @dead, but by its own run
  * @fifo: the FIFO at this end; a reference is held until it is killed
- * @ep: endpoint that owns it; NULL: it was accepted, and @fifo owns it
- * @owned: in the FIFO's list of accepted links, or of those that connect
+ * @endpoints: those that use it, to be told when it fails; protected by watch_lock
+ * @owned: in one of the FIFO's lists, or in that of links that connect
  * @nonce: which link, for datagrams about it
  * @peer: where the other end is; secret: 0
  * @peer_qpn: its queue pair
@@ -156,16 +159,19 @@ struct vrnic_link_rx {
  * @grants: counters that descriptors named which were injected over this link
  * @next_grant: oldest of them
  * @rx: protected by the queue pair's run bit, as all that follows
- * @types: types that the peer told of, and used as rows only: by number
- * @told: types that the peer was told of; protected by the run bit of the FIFO's
- *	injector
+ * @types: struct vrnic_rows that the peer told of, by its numbers
+ * @types_bytes: of all their rows
+ * @told: serials of the types that the peer was told of, by number; for the
+ *	injector of the FIFO's ring, with its run bit
+ * @users: endpoints that use it; protected by the FIFO's ctrl, as what follows
+ * @secret: of the address it was made for
  */
 struct vrnic_link {
 	refcount_t refs;
 	struct vrnic_ibqp shell;
 	struct vrnic_qp *qp;
 	struct vrnic_fifo *fifo;
-	struct vrnic_endpoint *ep;
+	struct list_head endpoints;
 	struct list_head owned;
 	u64 nonce;
 	struct vrnic_address peer;
@@ -182,12 +188,16 @@ struct vrnic_link {
 	u32 next_grant;
 	struct vrnic_link_rx rx;
 	struct xarray types;
+	u64 types_bytes;
 	struct xarray told;
+	unsigned int users;
+	u64 secret;
 };
 
 /* native_link.c */
-struct vrnic_link *vrnic_link_connect(struct vrnic_fifo *fifo,
-				      const struct vrnic_address *peer);
+struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
+				  const struct vrnic_address *peer);
+void vrnic_link_leave(struct vrnic_link *link);
 void vrnic_link_kill(struct vrnic_link *link);
 void vrnic_link_put(struct vrnic_link *link);
 void vrnic_links_kill(struct vrnic_fifo *fifo);
@@ -205,7 +215,6 @@ void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
-void vrnic_link_own(struct vrnic_link *link, struct vrnic_endpoint *ep);
 void vrnic_link_linger(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
 

@@ -60,7 +60,7 @@ struct vrnic_failure {
  * @number: index in @fifo->endpoints
  * @peer: where the peer is
  * @failure: protected by the run bit of @fifo->inject
- * @watch: in the peer's list of watchers; protected by watch_lock
+ * @watch: in the peer's list of watchers, or its link's; protected by watch_lock
  * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
  * @link: how it is reached, if it is on another host; else NULL
  */
@@ -191,7 +191,8 @@ struct vrnic_rgets {
  * @closed: nobody may wait for it any more; likewise
  * @watchers: endpoints that lead here; protected by watch_lock
  * @gone_told: they were told that it is gone; likewise
- * @links: struct vrnic_link that it accepted; protected by @ctrl
+ * @links: struct vrnic_link that it accepted; protected by @ctrl, as what follows
+ * @ways: those that its endpoints use
  */
 struct vrnic_fifo {
 	struct rcu_head rcu;
@@ -227,6 +228,7 @@ struct vrnic_fifo {
 	struct list_head watchers;
 	bool gone_told;
 	struct list_head links;
+	struct list_head ways;
 };
 
 /* A user's relative timeout. */
@@ -247,7 +249,7 @@ void vrnic_fifos_exit(void);
 /* endpoint.c */
 extern const struct uapi_definition vrnic_endpoint_defs[];
 void vrnic_watchers_tell(struct vrnic_fifo *fifo);
-void vrnic_endpoint_lost(struct vrnic_endpoint *ep);
+void vrnic_endpoints_lost(struct vrnic_link *link);
 
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];

@@ -77,6 +77,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&link->refs, 1);
 	INIT_LIST_HEAD(&link->owned);
+	INIT_LIST_HEAD(&link->endpoints);
 	INIT_LIST_HEAD(&link->msgs);
 	spin_lock_init(&link->lock);
 	init_waitqueue_head(&link->idle);
@@ -334,17 +335,8 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	return link_up(link, sgid, &to, &link->hello, psn);
 }
 
-/**
- * vrnic_link_connect() - make a link to a FIFO of another host
- * @fifo: the FIFO at this end
- * @peer: where the other one is
- *
- * Return: link, to be killed; or an ERR_PTR: -EHOSTUNREACH (nobody answers),
- * -ENOENT, -EACCES (no such FIFO, or another secret, there), -EADDRINUSE
- * (somebody else has the port here), -EINTR, -ENOMEM.
- */
-struct vrnic_link *vrnic_link_connect(struct vrnic_fifo *fifo,
-				      const struct vrnic_address *peer)
+static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
+				       const struct vrnic_address *peer)
 {
 	const struct ib_gid_attr *sgid;
 	struct vrnic_link *link;
@@ -372,6 +364,67 @@ struct vrnic_link *vrnic_link_connect(struct vrnic_fifo *fifo,
 out:
 	rdma_put_gid_attr(sgid);
 	return link;
+}
+
+/* A link that other endpoints use already. */
+static struct vrnic_link *link_share(struct vrnic_fifo *fifo,
+				     const struct vrnic_address *peer)
+{
+	struct vrnic_link *link;
+
+	lockdep_assert_held(&fifo->ctrl);
+	list_for_each_entry(link, &fifo->ways, owned) {
+		if (link->peer.fifo != peer->fifo ||
+		    link->secret != peer->secret || READ_ONCE(link->dead) ||
+		    memcmp(link->peer.gid, peer->gid, sizeof(peer->gid)))
+			continue;
+		link->users++;
+		return link;
+	}
+	return NULL;
+}
+
+/**
+ * vrnic_link_get() - have a link to a FIFO of another host
+ * @fifo: the FIFO at this end
+ * @peer: where the other one is
+ *
+ * Return: link, for vrnic_link_leave(); or an ERR_PTR: -EHOSTUNREACH (nobody
+ * answers), -ENOENT, -EACCES (no such FIFO, or another secret, there),
+ * -EADDRINUSE (somebody else has the port here), -EINTR, -ENOMEM.
+ */
+struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
+				  const struct vrnic_address *peer)
+{
+	struct vrnic_link *link;
+
+	mutex_lock(&fifo->ctrl);
+	link = link_share(fifo, peer);
+	mutex_unlock(&fifo->ctrl);
+	if (link)
+		return link;
+	link = link_connect(fifo, peer);
+	if (IS_ERR(link))
+		return link;
+	link->secret = peer->secret;
+	link->users = 1;
+	mutex_lock(&fifo->ctrl);
+	list_add(&link->owned, &fifo->ways);
+	mutex_unlock(&fifo->ctrl);
+	return link;
+}
+
+/**
+ * vrnic_link_leave() - an endpoint does not use a link any more
+ * @link: link; the injector of the FIFO's ring is parked, or never used it
+ */
+void vrnic_link_leave(struct vrnic_link *link)
+{
+	lockdep_assert_held(&link->fifo->ctrl);
+	if (--link->users)
+		return;
+	list_del_init(&link->owned);
+	vrnic_link_kill(link);
 }
 
 static void heard_answer(const struct heard *heard)

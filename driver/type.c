@@ -32,6 +32,9 @@
 /* Tables that a type may have as the local one. */
 #define PAIRS_MAX	8
 
+/* A number may be used again, by another type. */
+static atomic64_t serials;
+
 static DEFINE_MUTEX(pairs_lock);	/* protects the lists of all types */
 
 /*
@@ -219,6 +222,7 @@ static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
 	if (!type)
 		return NULL;
 	refcount_set(&type->refs, 1);
+	type->serial = atomic64_inc_return(&serials);
 	type->dev = dev;
 	type->uctx = uctx;
 	type->memcg = get_mem_cgroup_from_mm(current->mm);

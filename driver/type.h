@@ -26,6 +26,7 @@ struct vrnic_seg;
  * @dev: device
  * @uctx: context that made it. Only compared, never followed.
  * @number: what descriptors call it
+ * @serial: no other type has it, or had it
  * @memcg: who pays for its tables; a reference is held
  * @as_local: struct vrnic_pair, a list, newest first; writers hold pairs_lock,
  *	readers RCU
@@ -39,6 +40,7 @@ struct vrnic_type {
 	struct vrnic_dev *dev;
 	struct ib_ucontext *uctx;
 	u32 number;
+	u64 serial;
 	struct mem_cgroup *memcg;
 	struct list_head as_local;
 	struct list_head as_remote;
@@ -134,6 +136,19 @@ struct vrnic_typed {
 	void *bounce;
 };
 
+/**
+ * struct vrnic_half - a position in the data of one type, which are packed on the
+ * other side; must stay where it is while the walk is in its own row
+ * @walk: where it is in the storage
+ * @flat: the one row of what is packed
+ * @pos: bytes that are done
+ */
+struct vrnic_half {
+	struct vrnic_walk walk;
+	struct vrnic_type_row flat;
+	u64 pos;
+};
+
 /* type.c */
 struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
 				     struct ib_ucontext *uctx,
@@ -154,5 +169,8 @@ u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 		     const struct vrnic_seg *src, bool dst_is_remote,
 		     u64 max_bytes);
 void vrnic_typed_end(struct vrnic_typed *t);
+void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows);
+void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
+		     void *packed, u64 n, bool pack, bool final);
 
 #endif /* VRNIC_TYPE_H */

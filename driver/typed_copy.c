@@ -579,3 +579,47 @@ void vrnic_typed_end(struct vrnic_typed *t)
 	vrnic_type_put(t->type[VRNIC_SIDE_LOCAL]);
 	vrnic_type_put(t->type[VRNIC_SIDE_REMOTE]);
 }
+
+/**
+ * vrnic_half_begin() - start to pack data of a type, or to put them into place
+ * @half: filled in; needs no end
+ * @rows: the type, which is to stay
+ */
+void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
+{
+	struct vrnic_rows flat = {
+		.nr = 1,
+		.bytes = rows->bytes,
+		.row = &half->flat,
+	};
+
+	*half = (struct vrnic_half) {
+		.flat = { .bytes = rows->bytes, .count = 1 },
+	};
+	half->walk.row = &half->walk.own;
+	vrnic_merge_begin(&half->walk.merge, rows, &flat);
+}
+
+/**
+ * vrnic_half_copy() - copy some more
+ * @half: position; @n more bytes are there
+ * @storage: memory, from the type's lowest byte on
+ * @packed: the data, one after the other
+ * @n: bytes
+ * @pack: from @storage to @packed; else the other way
+ * @final: the last byte in @storage is to become visible last
+ */
+void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
+		     void *packed, u64 n, bool pack, bool final)
+{
+	struct vrnic_seg seg = { .kva = packed, .len = n };
+	struct view mem = view_of(storage, VRNIC_SIDE_LOCAL);
+	struct view flat = view_of(&seg, VRNIC_SIDE_REMOTE);
+
+	flat.base = half->pos;
+	if (pack)
+		walk_copy(&half->walk, &flat, &mem, n, false);
+	else
+		walk_copy(&half->walk, &mem, &flat, n, final);
+	half->pos += n;
+}
