@@ -5,7 +5,9 @@
  * endpoint and its peer; messages go over it as they would over any other.
  *
  *	native_link.c		makes and ends links
- *	flow_roce_native.c	what goes over them: requests, and answers to them
+ *	native_msg.c		messages, until the peer has them
+ *	flow_roce_native.c	descriptors become requests
+ *	native_serve.c		requests are executed; answers come in
  *
  * Each descriptor becomes one request or, if it is long, one after the other.
  * Its injector goes away until the answer is there.
@@ -18,6 +20,7 @@
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
@@ -137,6 +140,9 @@ struct vrnic_link_rx {
 
 #define VRNIC_LINK_GRANTS	64
 
+/* So much of a typed transfer is packed at a time. */
+#define VRNIC_PACK_BYTES	SZ_256K
+
 /**
  * struct vrnic_link - one end of a native link
  * @refs: its owner, and what the peer injected
@@ -204,18 +210,30 @@ void vrnic_links_kill(struct vrnic_fifo *fifo);
 void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
 void vrnic_hello_exit(void);
 
-/* flow_roce_native.c */
-enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
-				  struct vrnic_budget *budget);
-bool vrnic_wire_tell(struct vrnic_injector *inj);
-bool vrnic_wire_waits(const struct vrnic_injector *inj);
-void vrnic_wire_forget(struct vrnic_injector *inj);
-int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
+/* native_msg.c */
+void vrnic_nmsg_add(struct vrnic_nmsg *msg, const struct vrnic_seg *seg);
+void vrnic_nmsg_release(struct vrnic_nmsg *msg);
+void vrnic_nmsg_free(struct vrnic_nmsg *msg);
+u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
+bool vrnic_link_has_room(struct vrnic_link *link, u32 keep);
+void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
+void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
 void vrnic_link_linger(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
+
+/* native_serve.c */
+int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
+void vrnic_types_forget(struct vrnic_link *link);
+
+/* flow_roce_native.c */
+enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget);
+bool vrnic_wire_tell(struct vrnic_injector *inj);
+bool vrnic_wire_waits(const struct vrnic_injector *inj);
+void vrnic_wire_forget(struct vrnic_injector *inj);
 
 #endif /* VRNIC_LINK_H */

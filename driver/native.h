@@ -231,6 +231,12 @@ struct vrnic_fifo {
 	struct list_head ways;
 };
 
+/* Whose request it is. */
+static inline struct vrnic_injector *vrnic_nreq_injector(struct vrnic_nreq *req)
+{
+	return container_of(req, struct vrnic_injector, req);
+}
+
 /* A user's relative timeout. */
 static inline ktime_t vrnic_timeout(u64 ns)
 {

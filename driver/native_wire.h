@@ -126,7 +126,7 @@ static inline void vrnic_nwire_fill(struct vrnic_nwire *w,
 /* Bytes [@pos, @pos + @n) lie within @total, and that is a length. */
 static inline bool vrnic_nhdr_within(u64 pos, u64 n, u64 total)
 {
-	return total <= S64_MAX && pos <= total && n <= total - pos;
+	return !(total >> 63) && pos <= total && n <= total - pos;
 }
 
 /* Lengths that contradict each other, or are more than anybody may send. */

@@ -404,8 +404,10 @@ int raw_pair_open(struct raw_pair *pair, uint32_t inject_slots,
 	pair->slots = inject_slots;
 	pair->receive = receive_slots;
 	pair->len = len;
+	other_side();
 	if (!ret)
 		ret = raw_open(&pair->b, inject_slots, receive_slots, len);
+	other_side();
 	if (!ret)
 		ret = raw_endpoint(&pair->a, &pair->b.address, &pair->a_to_b,
 				   &pair->handle_a);

@@ -176,8 +176,10 @@ int nbed_open(struct nbed *bed, size_t len,
 	struct node_info info;
 	int ret = node_open(&bed->a, len, attr);
 
+	other_side();
 	if (!ret)
 		ret = node_open(&bed->b, len, attr);
+	other_side();
 	if (ret)
 		return ret;
 	info = node_info(&bed->b);
@@ -281,6 +283,7 @@ int peer_start(struct peer *peer, int (*run)(int fd, const void *arg),
 		return -errno;
 	if (!peer->pid) {
 		close(fds[0]);
+		other_side();
 		_exit(abs(run(fds[1], arg)) & 0xff);
 	}
 	close(fds[1]);

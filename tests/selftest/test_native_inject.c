@@ -417,7 +417,9 @@ TEST_F(inject, peer_is_gone)
 	EXPECT_EQ(-EAGAIN, raw_try(&pair->a, &record));
 	ASSERT_OK(raw_endpoint_destroy(&pair->a, handle));
 	/* what the teardown expects */
+	other_side();
 	ASSERT_OK(raw_open(&pair->b, SLOTS, 256, LEN));
+	other_side();
 	ASSERT_OK(raw_counter(&pair->b, VRNIC_COUNTER_OPEN, &self->its));
 	ASSERT_OK(raw_endpoint(&pair->b, &pair->a.address, &pair->b_to_a,
 			       &pair->handle_b));

@@ -59,6 +59,19 @@ const char *dev_name(void)
 	return name && *name ? name : "vrnic0";
 }
 
+void other_side(void)
+{
+	const char *peer = getenv("VRNIC_PEER_DEV");
+	char *mine;
+
+	if (!peer || !*peer)
+		return;
+	mine = strdup(dev_name());
+	setenv("VRNIC_DEV", peer, 1);
+	setenv("VRNIC_PEER_DEV", mine, 1);
+	free(mine);
+}
+
 struct ibv_context *dev_open_context(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

@@ -44,6 +44,12 @@ struct dev {
 };
 
 const char *dev_name(void);
+/*
+ * From here on dev_name() is the device that VRNIC_PEER_DEV names, and the other
+ * way round: so the ends of a native test may be on two hosts. Without that
+ * variable both are on one device.
+ */
+void other_side(void);
 int dev_open(struct dev *dev);
 void dev_close(struct dev *dev);
 bool dev_has(const struct dev *dev, uint64_t cap_flags_ex);

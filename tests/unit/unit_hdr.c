@@ -147,6 +147,10 @@ static const struct {
 	{ 0x64, 8, ONLY | DATA }, { 0x65, 12, ONLY | DATA },
 	/* congestion notification */
 	{ 0x81, 0, MIDDLE | DATA },
+	/* ours, of the manufacturer's range */
+	{ 0xc0, 0, FIRST | DATA }, { 0xc1, 0, MIDDLE | DATA },
+	{ 0xc2, 0, LAST | DATA }, { 0xc4, 0, ONLY | DATA },
+	{ 0xe0, 0, ONLY | DATA },
 };
 
 static u8 ends_of(u32 info)
@@ -194,7 +198,8 @@ static void one_kind_each(void)
 {
 	const u32 kinds = VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_READ |
 			  VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER | VRNIC_PKT_RESP |
-			  VRNIC_PKT_CNP;
+			  VRNIC_PKT_CNP | VRNIC_PKT_NATIVE |
+			  VRNIC_PKT_HELLO;
 	unsigned int i;
 
 	for (i = 0; i < COUNT(opcodes); i++)

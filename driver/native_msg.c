@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Messages of a native link: in its send ring, and until the peer has
+ * acknowledged them. What is sent is held so long, because a lost packet is made
+ * again from it.
+ */
+
+#include <linux/slab.h>
+
+#include "link.h"
+#include "native.h"
+#include "roce.h"
+
+static struct vrnic_nmsg *to_msg(u64 cookie)
+{
+	return (struct vrnic_nmsg *)(uintptr_t)cookie;
+}
+
+void vrnic_nmsg_add(struct vrnic_nmsg *msg, const struct vrnic_seg *seg)
+{
+	if (seg->len)
+		msg->seg[msg->nr++] = *seg;
+}
+
+void vrnic_nmsg_release(struct vrnic_nmsg *msg)
+{
+	while (msg->nr)
+		vrnic_seg_put(&msg->seg[--msg->nr]);
+	kvfree(msg->buf);
+	msg->buf = NULL;
+}
+
+void vrnic_nmsg_free(struct vrnic_nmsg *msg)
+{
+	if (!msg)
+		return;
+	vrnic_nmsg_release(msg);
+	kfree(msg);
+}
+
+u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg)
+{
+	u64 bytes = sizeof(msg->hdr);
+	unsigned int i;
+
+	for (i = 0; i < msg->nr; i++)
+		bytes += msg->seg[i].len;
+	return bytes;
+}
+
+/**
+ * vrnic_native_open() - the memory of a message that is to be sent
+ * @sgl: filled in; need not be put
+ * @cookie: of its descriptor
+ */
+void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
+{
+	struct vrnic_nmsg *msg = to_msg(cookie);
+	unsigned int i;
+
+	vrnic_sgl_kva(sgl, &msg->hdr, sizeof(msg->hdr));
+	for (i = 0; i < msg->nr; i++) {
+		sgl->seg[sgl->nr] = msg->seg[i];
+		/* the message has the reference */
+		sgl->seg[sgl->nr++].held = true;
+	}
+}
+
+bool vrnic_link_has_room(struct vrnic_link *link, u32 keep)
+{
+	const struct vrnic_ring *ring = &link->qp->sq;
+	u32 used = READ_ONCE(ring->hdr->prod) -
+		   /* pairs with the release in vrnic_ring_consume() */
+		   smp_load_acquire(&ring->hdr->cons);
+
+	return used + keep < ring->entries;
+}
+
+/* Caller holds link->lock, and there is room. */
+void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
+{
+	struct vrnic_ring *ring = &link->qp->sq;
+	u32 prod = READ_ONCE(ring->hdr->prod);
+	struct vrnic_desc *d = vrnic_ring_slot(ring, prod);
+
+	lockdep_assert_held(&link->lock);
+	*d = (struct vrnic_desc) {
+		.opcode = VRNIC_OP_NATIVE,
+		.num_slots = 1,
+		.cookie = (uintptr_t)msg,
+		.num_sge = 1,
+		.sge[0].length = vrnic_nmsg_bytes(msg),
+	};
+	list_add_tail(&msg->link, &link->msgs);
+	/* P1 */
+	smp_store_release(&ring->hdr->prod, prod + 1);
+}
+
+/* ---- the link's run: what is on its way ---- */
+
+/* The injector has it back. Caller has the run bit, or nobody runs the link. */
+void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
+{
+	struct vrnic_injector *inj = vrnic_nreq_injector(req);
+
+	spin_lock(&link->lock);
+	link->pending[req->id & 1] = NULL;
+	spin_unlock(&link->lock);
+	if (link->rx.req == req)
+		link->rx.req = NULL;
+	vrnic_nmsg_release(&req->msg);
+	/* pairs with the acquire in vrnic_wire_waits() */
+	smp_store_release(&req->pending, false);
+	vrnic_queue(&inj->run);
+}
+
+/**
+ * vrnic_native_sent() - a message of a link is not needed any more
+ * @link: link
+ * @cookie: of its descriptor
+ * @status: enum ib_wc_status
+ */
+void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
+{
+	struct vrnic_nmsg *msg = to_msg(cookie);
+	struct vrnic_nreq *req = msg->req;
+
+	spin_lock(&link->lock);
+	list_del_init(&msg->link);
+	if (link->dead && list_empty(&link->msgs))
+		wake_up(&link->idle);
+	spin_unlock(&link->lock);
+	if (!req) {
+		vrnic_nmsg_free(msg);
+		return;
+	}
+	/* after a failure the link is flushed, and its requests with it */
+	if (status != IB_WC_SUCCESS)
+		return;
+	req->sent = true;
+	if (req->answered)
+		vrnic_nreq_complete(link, req);
+}
+
+/* Nothing can be posted from now on. */
+void vrnic_link_broken(struct vrnic_link *link)
+{
+	spin_lock(&link->lock);
+	WRITE_ONCE(link->dead, true);
+	spin_unlock(&link->lock);
+}
+
+static void fail_pending(struct vrnic_link *link)
+{
+	struct vrnic_nreq *req;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
+		/* a dead link gets no new ones */
+		req = READ_ONCE(link->pending[i]);
+		if (!req)
+			continue;
+		if (!req->answered) {
+			req->status = IB_WC_RETRY_EXC_ERR;
+			req->vendor_err = VRNIC_VERR_PEER;
+		}
+		vrnic_nreq_complete(link, req);
+	}
+}
+
+/**
+ * vrnic_link_flushed() - a link has failed, and none of its messages is needed
+ * @link: link; broken
+ */
+void vrnic_link_flushed(struct vrnic_link *link)
+{
+	fail_pending(link);
+	/* pairs with the barrier in watch(): who comes later sees that it is dead */
+	smp_mb();
+	vrnic_endpoints_lost(link);
+}
+
+/* Half a round trip is most of what it takes; and nobody waits for the dead. */
+#define LINGER_MS	200
+
+static bool msgs_gone(struct vrnic_link *link)
+{
+	bool gone;
+
+	spin_lock(&link->lock);
+	gone = list_empty(&link->msgs);
+	spin_unlock(&link->lock);
+	return gone;
+}
+
+/**
+ * vrnic_link_linger() - let the peer have what was sent
+ * @link: link; broken, so nothing is added
+ */
+void vrnic_link_linger(struct vrnic_link *link)
+{
+	wait_event_timeout(link->idle, msgs_gone(link),
+			   msecs_to_jiffies(LINGER_MS));
+}
+
+static void msgs_drop(struct vrnic_link *link)
+{
+	struct vrnic_nmsg *msg, *next;
+
+	list_for_each_entry_safe(msg, next, &link->msgs, link) {
+		list_del_init(&msg->link);
+		if (!msg->req)
+			vrnic_nmsg_free(msg);
+	}
+}
+
+/* The same when the queue pair is gone, whatever it was doing. */
+void vrnic_link_drain(struct vrnic_link *link)
+{
+	msgs_drop(link);
+	vrnic_nmsg_free(link->rx.answer);
+	link->rx.answer = NULL;
+	fail_pending(link);
+	vrnic_types_forget(link);
+	kvfree(link->rx.rows);
+	xa_destroy(&link->told);
+}

@@ -1,0 +1,736 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What comes in over a native link: requests of the peer, which are checked as the
+ * loopback flow checks a descriptor of a local peer, executed, and answered; and
+ * answers to what was asked here.
+ *
+ * A request that names nonsense has an answer that says so, and the link goes on.
+ * Only what no module of ours would send is a NAK, and ends the link.
+ *
+ * Data goes from the packets to where it belongs; memory is looked up for each of
+ * them.
+ */
+
+#include <linux/slab.h>
+
+#include "link.h"
+#include "native.h"
+#include "roce.h"
+
+/* Slots of a link's ring that answers leave to the requests of two injectors. */
+#define KEEP_SLOTS	4
+
+/* Types that a peer tells of: bytes of rows. More of them, and they are forgotten. */
+#define TYPES_BYTES	SZ_4M
+
+/* Of types that the peer told of. */
+void vrnic_types_forget(struct vrnic_link *link)
+{
+	struct vrnic_rows *rows;
+	unsigned long number;
+
+	xa_for_each(&link->types, number, rows) {
+		xa_erase(&link->types, number);
+		kvfree(rows->row);
+		kfree(rows);
+	}
+	link->types_bytes = 0;
+	link->rx.type = NULL;
+}
+
+static void refuse(struct vrnic_link *link, u8 status, int verr)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	if (rx->status != IB_WC_SUCCESS)
+		return;
+	if (rx->h.op != VRNIC_NWIRE_ANSWER)
+		vrnic_count(link->fifo->dev, REMOTE_ERRORS);
+	rx->status = status;
+	rx->vendor_err = verr;
+}
+
+static void refuse_access(struct vrnic_link *link, int verr)
+{
+	refuse(link, IB_WC_REM_ACCESS_ERR, verr);
+}
+
+/* May the peer name this counter? Or does it run what we injected? */
+static bool counter_fits(struct vrnic_link *link, u32 id)
+{
+	bool fits = !id || vrnic_counter_is_open(id, link->fifo->uctx);
+	unsigned int i;
+
+	if (fits)
+		return true;
+	spin_lock(&link->lock);
+	for (i = 0; i < VRNIC_LINK_GRANTS; i++)
+		fits |= link->grants[i] == id;
+	spin_unlock(&link->lock);
+	return fits;
+}
+
+static void check_counters(struct vrnic_link *link)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+
+	if (!counter_fits(link, h->counter[0]) ||
+	    !counter_fits(link, h->counter[1]))
+		refuse_access(link, VRNIC_VERR_COUNTER);
+}
+
+static void count(struct vrnic_link *link, u64 n)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	int i, missing = 0;
+
+	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
+		if (h->counter[i])
+			missing |= vrnic_counter_down(h->counter[i],
+						      link->fifo->uctx, n);
+	if (missing)
+		refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+}
+
+static int open_remote(struct vrnic_link *link, u64 addr, u64 len, int access,
+		       struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	struct vrnic_fifo *fifo = link->fifo;
+
+	return vrnic_seg_region(fifo->dev, fifo->pd, link->rx.h.key, true, addr,
+				len, access, held, seg);
+}
+
+/* All of it is checked before the first byte moves. */
+static void check_memory(struct vrnic_link *link, int access)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_seg seg;
+	int verr;
+
+	if (h->pos)
+		return;
+	verr = open_remote(link, h->addr, h->total, access,
+			   &link->qp->hold.remote, &seg);
+	if (verr)
+		refuse_access(link, verr);
+	else
+		vrnic_seg_put(&seg);
+}
+
+/* The whole storage; its type was checked against that once and for all. */
+static int open_storage(struct vrnic_link *link, int access,
+			struct vrnic_seg *seg)
+{
+	const struct vrnic_rows *rows = link->rx.type;
+	u64 base = link->rx.h.addr;
+	u64 addr = base + rows->lower;
+
+	if (rows->lower < 0 ? addr >= base : addr < base)
+		return VRNIC_VERR_BOUNDS;
+	return open_remote(link, addr, rows->span, access,
+			   &link->qp->hold.remote, seg);
+}
+
+/*
+ * A type that the peer told of, and a position in it: pieces of a transfer come
+ * one after the other. What is not known is asked for again.
+ */
+static void check_typed(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_rows *rows = xa_load(&link->types, rx->h.type);
+	int access = rx->h.op == VRNIC_NWIRE_PUT ? IB_ACCESS_REMOTE_WRITE :
+						   IB_ACCESS_REMOTE_READ;
+	struct vrnic_seg seg;
+	int verr;
+
+	rx->unknown = !rows;
+	if (!rows)
+		return;
+	if (rx->h.total != rows->bytes || rx->h.arg > VRNIC_PACK_BYTES ||
+	    (rx->h.pos && (rx->type != rows || rx->half.pos != rx->h.pos))) {
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	rx->type = rows;
+	verr = open_storage(link, access, &seg);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	vrnic_seg_put(&seg);
+	if (!rx->h.pos)
+		vrnic_half_begin(&rx->half, rows);
+}
+
+/* Room for rows: all of them when the first come. */
+static void check_rows(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	const struct vrnic_nhdr *h = &rx->h;
+
+	if (!h->pos) {
+		kvfree(rx->rows);
+		rx->rows = NULL;
+		rx->rows_there = 0;
+		rx->rows_bytes = h->total;
+		if (h->total <= TYPES_BYTES)
+			rx->rows = kvmalloc(h->total, GFP_KERNEL | __GFP_NOWARN);
+	}
+	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+}
+
+static void check_request(struct vrnic_link *link)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+
+	check_counters(link);
+	if (link->rx.status != IB_WC_SUCCESS)
+		return;
+	if (h->flags & VRNIC_NWIRE_TYPED)
+		check_typed(link);
+	else if (h->op == VRNIC_NWIRE_TYPE)
+		check_rows(link);
+	else if (h->op == VRNIC_NWIRE_PUT)
+		check_memory(link, IB_ACCESS_REMOTE_WRITE);
+	else if (h->op == VRNIC_NWIRE_GET)
+		check_memory(link, IB_ACCESS_REMOTE_READ);
+}
+
+/* Before anything is executed, there has to be a way to answer. */
+static int start_request(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	if (!vrnic_link_has_room(link, KEEP_SLOTS))
+		return -EAGAIN;
+	/* one may be left of a message that was broken off */
+	if (!rx->answer)
+		rx->answer = kzalloc(sizeof(*rx->answer),
+				     GFP_KERNEL | __GFP_NOWARN);
+	if (!rx->answer)
+		return -EAGAIN;
+	INIT_LIST_HEAD(&rx->answer->link);
+	check_request(link);
+	return 0;
+}
+
+/* To what was asked, and once; with data only where some was asked for. */
+static int start_answer(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_nhdr *h = &rx->h;
+	struct vrnic_nreq *req;
+	bool good = h->status == IB_WC_SUCCESS && !(h->flags & VRNIC_NWIRE_AGAIN);
+	bool get;
+
+	spin_lock(&link->lock);
+	req = link->pending[h->id & 1];
+	spin_unlock(&link->lock);
+	if (!req || req->id != h->id || req->answered)
+		return -EPROTO;
+	get = vrnic_nreq_injector(req)->op.d.opcode == VRNIC_NOP_GET && !req->telling;
+	if (h->data != (get && good ? req->n : 0))
+		return -EPROTO;
+	rx->req = req;
+	return 0;
+}
+
+static int start(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_nwire w;
+
+	if (pkt->len < sizeof(w) ||
+	    skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) ||
+	    !vrnic_nwire_read(&w, &rx->h))
+		return -EPROTO;
+	pkt->payload += sizeof(w);
+	pkt->len -= sizeof(w);
+	rx->left = rx->h.data;
+	rx->status = IB_WC_SUCCESS;
+	rx->vendor_err = VRNIC_VERR_NONE;
+	rx->req = NULL;
+	rx->unknown = false;
+	if (rx->h.op == VRNIC_NWIRE_ANSWER)
+		return start_answer(link);
+	return start_request(link);
+}
+
+/* Where the packet's data goes. Return: 0 or enum vrnic_vendor_err. */
+static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_fifo *fifo = link->fifo;
+	struct vrnic_hold *hold = &link->qp->hold;
+	u64 off = rx->h.data - rx->left;
+	struct vrnic_nreq *req = rx->req;
+
+	switch (rx->h.op) {
+	case VRNIC_NWIRE_PUT:
+		return open_remote(link, rx->h.addr + rx->h.pos + off, len,
+				   IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
+	case VRNIC_NWIRE_ANSWER:
+		if (!req->into.len)
+			return vrnic_seg_region(fifo->dev, fifo->pd, req->key,
+						false, req->addr + off, len,
+						IB_ACCESS_LOCAL_WRITE,
+						&hold->local, seg);
+		*seg = req->into;
+		seg->off += off;
+		seg->len = len;
+		return 0;
+	case VRNIC_NWIRE_TYPE:
+		*seg = (struct vrnic_seg) {
+			.kva = (void *)rx->rows + rx->h.pos + off,
+			.len = len,
+		};
+		return 0;
+	default:
+		*seg = (struct vrnic_seg){ .kva = rx->buf + off, .len = len };
+		return 0;
+	}
+}
+
+/* The last bytes of an operation become visible last. */
+static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	const struct vrnic_nop *op;
+
+	if (!(pkt->info & VRNIC_PKT_END))
+		return false;
+	if (h->op == VRNIC_NWIRE_PUT)
+		return h->pos + h->data == h->total;
+	if (h->op != VRNIC_NWIRE_ANSWER)
+		return false;
+	op = &vrnic_nreq_injector(link->rx.req)->op;
+	return op->done + h->data == op->d.length;
+}
+
+static bool is_typed(const struct vrnic_link *link)
+{
+	const struct vrnic_link_rx *rx = &link->rx;
+
+	if (rx->h.op == VRNIC_NWIRE_ANSWER)
+		return vrnic_nreq_injector(rx->req)->op.d.flags & VRNIC_NDESC_TYPED;
+	return rx->h.flags & VRNIC_NWIRE_TYPED;
+}
+
+/* Of the side that asked: the memory that it may have its data put into. */
+static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
+{
+	struct vrnic_fifo *fifo = link->fifo;
+	struct vrnic_nreq *req = link->rx.req;
+
+	return vrnic_seg_region(fifo->dev, fifo->pd, req->key, false, req->addr,
+				req->span, IB_ACCESS_LOCAL_WRITE,
+				&link->qp->hold.local, seg);
+}
+
+/* From the packet to where its type says; there is no buffer in between. */
+static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
+		    struct sk_buff *skb, bool final)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	unsigned int done = 0, n;
+	struct skb_seq_state seq;
+	const u8 *data;
+
+	skb_prepare_seq_read(skb, pkt->payload, pkt->payload + pkt->len, &seq);
+	while (done < pkt->len && (n = skb_seq_read(done, &data, &seq))) {
+		n = min(n, pkt->len - done);
+		vrnic_half_copy(half, storage, (void *)data, n, false,
+				final && done + n == pkt->len);
+		done += n;
+	}
+	skb_abort_seq_read(&seq);
+}
+
+static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
+{
+	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
+	struct vrnic_half *half = answer ? &link->rx.req->half : &link->rx.half;
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = answer ? open_asked(link, &seg) :
+			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
+	if (verr) {
+		refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+		       verr);
+		return;
+	}
+	scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
+	vrnic_seg_put(&seg);
+}
+
+static void place(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	int verr;
+
+	if (is_typed(link)) {
+		place_typed(link, skb);
+		return;
+	}
+	verr = open_place(link, pkt->len, &sgl->seg[0]);
+	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
+		refuse(link, IB_WC_LOC_PROT_ERR, verr);
+	else if (verr)
+		refuse_access(link, verr);
+	if (verr)
+		return;
+	sgl->nr = 1;
+	sgl->cur = 0;
+	sgl->pos = 0;
+	vrnic_pkt_copy(skb, sgl, is_final(link, pkt));
+	vrnic_sgl_put(sgl);
+}
+
+/* ---- executing, once all of a message is there ---- */
+
+/* All rows are there: they are a type, or nonsense. */
+static int types_add(struct vrnic_link *link, struct vrnic_rows *rows)
+{
+	struct vrnic_rows *old;
+
+	if (vrnic_rows_check(rows))
+		return -EINVAL;
+	if (link->types_bytes + link->rx.rows_bytes > TYPES_BYTES)
+		vrnic_types_forget(link);
+	old = xa_store(&link->types, link->rx.h.key, rows, GFP_KERNEL);
+	if (xa_is_err(old))
+		return xa_err(old);
+	link->types_bytes += link->rx.rows_bytes;
+	if (old) {
+		kvfree(old->row);
+		kfree(old);
+	}
+	link->rx.type = NULL;
+	return 0;
+}
+
+static void do_type(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_rows *rows;
+
+	rx->rows_there += rx->h.data;
+	if (rx->rows_there < rx->rows_bytes)
+		return;
+	rows = kzalloc(sizeof(*rows), GFP_KERNEL | __GFP_NOWARN);
+	if (rows) {
+		rows->nr = rx->rows_bytes / sizeof(*rows->row);
+		rows->row = rx->rows;
+	}
+	if (!rows || types_add(link, rows)) {
+		kfree(rows);
+		kvfree(rx->rows);
+		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+	}
+	rx->rows = NULL;
+}
+
+/* Packed, because there are no packets yet. */
+static void get_typed(struct vrnic_link *link)
+{
+	struct vrnic_nmsg *answer = link->rx.answer;
+	u32 n = link->rx.h.arg;
+	struct vrnic_seg storage, seg = { .len = n };
+	int verr;
+
+	answer->buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	if (!answer->buf) {
+		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	verr = open_storage(link, IB_ACCESS_REMOTE_READ, &storage);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	vrnic_half_copy(&link->rx.half, &storage, answer->buf, n, true, false);
+	vrnic_seg_put(&storage);
+	seg.kva = answer->buf;
+	vrnic_nmsg_add(answer, &seg);
+	count(link, n);
+}
+
+static void do_get(struct vrnic_link *link)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = open_remote(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
+			   NULL, &seg);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	vrnic_nmsg_add(link->rx.answer, &seg);
+	if (h->arg)
+		count(link, h->arg);
+}
+
+static void do_put(struct vrnic_link *link)
+{
+	if (link->rx.h.data)
+		count(link, link->rx.h.data);
+}
+
+static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	const struct vrnic_ndesc_rmw rmw = {
+		.operand = h->pos,
+		.compare = h->cookie,
+	};
+	struct vrnic_seg seg;
+	void *word;
+	int verr;
+
+	verr = open_remote(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
+			   &link->qp->hold.remote, &seg);
+	if (verr) {
+		refuse_access(link, verr);
+		return;
+	}
+	word = vrnic_seg_word(&seg, h->total);
+	if (word)
+		answer->pos = vrnic_native_rmw(word, h->total, h->arg, &rmw);
+	vrnic_seg_put(&seg);
+	if (!word) {
+		refuse_access(link, VRNIC_VERR_ALIGN);
+		return;
+	}
+	vrnic_count(link->fifo->dev, ATOMICS);
+	count(link, 1);
+}
+
+/* A record that tells of the peer. Return: false if there is no room. */
+static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
+			const struct vrnic_seg *seg, struct vrnic_nhdr *answer)
+{
+	rec->source = link->peer.fifo;
+	rec->task = link->peer.task;
+	if (!vrnic_record_post(link->fifo, rec, seg, seg ? 1 : 0))
+		return true;
+	answer->flags |= VRNIC_NWIRE_AGAIN;
+	return false;
+}
+
+static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_seg seg = { .kva = link->rx.buf, .len = h->data };
+	struct vrnic_record rec = {
+		.kind = VRNIC_REC_MESSAGE,
+		.opcode = VRNIC_NOP_MESSAGE,
+		.header_len = h->key,
+		.length = h->total,
+		.arg = h->arg,
+	};
+
+	if (post_record(link, &rec, &seg, answer))
+		count(link, 1);
+}
+
+static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_seg descs = { .kva = link->rx.buf, .len = h->data };
+
+	switch (vrnic_rget_deliver(link->fifo, &link->peer, link, &descs)) {
+	case 0:
+		count(link, 1);
+		break;
+	case -EAGAIN:
+		answer->flags |= VRNIC_NWIRE_AGAIN;
+		break;
+	case -EPIPE:
+		refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+		break;
+	default:
+		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_FULL);
+	}
+}
+
+static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_failure failure = {};
+	struct vrnic_record rec = {
+		.kind = VRNIC_REC_NOTIFY,
+		.opcode = VRNIC_NOP_NOTIFY,
+		.arg = h->arg,
+		.cookie = h->cookie,
+	};
+
+	vrnic_counter_failure(h->counter[0], link->fifo->uctx, &failure);
+	rec.status = failure.status;
+	rec.vendor_err = failure.vendor_err;
+	answer->pos = failure.status | (u64)failure.vendor_err << 8;
+	if (h->flags & VRNIC_NWIRE_BACK)
+		post_record(link, &rec, NULL, answer);
+}
+
+/* What was injected failed at the peer: there is a record, and its counters fail. */
+static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_failure failure = {
+		.cookie = h->cookie,
+		.opcode = h->arg,
+		.status = h->status,
+		.vendor_err = h->vendor_err,
+	};
+	struct vrnic_record rec = {
+		.kind = VRNIC_REC_ERROR,
+		.opcode = h->arg,
+		.status = h->status,
+		.vendor_err = h->vendor_err,
+		.cookie = h->cookie,
+		.value = h->total,
+	};
+	int i;
+
+	if (!post_record(link, &rec, NULL, answer))
+		return;
+	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
+		vrnic_counter_fail(h->counter[i], link->fifo->uctx, &failure,
+				   h->total);
+}
+
+static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
+{
+	if (link->rx.unknown) {
+		answer->flags |= VRNIC_NWIRE_AGAIN;
+		return;
+	}
+	switch (link->rx.h.op) {
+	case VRNIC_NWIRE_PUT:
+		do_put(link);
+		break;
+	case VRNIC_NWIRE_GET:
+		if (link->rx.h.flags & VRNIC_NWIRE_TYPED)
+			get_typed(link);
+		else
+			do_get(link);
+		break;
+	case VRNIC_NWIRE_TYPE:
+		do_type(link);
+		break;
+	case VRNIC_NWIRE_RMW:
+		do_rmw(link, answer);
+		break;
+	case VRNIC_NWIRE_MESSAGE:
+		do_message(link, answer);
+		break;
+	case VRNIC_NWIRE_RGET:
+		do_rget(link, answer);
+		break;
+	case VRNIC_NWIRE_NOTIFY:
+		do_notify(link, answer);
+		break;
+	default:
+		do_error(link, answer);
+	}
+}
+
+static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
+{
+	struct vrnic_nmsg *msg = link->rx.answer;
+	bool dead;
+
+	link->rx.answer = NULL;
+	h->data = vrnic_nmsg_bytes(msg) - sizeof(msg->hdr);
+	vrnic_nwire_fill(&msg->hdr, h);
+	spin_lock(&link->lock);
+	dead = link->dead;
+	if (!dead)
+		vrnic_link_enqueue(link, msg);
+	spin_unlock(&link->lock);
+	/* this run goes on with sending when it has received */
+	if (dead)
+		vrnic_nmsg_free(msg);
+}
+
+static void finish_request(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_nhdr answer = { .op = VRNIC_NWIRE_ANSWER, .id = rx->h.id };
+
+	if (rx->status == IB_WC_SUCCESS)
+		execute(link, &answer);
+	if (rx->status != IB_WC_SUCCESS)
+		vrnic_nmsg_release(rx->answer);
+	answer.status = rx->status;
+	answer.vendor_err = rx->vendor_err;
+	send_answer(link, &answer);
+}
+
+/* What the peer says of itself is told, so it has to be something known. */
+static u8 known_status(u8 status)
+{
+	return min_t(u8, status, IB_WC_GENERAL_ERR);
+}
+
+static void finish_answer(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_nreq *req = rx->req;
+
+	rx->req = NULL;
+	if (rx->status != IB_WC_SUCCESS) {
+		req->status = rx->status;
+		req->vendor_err = rx->vendor_err;
+	} else {
+		req->status = known_status(rx->h.status);
+		req->vendor_err = rx->h.vendor_err;
+	}
+	req->again = rx->h.flags & VRNIC_NWIRE_AGAIN;
+	req->value = rx->h.pos;
+	req->answered = true;
+	if (req->sent)
+		vrnic_nreq_complete(link, req);
+}
+
+/**
+ * vrnic_native_receive() - a packet of a message
+ * @link: link that it came over
+ * @skb: packet; the next one, and first, middle and last come in that order
+ *
+ * Return: 0; -EAGAIN: it is to be sent again; or -EPROTO: nobody of ours sends
+ * that.
+ */
+int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	bool end = pkt->info & VRNIC_PKT_END;
+	int err;
+
+	if (pkt->info & VRNIC_PKT_START) {
+		err = start(link, skb);
+		if (err)
+			return err;
+	}
+	if (pkt->len > rx->left || end != (pkt->len == rx->left))
+		return -EPROTO;
+	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
+		place(link, skb);
+	rx->left -= pkt->len;
+	if (!end)
+		return 0;
+	if (rx->h.op == VRNIC_NWIRE_ANSWER)
+		finish_answer(link);
+	else
+		finish_request(link);
+	return 0;
+}
