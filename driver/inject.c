@@ -392,6 +392,7 @@ static enum vrnic_step execute(struct vrnic_injector *inj,
 		if (verr)
 			return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	}
+	vrnic_injector_reach(inj, NULL);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return fence(inj, NULL);
 	ep = xa_load(&inj->fifo->endpoints, op->d.endpoint);
