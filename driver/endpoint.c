@@ -111,7 +111,6 @@ void vrnic_endpoints_lost(struct vrnic_link *link)
 	spin_unlock(&watch_lock);
 }
 
-
 /*
  * Descriptors that name the endpoint find it gone; the one under way, too. What
  * is in the ring behind it goes on.

@@ -290,6 +290,8 @@ static void stop_asking(struct vrnic_link *link)
 static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	       const union ib_gid *to, const struct vrnic_hello *h)
 {
+	struct completion *done = &link->answered;
+	unsigned long wait;
 	unsigned int i;
 	long left;
 	int err;
@@ -298,8 +300,8 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		err = hello_send(link->qp, sgid, to, h);
 		if (err == -EHOSTUNREACH)
 			return err;
-		left = wait_for_completion_interruptible_timeout(
-			&link->answered, msecs_to_jiffies(ASK_FIRST_MS << i));
+		wait = msecs_to_jiffies(ASK_FIRST_MS << i);
+		left = wait_for_completion_interruptible_timeout(done, wait);
 		if (left)
 			return left < 0 ? -EINTR : 0;
 	}

@@ -721,7 +721,7 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 		if (err)
 			return err;
 	}
-	if (pkt->len > rx->left || end != (pkt->len == rx->left))
+	if (pkt->len > rx->left || end == !!(rx->left - pkt->len))
 		return -EPROTO;
 	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
 		place(link, skb);

@@ -20,7 +20,7 @@
 #include <rdma/vrnic-abi.h>
 
 #define VRNIC_NWIRE_VERSION	1
-#define VRNIC_NWIRE_BURST	(1U << 20)	/* most data of one message, bytes */
+#define VRNIC_NWIRE_BURST	0x100000	/* most data of one message, bytes */
 
 /* enum vrnic_nwire_op - struct vrnic_nwire.op */
 enum vrnic_nwire_op {
@@ -37,9 +37,9 @@ enum vrnic_nwire_op {
 };
 
 /* struct vrnic_nwire.flags */
-#define VRNIC_NWIRE_TYPED	(1U << 0)	/* PUT, GET: memory of a type */
-#define VRNIC_NWIRE_BACK	(1U << 1)	/* NOTIFY: make a record */
-#define VRNIC_NWIRE_AGAIN	(1U << 2)	/* ANSWER: no room yet, send it again */
+#define VRNIC_NWIRE_TYPED	0x01	/* PUT, GET: memory of a type */
+#define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: make a record */
+#define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room yet, send it again */
 
 /**
  * struct vrnic_nwire - header of a message, as it travels

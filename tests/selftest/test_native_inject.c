@@ -425,6 +425,46 @@ TEST_F(inject, peer_is_gone)
 			       &pair->handle_b));
 }
 
+/* Is it complete at once? Then its record is taken. */
+static bool completes(struct raw_fifo *fifo)
+{
+	struct vrnic_record record;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		if (!raw_try(fifo, &record))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/*
+ * A remote get that finds the peer's queue full goes on when there is room, and
+ * nobody has to ring for that.
+ */
+TEST_F(inject, full_queue_is_tried_again)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	int i, posted = 0;
+
+	self->batch[0] = notify(0, 1);
+	do {
+		ASSERT_OK(rget(self, 1));
+		posted++;
+	} while (completes(&pair->a) && posted < 4096);
+	ASSERT_GT(4096, posted)
+		TH_LOG("the queue has no end");
+	for (i = 0; i < posted; i++) {
+		ASSERT_OK(raw_take(&pair->b, &record));
+		EXPECT_EQ(VRNIC_REC_NOTIFY, record.kind);
+	}
+	ASSERT_OK(raw_take(&pair->a, &record));
+	EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+}
+
 /* Two engines that send remote gets to each other for ever starve nobody. */
 TEST_F(inject, endless_chain)
 {
