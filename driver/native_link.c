@@ -171,8 +171,8 @@ struct hello_packet {
 	struct vrnic_hello_wire wire;
 };
 
-/* @qp: any queue pair of @dev, whose statistics count it */
-static int hello_send(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
+/* @qp: sends it; it is not connected */
+static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 		      const union ib_gid *to, const struct vrnic_hello *h)
 {
 	struct rdma_ah_attr attr = path_attr(sgid, to);
@@ -205,6 +205,23 @@ static int hello_send(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	return err;
 }
 
+/*
+ * The queue pair of a link is for the link's own run only, so queue pair 1 sends
+ * what is about it. It is there as long as the device is.
+ */
+static int hello_send(struct vrnic_dev *dev, const struct ib_gid_attr *sgid,
+		      const union ib_gid *to, const struct vrnic_hello *h)
+{
+	struct vrnic_qp *qp = vrnic_gsi_get(dev);
+	int err;
+
+	if (!qp)
+		return -ENODEV;
+	err = hello_from(qp, sgid, to, h);
+	vrnic_qp_put(qp);
+	return err;
+}
+
 static struct vrnic_hello hello_of(const struct vrnic_link *link,
 				   enum vrnic_hello_kind kind)
 {
@@ -232,7 +249,7 @@ static void say_bye(struct vrnic_link *link)
 	sgid = own_gid(link->fifo->dev, &link->qp->sgid);
 	if (IS_ERR(sgid))
 		return;
-	hello_send(link->qp, sgid, &to, &h);
+	hello_send(link->fifo->dev, sgid, &to, &h);
 	rdma_put_gid_attr(sgid);
 }
 
@@ -297,7 +314,7 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	int err;
 
 	for (i = 0; i < ASK_TIMES; i++) {
-		err = hello_send(link->qp, sgid, to, h);
+		err = hello_send(link->fifo->dev, sgid, to, h);
 		if (err == -EHOSTUNREACH)
 			return err;
 		wait = msecs_to_jiffies(ASK_FIRST_MS << i);
@@ -523,7 +540,7 @@ static int accept(struct vrnic_fifo *fifo, const struct heard *heard,
 	}
 	yes = hello_of(link, VRNIC_HELLO_YES);
 	yes.psn = link->hello.psn;
-	hello_send(link->qp, sgid, &heard->from, &yes);
+	hello_send(fifo->dev, sgid, &heard->from, &yes);
 	return VRNIC_WHY_NONE;
 }
 
@@ -567,7 +584,7 @@ static void say_no(const struct heard *heard, int why)
 		return;
 	sgid = own_gid(qp->dev, &heard->to);
 	if (!IS_ERR(sgid)) {
-		hello_send(qp, sgid, &heard->from, &no);
+		hello_from(qp, sgid, &heard->from, &no);
 		rdma_put_gid_attr(sgid);
 	}
 	vrnic_qp_put(qp);
@@ -685,7 +702,12 @@ static struct heard *heard_new(struct net *net, struct sk_buff *skb)
  */
 void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
 {
-	struct heard *heard = heard_new(net, skb);
+	struct heard *heard = NULL;
+
+	if (vrnic_pkt_intact(skb))
+		heard = heard_new(net, skb);
+	else
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC);
 
 	if (heard && heard_add(heard)) {
 		schedule_work(&hear);
