@@ -315,7 +315,8 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 
 	for (i = 0; i < ASK_TIMES; i++) {
 		err = hello_send(link->fifo->dev, sgid, to, h);
-		if (err == -EHOSTUNREACH)
+		/* a route may still come, as that of an address that is new */
+		if (err == -ENODEV || err == -ENOMEM)
 			return err;
 		wait = msecs_to_jiffies(ASK_FIRST_MS << i);
 		left = wait_for_completion_interruptible_timeout(done, wait);
