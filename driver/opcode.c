@@ -169,12 +169,13 @@ static int check_atomic(const struct vrnic_desc *d)
 int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
+	bool native = d->opcode == VRNIC_OP_NATIVE;
 	int verr;
 
 	op->info = vrnic_opdef(d->opcode);
 	if (!op->info || !(op->info->qp_types & BIT(qp->type)) ||
 	    (op->info->kernel_only && qp->uctx) ||
-	    (d->opcode == VRNIC_OP_NATIVE) != !!qp->link)
+	    native != !!qp->link)
 		return VRNIC_VERR_OPCODE;
 	if (op->info->data == VRNIC_DATA_NONE)
 		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;

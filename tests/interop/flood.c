@@ -28,6 +28,7 @@ static struct options opt = {
 	.mtu = 1024, .ops = 16, .max_size = 16384, .window = DEPTH,
 	.timeout = 17, .limit = 50, .port = 18600,
 };
+
 static unsigned int duration = 4, warm_up = 1, rate;
 static struct host host[MAX];
 static unsigned long long bytes[MAX];
@@ -40,7 +41,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-static void post(struct host *h)
+static void refill(struct host *h)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)h->data, .length = opt.max_size,
@@ -69,7 +70,7 @@ static unsigned int turn(unsigned int i)
 		if (wc[k].status != IBV_WC_SUCCESS)
 			die("flow %u: %s", i, ibv_wc_status_str(wc[k].status));
 		bytes[i] += opt.max_size;
-		post(&host[i]);
+		refill(&host[i]);
 	}
 	return n;
 }
@@ -119,7 +120,7 @@ static void client(void)
 	for (i = 0; i < opt.ops; i++) {
 		set_rate(&host[i]);
 		for (k = 0; k < DEPTH; k++)
-			post(&host[i]);
+			refill(&host[i]);
 	}
 	run_until(now() + warm_up);
 	memset(bytes, 0, sizeof(bytes));

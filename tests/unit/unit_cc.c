@@ -331,8 +331,9 @@ static void incast(int flows, u64 link, double least)
 	sim_run(sim, flows, link, 3 * SEC, 5 * SEC);
 	used = (double)sim->done / (2 * link);
 	fair = jain(sim, flows);
-	printf("# %d flows, %llu MB/s: %.3f of the link, Jain %.3f, queue at most %llu packets, %llu dropped\n",
-	       flows, (unsigned long long)(link / 1000000), used, fair,
+	printf("# %d flows, %llu MB/s: %.3f of the link, Jain %.3f, ", flows,
+	       (unsigned long long)(link / 1000000), used, fair);
+	printf("queue at most %llu packets, %llu dropped\n",
 	       (unsigned long long)(sim->queue_max / UNIT_BYTES),
 	       (unsigned long long)sim->dropped);
 	CHECK(used >= least);
