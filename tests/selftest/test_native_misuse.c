@@ -126,8 +126,9 @@ TEST_F(misuse, addresses)
 	bad = address;
 	bad.gid[15] ^= 0x55;
 	bad.gid[0] = 0x20;
-	EXPECT_EQ(-EHOSTUNREACH, vrnic_endpoint_create(self->bed.a.context, &bad,
-						       &to));
+	ret = vrnic_endpoint_create(self->bed.a.context, &bad, &to);
+	/* where rdma_rxe has the port of RoCEv2 there is no way to ask */
+	EXPECT_TRUE(ret == -EHOSTUNREACH || ret == -EADDRINUSE) TH_LOG("%d", ret);
 	for (i = 0; i < 1000; i++) {
 		bad = address;
 		bad.fifo = rng_next(&rng);

@@ -139,7 +139,10 @@ int vrnic_advance_wait(struct vrnic_context *context, int max,
 
 /* ---- endpoints: a peer's context ---- */
 
-/* Errors: EACCES (the secret is wrong), ENOENT (nobody there), EHOSTUNREACH. */
+/*
+ * Errors: EACCES (the secret is wrong), ENOENT (nobody there), EHOSTUNREACH,
+ * EADDRINUSE (another RDMA driver has the RoCEv2 port here).
+ */
 int vrnic_endpoint_create(struct vrnic_context *context,
 			  const struct vrnic_address *address,
 			  struct vrnic_endpoint **endpoint);
