@@ -12,11 +12,23 @@ PAIR_TMP=${PAIR_TMP:-$(mktemp -d /tmp/pair.XXXXXX)}
 # die MESSAGE: one line that says what is missing and what to do.
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 
+# A process costs a quarter of a second on an emulated CPU: what waits, and what
+# reads a report, is done by the shell itself.
+
+# nap SECONDS: sleep, without a process.
+exec {nap_fd}<> <(:)
+nap() { read -rt "$1" -u $nap_fd || :; }
+
 # tcp_listens PORT: straight from /proc, because ss needs sock_diag.
 tcp_listens() {
-	local hex
-	hex=$(printf ':%04X ' "$1")
-	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q "$hex.* 0A "
+	local hex file table
+	printf -v hex ':%04X' "$1"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		[ -r $file ] || continue
+		table=$(<$file)
+		[[ ! $table =~ $hex\ [0-9A-F]+:0000\ 0A\  ]] || return 0
+	done
+	return 1
 }
 
 cm_listens() {
@@ -29,7 +41,7 @@ listens() {
 	until "${1%%:*}_listens" "${1#*:}"; do
 		kill -0 "$2" 2>/dev/null || return 1
 		[ $SECONDS -lt $end ] || return 1
-		sleep 0.05
+		nap 0.05
 	done
 }
 
@@ -71,7 +83,13 @@ patient_pair() {
 	return 1
 }
 
-uncalibrated() { grep -q "Correlation coefficient" "$@"; }
+uncalibrated() {
+	local file
+	for file in "$@"; do
+		[[ $(<"$file") != *"Correlation coefficient"* ]] || return 0
+	done
+	return 1
+}
 
 why() {
 	case $1 in
