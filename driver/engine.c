@@ -147,18 +147,30 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 }
 
 /*
- * A caller leaves, who came at @came and served @descs descriptors. Whoever comes
+ * @cycles of service, to compare posting with: who gathers posts several requests in
+ * that time, and is to be overtaken even if it is a little slower than the engine.
+ */
+static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
+{
+	return test_bit(VRNIC_RUN_GATHER, &r->state) ? 2 * cycles : cycles;
+}
+
+/*
+ * A caller leaves, who came at @came and used up part of @budget. Whoever comes
  * back in less time than it is served for could post while a thread serves it; a
  * process that waits for an answer takes longer, as its peer has to be served in
  * between. Returns true if a thread is to take over.
  */
-static bool overtaken(struct vrnic_runnable *r, cycles_t came, u32 descs)
+static bool overtaken(struct vrnic_runnable *r, cycles_t came,
+		      const struct vrnic_budget *budget)
 {
+	u32 descs = CALLER_DESCS - budget->descs;
 	cycles_t now = get_cycles();
-	bool quick = came - r->left < now - came;
+	bool quick = came - r->left < served(r, now - came);
 
 	if (quick && descs)
 		note_alone(r, now, descs);
+	vrnic_gather_note(r, budget->stream, descs);
 	r->left = now;
 	r->streak = quick ? r->streak + 1 : 0;
 	if (r->streak < r->patience || !r->ops->stay || !READ_ONCE(stay_us))
@@ -187,7 +199,7 @@ void vrnic_kick(struct vrnic_runnable *r)
 		};
 
 		if (run_budget(r, &budget) == VRNIC_MORE ||
-		    overtaken(r, came, CALLER_DESCS - budget.descs)) {
+		    overtaken(r, came, &budget)) {
 			enqueue(r);
 			return;
 		}
@@ -263,6 +275,7 @@ void vrnic_park(struct vrnic_runnable *r)
 	smp_mb__after_atomic();
 	wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
 	hrtimer_cancel(&r->timer);
+	vrnic_gather_end(r);
 }
 
 /**
@@ -288,6 +301,7 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	INIT_LIST_HEAD(&r->link);
 	init_waitqueue_head(&r->parked);
 	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	vrnic_gather_init(r);
 }
 
 /* Nobody else wants this CPU or this thread, and @r may be run. */

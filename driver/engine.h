@@ -22,6 +22,7 @@ struct vrnic_budget {
 	u64 bytes;
 	u32 descs;
 	bool atomic;	/* the runner is in softirq: must not sleep */
+	bool stream;	/* told by the run: who posts would rather ring less often */
 };
 
 /* What a run of a ring found. */
@@ -40,12 +41,42 @@ struct vrnic_runnable;
  *	NULL: it never stays
  * @leave: it will not any more. What is announced from then on is not missed;
  *	what came in before is looked for once more.
+ * @gather: from now on, calls may be few, and late; or they may not any more.
+ *	Returns whether something may have come in that was not announced. In any
+ *	context, beside @run. NULL: every call is needed
  */
 struct vrnic_runnable_ops {
 	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
 				  struct vrnic_budget *budget);
 	void (*stay)(struct vrnic_runnable *r);
 	void (*leave)(struct vrnic_runnable *r);
+	bool (*gather)(struct vrnic_runnable *r, bool on);
+};
+
+/**
+ * struct vrnic_gather - one doorbell for many requests; see gather.c
+ * @timer: looks whether the stream still flows
+ * @calls: doorbells, and @descs: descriptors that they served; protected by
+ *	VRNIC_RUN_BUSY, and read by @timer
+ * @calls_before: what @timer saw when it last fired, and so @descs_before
+ * @us: the present period
+ * @idle: periods in a row without a doorbell
+ * @flowed: periods with doorbells since it began
+ * @streak: doorbells of a stream, in a row; as what follows, protected by
+ *	VRNIC_RUN_BUSY
+ * @patience: streak at which gathering begins; written by @timer
+ */
+struct vrnic_gather {
+	struct hrtimer timer;
+	u32 calls;
+	u32 descs;
+	u32 calls_before;
+	u32 descs_before;
+	u32 us;
+	u32 idle;
+	u32 flowed;
+	u32 streak;
+	u32 patience;
 };
 
 /**
@@ -63,6 +94,7 @@ struct vrnic_runnable_ops {
  * @patience: streak at which a thread takes over
  * @alone: cycles per descriptor, posting included, when callers drive: a moving
  *	average over streaks; 0: not known
+ * @gather: how doorbells are saved
  */
 struct vrnic_runnable {
 	const struct vrnic_runnable_ops *ops;
@@ -75,12 +107,14 @@ struct vrnic_runnable {
 	u32 streak;
 	u32 patience;
 	u64 alone;
+	struct vrnic_gather gather;
 };
 
 #define VRNIC_RUN_BUSY		0	/* a runner has it, or will have it */
 #define VRNIC_RUN_AGAIN		1	/* there may be new work */
 #define VRNIC_RUN_PARKED	2	/* must not be run */
 #define VRNIC_RUN_STAY		3	/* the thread is to stay with it */
+#define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer looks */
 
 /**
  * struct vrnic_runner - an engine thread
@@ -117,5 +151,9 @@ void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
+
+void vrnic_gather_init(struct vrnic_runnable *r);
+void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs);
+void vrnic_gather_end(struct vrnic_runnable *r);
 
 #endif /* VRNIC_ENGINE_H */

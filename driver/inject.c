@@ -549,6 +549,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 		}
 	}
 	vrnic_injector_release(inj);
+	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
 	/* the budget may have been just enough: nobody need be woken then */
 	if (!inj->op.active && !vrnic_ring_avail(&inj->fifo->ring))
 		verdict = VRNIC_IDLE;
@@ -570,9 +571,15 @@ static void inject_leave(struct vrnic_runnable *r)
 	vrnic_ring_ask_doorbell(ring_of(r));
 }
 
+static bool inject_gather(struct vrnic_runnable *r, bool on)
+{
+	return vrnic_ring_gather(ring_of(r), on);
+}
+
 /* An injection FIFO, as the engine runs it. */
 const struct vrnic_runnable_ops vrnic_inject_ops = {
 	.run = inject_run,
 	.stay = inject_stay,
 	.leave = inject_leave,
+	.gather = inject_gather,
 };

@@ -17,6 +17,7 @@
  *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
  *       with the producer's prod, full fence, look at the flag;
  *     on reception rings: at cons, with the consumer's cons, and so on
+ *  P3 vrnic_ring_gather(), likewise, when it ends the gathering
  *  C1 vrnic_cqe_publish()  release of cqe->phase
  *       with the consumer's acquire of phase
  *  C2 vrnic_ring_room()    acquire of hdr->cons
@@ -37,6 +38,8 @@
 #include <rdma/vrnic-abi.h>
 
 struct vrnic_mmap;
+
+#define VRNIC_GATHER_SLOTS	16	/* for which one doorbell is enough */
 
 /**
  * struct vrnic_ring - one ring, as the kernel sees it
@@ -83,7 +86,8 @@ static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
  */
 static inline void vrnic_ring_consume(struct vrnic_ring *ring, u32 n)
 {
-	ring->idx += n;
+	/* vrnic_ring_gather() looks at it from beside */
+	WRITE_ONCE(ring->idx, ring->idx + n);
 	/* P2: the entries were copied before */
 	smp_store_release(&ring->hdr->cons, ring->idx);
 }
@@ -108,6 +112,31 @@ static inline void vrnic_ring_spare_doorbell(struct vrnic_ring *ring)
 {
 	WRITE_ONCE(ring->hdr->flags,
 		   READ_ONCE(ring->hdr->flags) & ~VRNIC_RING_DOORBELL);
+}
+
+/* Would its owner rather ring for several requests? */
+static inline bool vrnic_ring_streams(const struct vrnic_ring *ring)
+{
+	return READ_ONCE(ring->hdr->stream);
+}
+
+/**
+ * vrnic_ring_gather() - may slots wait for their doorbell from now on
+ * @ring: a send or injection ring
+ * @on: some may; a ring that is half full has to move on
+ *
+ * May be called beside the ring's runner, whose progress it then may miss.
+ *
+ * Return: slots that may have come in before the producer could see that.
+ */
+static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
+{
+	u32 slots = min_t(u32, VRNIC_GATHER_SLOTS, ring->entries / 2);
+
+	WRITE_ONCE(ring->hdr->gather, on ? slots : 0);
+	/* P3 */
+	smp_mb();
+	return READ_ONCE(ring->hdr->prod) - READ_ONCE(ring->idx);
 }
 
 /* Its owner has written an index that cannot be. */

@@ -320,6 +320,7 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 		}
 	}
 	vrnic_loop_release(qp);
+	budget->stream = vrnic_ring_streams(&qp->sq);
 	return nothing_left(qp) ? VRNIC_IDLE : verdict;
 }
 
@@ -333,9 +334,15 @@ static void sq_leave(struct vrnic_runnable *r)
 	vrnic_ring_ask_doorbell(&container_of(r, struct vrnic_qp, run)->sq);
 }
 
+static bool sq_gather(struct vrnic_runnable *r, bool on)
+{
+	return vrnic_ring_gather(&container_of(r, struct vrnic_qp, run)->sq, on);
+}
+
 /* A queue pair, as the engine runs it. */
 const struct vrnic_runnable_ops vrnic_sq_ops = {
 	.run = sq_run,
 	.stay = sq_stay,
 	.leave = sq_leave,
+	.gather = sq_gather,
 };

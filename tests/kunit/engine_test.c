@@ -30,6 +30,9 @@
  * @overlaps: times that there were more than one
  * @more: runs that have yet to say that the budget is used up
  * @kick_self: the next run announces new work
+ * @stream: whoever rings posts a stream
+ * @gathers: the engine allows rings to be few
+ * @forgotten: something came in that nobody rang for
  * @delay_ns: the next run wants to be run again after this
  * @sleep_ms: a run takes as long
  * @who: who ran it last
@@ -47,6 +50,9 @@ struct counter {
 	int overlaps;
 	int more;
 	bool kick_self;
+	bool stream;
+	bool gathers;
+	bool forgotten;
 	u64 delay_ns;
 	unsigned int sleep_ms;
 	struct task_struct *who;
@@ -87,6 +93,8 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	if (atomic_inc_return(&c->inside) > 1)
 		c->overlaps++;
 	c->taken = atomic_read(&c->posted);
+	budget->stream = c->stream;
+	budget->descs -= c->stream ? 2 : 0;
 	note(c);
 	if (c->sleep_ms)
 		msleep(c->sleep_ms);
@@ -107,7 +115,18 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	return VRNIC_MORE;
 }
 
-static const struct vrnic_runnable_ops counter_ops = { .run = count_run };
+static bool count_gather(struct vrnic_runnable *r, bool on)
+{
+	struct counter *c = container_of(r, struct counter, r);
+
+	WRITE_ONCE(c->gathers, on);
+	return !on && c->forgotten;
+}
+
+static const struct vrnic_runnable_ops counter_ops = {
+	.run = count_run,
+	.gather = count_gather,
+};
 
 /* Parked for good; then nobody may be looking at it any more. */
 static void retire(void *arg)
@@ -306,6 +325,52 @@ static void park_cancels_the_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
+/* A stream may ring less often, until the timer sees that it has ended. */
+static void a_stream_gathers(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+	int i;
+
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_FALSE(test, c->gathers);
+	c->stream = true;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, c->gathers);
+	for (i = 0; i < 100 && READ_ONCE(c->gathers); i++)
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(c->gathers));
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 2);
+}
+
+/* What nobody rang for is run all the same. */
+static void the_timer_finds_what_was_forgotten(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	c->stream = true;
+	c->forgotten = true;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 2));
+	KUNIT_EXPECT_PTR_NE(test, c->who, current);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(c->gathers));
+}
+
+static void park_ends_the_gathering(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	c->stream = true;
+	vrnic_kick(&c->r);
+	vrnic_park(&c->r);
+	KUNIT_EXPECT_FALSE(test, c->gathers);
+	vrnic_unpark(&c->r);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
 /* Two that have much to do take turns, so that none starves. */
 static void turns_alternate(struct kunit *test)
 {
@@ -444,6 +509,9 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(park_waits_for_the_run),
 	KUNIT_CASE(timer_runs_it_later),
 	KUNIT_CASE(park_cancels_the_timer),
+	KUNIT_CASE(a_stream_gathers),
+	KUNIT_CASE(the_timer_finds_what_was_forgotten),
+	KUNIT_CASE(park_ends_the_gathering),
 	KUNIT_CASE(turns_alternate),
 	KUNIT_CASE(many_kickers),
 	KUNIT_CASE(park_among_kickers),

@@ -71,6 +71,25 @@ TEST_F(put_size, get)
 	}
 }
 
+/* A stream of puts that nobody waits for, but who looks at the memory. */
+TEST_F(put, nobody_waits)
+{
+	struct nbed *bed = &self->bed;
+	const unsigned char *last = bed->b.buf.addr;
+	time_t end = time(NULL) + WAIT_SECONDS;
+	unsigned int round, i;
+
+	for (round = 1; round < 100; round++) {
+		memset(bed->a.buf.addr, round, 64);
+		for (i = 0; i < 48 - round % 16; i++)
+			ASSERT_OK(nbed_put(bed, i, i, 1, NULL));
+		while (__atomic_load_n(last + i - 1, __ATOMIC_ACQUIRE) != round &&
+		       time(NULL) <= end)
+			;
+		ASSERT_EQ(round, last[i - 1]);
+	}
+}
+
 /* Blue Gene: one signal for "buffer reusable", another for "remote done". */
 TEST_F(put, three_counters)
 {

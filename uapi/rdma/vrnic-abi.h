@@ -26,9 +26,13 @@
  * struct vrnic_ring_hdr - the first page of every ring's mapping
  * @prod: producer index: entries ever written, modulo 2^32. Written by the
  *	process on send and receive rings, by the kernel on completion rings.
+ * @stream: send rings: not zero if the process posts one request after the other,
+ *	and would rather ring for several; written by the process.
  * @cons: consumer index: entries ever taken. Written by the kernel on send and
  *	receive rings, by the process on completion rings.
  * @flags: VRNIC_RING_* bits, written by the kernel.
+ * @gather: send rings: slots that may wait for their doorbell, written by the
+ *	kernel; 0: none.
  * @arm: completion rings: VRNIC_ARM_*, written by the process to ask for an
  *	event, cleared by the kernel when the event is raised.
  *
@@ -40,14 +44,22 @@
  * issue a full fence, load @flags, and ring the doorbell if VRNIC_RING_DOORBELL
  * is set. The kernel sets that flag, issues a full fence, and looks at @prod
  * once more before it goes away.
+ *
+ * If @stream says so, the kernel may set @gather when the doorbell is rung. While it
+ * is not zero, the kernel looks at the ring by itself within
+ * microseconds: the doorbell may wait until @prod is @gather ahead of @cons.
+ * Whoever is about to wait for what was posted rings it before. It is cleared
+ * as VRNIC_RING_DOORBELL is set: then a full fence, then a look at @prod.
  */
 struct vrnic_ring_hdr {
 	__u32 prod;
-	__u32 reserved0[15];
+	__u32 stream;
+	__u32 reserved0[14];
 	__u32 cons;
 	__u32 reserved1[15];
 	__u32 flags;
-	__u32 reserved2[15];
+	__u32 gather;
+	__u32 reserved2[14];
 	__u32 arm;
 	__u32 reserved3[15];
 };

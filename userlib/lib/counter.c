@@ -189,8 +189,10 @@ void vrnic_counter_put(struct vrnic_counter *counter)
 	    __atomic_sub_fetch(&counter->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	client = counter->client;
-	if (counter->eventfd >= 0)
+	if (counter->eventfd >= 0) {
 		close(counter->eventfd);
+		__atomic_fetch_sub(&client->fds, 1, __ATOMIC_RELAXED);
+	}
 	pthread_mutex_lock(&client->lock);
 	page_put(client, counter->page);
 	client->users--;
@@ -231,7 +233,11 @@ void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes)
 VRNIC_EXPORT
 int64_t vrnic_counter_read(const struct vrnic_counter *counter)
 {
-	return vrnic_cell_remaining(counter->cell);
+	int64_t remaining = vrnic_cell_remaining(counter->cell);
+
+	if (remaining > 0)
+		vrnic_uv_looked_in_vain(counter->client);
+	return remaining;
 }
 
 VRNIC_EXPORT
@@ -267,6 +273,7 @@ static int make_fd(struct vrnic_counter *counter)
 		return ret;
 	}
 	__atomic_store_n(&counter->eventfd, fd, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&counter->client->fds, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -292,7 +299,10 @@ static int look(const struct vrnic_counter *counter, int64_t threshold)
 {
 	if (vrnic_cell_errors(counter->cell))
 		return -EIO;
-	return vrnic_cell_remaining(counter->cell) > threshold;
+	if (vrnic_cell_remaining(counter->cell) <= threshold)
+		return 0;
+	vrnic_uv_looked_in_vain(counter->client);
+	return 1;
 }
 
 #define BY_HAND_NS	1000000ULL

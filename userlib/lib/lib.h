@@ -31,6 +31,18 @@ struct vrnic_pool_chunk;
 struct vrnic_queued;
 struct vrnic_transfer;
 
+#define VRNIC_LATE	32
+
+/**
+ * struct vrnic_late - FIFOs whose doorbell is due before the program waits
+ * @set: bits of the places in @fifo that are taken
+ * @fifo: numbers. A FIFO may be gone when it is rung for; that does no harm.
+ */
+struct vrnic_late {
+	uint32_t set;
+	uint32_t fifo[VRNIC_LATE];
+};
+
 /**
  * struct vrnic_client - an open device
  * @verbs: libibverbs' context; its file is the door into the kernel
@@ -40,6 +52,9 @@ struct vrnic_transfer;
  * @doorbell_fd: ours alone, beside the provider's
  * @one_cpu: the machine has one CPU
  * @page_size: of this machine; a page of counters has it
+ * @vain: looks for something that was not there yet; atomic
+ * @late: doorbells that are due; atomic
+ * @fds: counters for whose events somebody may sleep; atomic
  * @lock: protects all below
  * @users: contexts, counters and types
  * @contexts: through vrnic_context.sibling
@@ -54,6 +69,9 @@ struct vrnic_client {
 	int doorbell_fd;
 	bool one_cpu;
 	size_t page_size;
+	unsigned int vain;
+	struct vrnic_late late;
+	unsigned int fds;
 	pthread_mutex_t lock;	/* protects all below */
 	unsigned int users;
 	struct vrnic_context *contexts;
@@ -125,6 +143,8 @@ struct vrnic_transfers {
  * @idle: looks in vain; likewise
  * @lock: protects all below, if @shared; else the user does
  * @inject: injection ring
+ * @vain: its client's, at the last post
+ * @streak: posts in a row, none of which was waited for
  * @typed_end: vrnic_ring.next after the last typed descriptor; also read by
  *	who destroys a type
  * @queue: what waits for room in @inject (VRNIC_QUEUE)
@@ -154,6 +174,8 @@ struct vrnic_context {
 	unsigned int idle;
 	pthread_mutex_t lock;	/* protects all below, if @shared */
 	struct vrnic_ring inject;
+	unsigned int vain;
+	unsigned int streak;
 	uint32_t typed_end;
 	struct vrnic_queued *queue;
 	struct vrnic_queued **queue_end;
@@ -285,7 +307,17 @@ int vrnic_uv_type_create(struct vrnic_client *client,
 int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 		     uint32_t handle);
 int vrnic_uv_advance(struct vrnic_context *ctx);
+void vrnic_uv_advance_later(struct vrnic_context *ctx);
+void vrnic_uv_advance_late(struct vrnic_client *client);
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
+
+/* What the program wants to see is not there yet: what it posted is to be done. */
+static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
+{
+	__atomic_fetch_add(&client->vain, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&client->late.set, __ATOMIC_RELAXED))
+		vrnic_uv_advance_late(client);
+}
 
 /* ---- client.c ---- */
 

@@ -196,12 +196,39 @@ static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 				 __ATOMIC_RELAXED);
 }
 
+#define STREAM_POSTS	8
+
+/*
+ * Does the program post without waiting for what it posted? Then it may be better
+ * off with a doorbell for several posts.
+ */
+static bool streams(struct vrnic_context *ctx)
+{
+	unsigned int vain = __atomic_load_n(&ctx->client->vain, __ATOMIC_RELAXED);
+
+	ctx->streak = vain == ctx->vain ? ctx->streak + 1 : 0;
+	ctx->vain = vain;
+	return ctx->streak >= STREAM_POSTS;
+}
+
+/* Who asked for an event may go to sleep for it without asking us again. */
+static bool may_be_late(const struct vrnic_context *ctx)
+{
+	return vrnic_ring_may_gather(&ctx->inject) &&
+	       !__atomic_load_n(&ctx->client->fds, __ATOMIC_RELAXED) &&
+	       !(ctx->receive.hdr && vrnic_ring_is_armed(&ctx->receive));
+}
+
 static int publish(struct vrnic_context *ctx)
 {
+	vrnic_ring_tell_stream(&ctx->inject, streams(ctx));
 	vrnic_ring_publish(&ctx->inject);
 	if (!vrnic_ring_wants_doorbell(&ctx->inject))
 		return 0;
-	return vrnic_uv_advance(ctx);
+	if (!may_be_late(ctx))
+		return vrnic_uv_advance(ctx);
+	vrnic_uv_advance_later(ctx);
+	return 0;
 }
 
 /* ---- the queue of those that wait for room ---- */

@@ -13,6 +13,8 @@
  *       with the engine's release of cons after it used them
  *  P3 vrnic_ring_wants_doorbell() prod, full fence, look at the flag
  *       with the engine's flag, full barrier, look at prod again.
+ *  P3 vrnic_ring_may_gather()     prod, full fence (that of the flag), look at gather
+ *       with the engine's gather, full barrier, look at prod again.
  *     Of the reception ring: cons instead of prod. The engine, with a sender
  *       that waits for room, sets the flag and looks at cons again.
  *  C1 vrnic_ring_peek()           acquire of prod before a record is read
@@ -113,6 +115,27 @@ static inline bool vrnic_ring_wants_doorbell(const struct vrnic_ring *ring)
 	       VRNIC_RING_DOORBELL;
 }
 
+/* Tell the engine whether doorbells may be few; its cache line is written if need be. */
+static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
+{
+	if (__atomic_load_n(&ring->hdr->stream, __ATOMIC_RELAXED) != stream)
+		__atomic_store_n(&ring->hdr->stream, stream, __ATOMIC_RELAXED);
+}
+
+/**
+ * vrnic_ring_may_gather() - may the doorbell wait for more
+ * @ring: injection ring, whose doorbell is wanted
+ *
+ * The engine says how far it may fall behind; it looks by itself a little later.
+ */
+static inline bool vrnic_ring_may_gather(const struct vrnic_ring *ring)
+{
+	const struct vrnic_ring_hdr *hdr = ring->hdr;
+
+	return ring->next - __atomic_load_n(&hdr->cons, __ATOMIC_RELAXED) <
+	       __atomic_load_n(&hdr->gather, __ATOMIC_RELAXED);
+}
+
 static inline bool vrnic_ring_failed(const struct vrnic_ring *ring)
 {
 	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED) &
@@ -146,6 +169,12 @@ static inline bool vrnic_ring_pending(const struct vrnic_ring *ring)
 {
 	return __atomic_load_n(&ring->hdr->prod, __ATOMIC_ACQUIRE) !=
 	       __atomic_load_n(&ring->hdr->cons, __ATOMIC_RELAXED);
+}
+
+static inline bool vrnic_ring_is_armed(const struct vrnic_ring *ring)
+{
+	return __atomic_load_n(&ring->hdr->arm, __ATOMIC_RELAXED) !=
+	       VRNIC_ARM_NONE;
 }
 
 /* Ask for an event. Return: is there something already? */

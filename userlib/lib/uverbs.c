@@ -232,18 +232,60 @@ int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 	return ret == -EIO ? 0 : ret;
 }
 
-/* Run the context's rings in this thread; what was posted stays posted. */
-int vrnic_uv_advance(struct vrnic_context *ctx)
+static int advance_fifo(const struct vrnic_client *client, uint32_t fifo)
 {
-	int fd = ctx->client->doorbell_fd;
-
-	while (ioctl(fd, VRNIC_ADVANCE, (unsigned long)ctx->address.fifo))
+	while (ioctl(client->doorbell_fd, VRNIC_ADVANCE, (unsigned long)fifo))
 		if (errno != EINTR)
 			return -errno;
 	return 0;
 }
 
+/* Run the context's rings in this thread; what was posted stays posted. */
+int vrnic_uv_advance(struct vrnic_context *ctx)
+{
+	return advance_fifo(ctx->client, ctx->address.fifo);
+}
+
+/**
+ * vrnic_uv_advance_later() - run them when more was posted, or before somebody waits
+ * @ctx: context; the engine looks at its rings by itself before long
+ *
+ * Two FIFOs may have the same place: then the older one is run now. It may be gone:
+ * that is no error of this one.
+ */
+void vrnic_uv_advance_later(struct vrnic_context *ctx)
+{
+	struct vrnic_late *late = &ctx->client->late;
+	uint32_t fifo = ctx->address.fifo, place = fifo % VRNIC_LATE, other, set;
+
+	other = __atomic_exchange_n(&late->fifo[place], fifo, __ATOMIC_RELAXED);
+	/* L1: the bit after the number */
+	set = __atomic_fetch_or(&late->set, 1U << place, __ATOMIC_RELEASE);
+	if (set & 1U << place && other != fifo)
+		advance_fifo(ctx->client, other);
+}
+
+/**
+ * vrnic_uv_advance_late() - run all rings that are due
+ * @client: client
+ *
+ * An error is that of a FIFO that is gone, or comes back with the next post.
+ */
+void vrnic_uv_advance_late(struct vrnic_client *client)
+{
+	/* L1 */
+	uint32_t set = __atomic_exchange_n(&client->late.set, 0,
+					   __ATOMIC_ACQUIRE);
+
+	for (; set; set &= set - 1)
+		advance_fifo(client,
+			     __atomic_load_n(&client->late.fifo[__builtin_ctz(set)],
+					     __ATOMIC_RELAXED));
+}
+
+/* Whoever sleeps may do so for what was posted. */
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
 {
+	vrnic_uv_looked_in_vain(client);
 	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
 }

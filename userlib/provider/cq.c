@@ -158,6 +158,7 @@ int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	vrnic_lock(&cq->arm_lock);
 	vrnic_ring_arm(&cq->ring, solicited_only);
 	vrnic_unlock(&cq->arm_lock);
+	vrnic_doorbell_flush(to_vctx(ibcq->context));
 	return 0;
 }
 

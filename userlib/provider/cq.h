@@ -42,12 +42,13 @@ static inline bool vrnic_cq_should_yield(struct vrnic_cq *cq, bool empty)
 		cq->idle = 0;
 		return false;
 	}
+	__atomic_store_n(&cq->vain, cq->vain + 1, __ATOMIC_RELAXED);
 	return ++cq->idle % VRNIC_IDLE_POLLS == 0 &&
 	       to_vctx(cq->vcq.cq.context)->one_cpu;
 }
 
 /**
- * vrnic_cq_unlock() - end a poll
+ * vrnic_cq_unlock() - end a poll; ring doorbells that are due, if it was in vain
  * @cq: the completion queue
  * @empty: nothing was found
  *
@@ -60,6 +61,8 @@ static inline void vrnic_cq_unlock(struct vrnic_cq *cq, bool empty)
 	bool yield = vrnic_cq_should_yield(cq, empty);
 
 	vrnic_unlock(&cq->lock);
+	if (empty)
+		vrnic_doorbell_flush(to_vctx(cq->vcq.cq.context));
 	if (yield)
 		sched_yield();
 }

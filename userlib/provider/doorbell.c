@@ -22,6 +22,14 @@ int vrnic_doorbell_open(struct vrnic_context *ctx)
 	return 0;
 }
 
+static int ring(const struct vrnic_context *ctx, uint32_t qpn)
+{
+	while (ioctl(ctx->doorbell_fd, VRNIC_DOORBELL, (unsigned long)qpn))
+		if (errno != EINTR)
+			return errno;
+	return 0;
+}
+
 /**
  * vrnic_doorbell_ring() - let the engine look at a queue pair's rings
  * @qp: the queue pair
@@ -32,10 +40,42 @@ int vrnic_doorbell_open(struct vrnic_context *ctx)
  */
 int vrnic_doorbell_ring(struct ibv_qp *qp)
 {
-	int fd = to_vctx(qp->context)->doorbell_fd;
+	return ring(to_vctx(qp->context), qp->qp_num);
+}
 
-	while (ioctl(fd, VRNIC_DOORBELL, (unsigned long)qp->qp_num))
-		if (errno != EINTR)
-			return errno;
-	return 0;
+/**
+ * vrnic_doorbell_later() - ring when more was posted, or before the program waits
+ * @qp: the queue pair; the kernel looks at it by itself before long
+ *
+ * Two queue pairs may have the same place: then the older one is rung for now. It may
+ * be gone: that is no error of this one.
+ */
+void vrnic_doorbell_later(struct ibv_qp *qp)
+{
+	struct vrnic_context *ctx = to_vctx(qp->context);
+	struct vrnic_late *late = &ctx->late;
+	uint32_t place = qp->qp_num % VRNIC_LATE, other, set;
+
+	other = __atomic_exchange_n(&late->qpn[place], qp->qp_num,
+				    __ATOMIC_RELAXED);
+	/* L1: release of the bit after the number, with the acquire below */
+	set = __atomic_fetch_or(&late->set, 1U << place, __ATOMIC_RELEASE);
+	if (set & 1U << place && other != qp->qp_num)
+		ring(ctx, other);
+}
+
+/**
+ * vrnic_doorbell_ring_late() - ring all doorbells that are due
+ * @ctx: the context
+ *
+ * Errors are those of queue pairs that are gone, or come back in the next post.
+ */
+void vrnic_doorbell_ring_late(struct vrnic_context *ctx)
+{
+	/* L1 */
+	uint32_t set = __atomic_exchange_n(&ctx->late.set, 0, __ATOMIC_ACQUIRE);
+
+	for (; set; set &= set - 1)
+		ring(ctx, __atomic_load_n(&ctx->late.qpn[__builtin_ctz(set)],
+					  __ATOMIC_RELAXED));
 }

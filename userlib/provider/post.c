@@ -138,7 +138,7 @@ int vrnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	ret = put_list(qp, wr, bad);
 	posted = qp->sq.next != first;
 	if (posted)
-		vrnic_ring_publish(&qp->sq);
+		vrnic_sq_publish(qp);
 	vrnic_unlock(&qp->sq_lock);
 	if (!posted)
 		return ret;

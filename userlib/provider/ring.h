@@ -12,6 +12,8 @@
  *       with the kernel's release of cons after it copied them
  *  P3 vrnic_ring_wants_doorbell() prod, full fence, look at the flag
  *       with the kernel's flag, full barrier, look at prod again
+ *  P3 vrnic_ring_may_gather()     prod, full fence (that of the flag), look at gather
+ *       with the kernel's gather, full barrier, look at prod again
  *  C1 vrnic_ring_peek_cqe()       acquire of phase before the entry is read
  *       with the kernel's release of phase after it wrote the entry
  *  C2 vrnic_ring_release()        release of cons after the entries were read
@@ -91,6 +93,28 @@ static inline bool vrnic_ring_wants_doorbell(const struct vrnic_ring *ring)
 	       VRNIC_RING_DOORBELL;
 }
 
+/* Tell the kernel whether doorbells may be few; its cache line is written if need be. */
+static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
+{
+	if (__atomic_load_n(&ring->hdr->stream, __ATOMIC_RELAXED) != stream)
+		__atomic_store_n(&ring->hdr->stream, stream, __ATOMIC_RELAXED);
+}
+
+/**
+ * vrnic_ring_may_gather() - may the doorbell wait for more
+ * @ring: a send ring, whose doorbell is wanted
+ *
+ * The kernel says how far it may fall behind; it looks by itself a little later.
+ */
+static inline bool vrnic_ring_may_gather(const struct vrnic_ring *ring)
+{
+	const struct vrnic_ring_hdr *hdr = ring->hdr;
+	uint32_t prod = __atomic_load_n(&hdr->prod, __ATOMIC_RELAXED);
+
+	return prod - __atomic_load_n(&hdr->cons, __ATOMIC_RELAXED) <
+	       __atomic_load_n(&hdr->gather, __ATOMIC_RELAXED);
+}
+
 static inline bool vrnic_ring_failed(const struct vrnic_ring *ring)
 {
 	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED) &
@@ -133,6 +157,12 @@ static inline void vrnic_ring_release(struct vrnic_ring *ring)
 		return;
 	/* C2 */
 	__atomic_store_n(&ring->hdr->cons, ring->next, __ATOMIC_RELEASE);
+}
+
+static inline bool vrnic_ring_is_armed(const struct vrnic_ring *ring)
+{
+	return __atomic_load_n(&ring->hdr->arm, __ATOMIC_RELAXED) !=
+	       VRNIC_ARM_NONE;
 }
 
 /**

@@ -217,10 +217,54 @@ int vrnic_sq_ready(struct vrnic_qp *qp)
 	}
 }
 
-/* After the ring was published and unlocked: call the engine if it sleeps. */
+#define STREAM_POSTS	8
+
+/*
+ * Does the program post without waiting for what it posted? Then it may be better
+ * off with a doorbell for several posts.
+ */
+static bool streams(struct vrnic_qp *qp)
+{
+	struct ibv_cq *cq = qp->vqp.qp.send_cq;
+	unsigned int vain;
+
+	if (!cq)
+		return false;
+	vain = __atomic_load_n(&to_vcq(cq)->vain, __ATOMIC_RELAXED);
+	qp->streak = vain == qp->vain ? qp->streak + 1 : 0;
+	qp->vain = vain;
+	return qp->streak >= STREAM_POSTS;
+}
+
+/* Hand what was built to the kernel; with the lock. */
+void vrnic_sq_publish(struct vrnic_qp *qp)
+{
+	vrnic_ring_tell_stream(&qp->sq, streams(qp));
+	vrnic_ring_publish(&qp->sq);
+}
+
+/* Who asked for an event may go to sleep for it without asking us again. */
+static bool armed(struct ibv_cq *cq)
+{
+	return cq && vrnic_ring_is_armed(&to_vcq(cq)->ring);
+}
+
+static bool may_be_late(const struct vrnic_qp *qp)
+{
+	return vrnic_ring_may_gather(&qp->sq) &&
+	       !armed(qp->vqp.qp.send_cq) && !armed(qp->vqp.qp.recv_cq);
+}
+
+/*
+ * After the ring was published and unlocked: call the engine if it sleeps, now or,
+ * in a stream of requests, a little later.
+ */
 int vrnic_sq_kick(struct vrnic_qp *qp)
 {
 	if (!vrnic_ring_wants_doorbell(&qp->sq))
 		return 0;
-	return vrnic_doorbell_ring(&qp->vqp.qp);
+	if (!may_be_late(qp))
+		return vrnic_doorbell_ring(&qp->vqp.qp);
+	vrnic_doorbell_later(&qp->vqp.qp);
+	return 0;
 }

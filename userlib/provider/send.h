@@ -120,6 +120,7 @@ void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
 int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
 			uint32_t rkey, const struct ibv_mw_bind_info *info);
 int vrnic_sq_ready(struct vrnic_qp *qp);
+void vrnic_sq_publish(struct vrnic_qp *qp);
 int vrnic_sq_kick(struct vrnic_qp *qp);
 
 #endif /* VRNIC_PROVIDER_SEND_H */

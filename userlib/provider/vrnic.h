@@ -23,16 +23,31 @@ struct vrnic_device {
 	struct verbs_device vdev;
 };
 
+#define VRNIC_LATE	32
+
+/**
+ * struct vrnic_late - queue pairs whose doorbell is due before the program waits
+ * @set: bits of the places in @qpn that are taken
+ * @qpn: numbers. A queue pair may be gone when it is rung for, and its number may
+ *	be another's: that does no harm.
+ */
+struct vrnic_late {
+	uint32_t set;
+	uint32_t qpn[VRNIC_LATE];
+};
+
 /**
  * struct vrnic_context - an opened device
  * @vctx: libibverbs' part
  * @doorbell_fd: the doorbell file
  * @one_cpu: the machine has one CPU
+ * @late: queue pairs whose doorbell waits for more to be posted
  */
 struct vrnic_context {
 	struct verbs_context vctx;
 	int doorbell_fd;
 	bool one_cpu;
+	struct vrnic_late late;
 };
 
 /**
@@ -83,6 +98,7 @@ struct vrnic_ah {
  * @ring: completions
  * @cur: extended poll: the completion that the read functions look at
  * @idle: polls since the last one that found a completion
+ * @vain: polls that found none; read by who posts
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
@@ -91,6 +107,7 @@ struct vrnic_cq {
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
 	unsigned int idle;
+	unsigned int vain;
 };
 
 /**
@@ -130,6 +147,8 @@ struct vrnic_build {
  *	wr_complete or wr_abort
  * @sq: send ring
  * @build: what is being posted
+ * @vain: its send queue's, at the last post; protected by @sq_lock, as is @streak
+ * @streak: posts in a row, none of which was waited for
  * @first: wr functions: where wr_start found the ring
  * @error: wr functions: the first error since wr_start
  * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
@@ -142,6 +161,8 @@ struct vrnic_qp {
 	struct vrnic_lock sq_lock;
 	struct vrnic_ring sq;
 	struct vrnic_build build;
+	unsigned int vain;
+	unsigned int streak;
 	uint32_t first;
 	int error;
 	uint8_t always;
@@ -292,5 +313,14 @@ void vrnic_wr_init(struct vrnic_qp *qp);
 /* doorbell.c */
 int vrnic_doorbell_open(struct vrnic_context *ctx);
 int vrnic_doorbell_ring(struct ibv_qp *qp);
+void vrnic_doorbell_later(struct ibv_qp *qp);
+void vrnic_doorbell_ring_late(struct vrnic_context *ctx);
+
+/* Before the program waits: what it posted is to be done. */
+static inline void vrnic_doorbell_flush(struct vrnic_context *ctx)
+{
+	if (__atomic_load_n(&ctx->late.set, __ATOMIC_RELAXED))
+		vrnic_doorbell_ring_late(ctx);
+}
 
 #endif /* VRNIC_PROVIDER_H */

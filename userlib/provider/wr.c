@@ -78,7 +78,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		wr_abort(ex);
 		return ret;
 	}
-	vrnic_ring_publish(&qp->sq);
+	vrnic_sq_publish(qp);
 	vrnic_unlock(&qp->sq_lock);
 	return vrnic_sq_kick(qp);
 }

@@ -17,7 +17,7 @@
 
 #define MAX_PRINTED	5	/* failures of one test */
 
-static unsigned int doorbells, failures;
+static unsigned int doorbells, late, failures;
 static struct vrnic_context context = { .one_cpu = true };
 
 #define CHECK(cond)							       \
@@ -31,6 +31,17 @@ int vrnic_doorbell_ring(struct ibv_qp *qp)
 {
 	doorbells++;
 	return 0;
+}
+
+void vrnic_doorbell_later(struct ibv_qp *qp)
+{
+	late++;
+}
+
+void vrnic_doorbell_ring_late(struct vrnic_context *ctx)
+{
+	doorbells++;
+	ctx->late.set = 0;
 }
 
 static void ring_make(struct vrnic_ring *ring, uint32_t entries,
@@ -77,8 +88,11 @@ static void qp_make(struct fixture *f, enum ibv_qp_type type, uint32_t entries,
 	f->qp.vqp.qp.qp_num = 0x11;
 	vrnic_wr_init(&f->qp);
 	f->ibqp = &f->qp.vqp.qp;
+	f->ibqp->context = &context.vctx.context;
+	f->ibqp->send_cq = &f->cq.vcq.cq;
 	f->ex = &f->qp.vqp.qp_ex;
 	doorbells = 0;
+	late = 0;
 }
 
 static void qp_free(struct fixture *f)
@@ -160,6 +174,52 @@ static void test_doorbell(void)
 	f.qp.sq.hdr->flags = VRNIC_RING_DOORBELL;
 	CHECK(!vrnic_post_send(f.ibqp, wr, &f.bad) && doorbells == 1);
 	CHECK(prod(&f) == 6 && desc_at(&f, 5)->num_sge == 0);
+	qp_free(&f);
+}
+
+/* A stream says so, and a poll in vain ends it. */
+static void test_stream(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct fixture f;
+
+	qp_make(&f, IBV_QPT_RC, 32, 0);
+	for (int i = 0; i < 7; i++)
+		CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(!f.qp.sq.hdr->stream);
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(f.qp.sq.hdr->stream);
+	f.cq.vain++;
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(!f.qp.sq.hdr->stream);
+	qp_free(&f);
+}
+
+/* The kernel allows three slots to wait; nobody may go to sleep before. */
+static void test_gather(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct fixture f;
+
+	qp_make(&f, IBV_QPT_RC, 32, -5);
+	ring_make(&f.cq.ring, 8, sizeof(struct vrnic_cqe), 0);
+	f.qp.sq.hdr->flags = VRNIC_RING_DOORBELL;
+	f.qp.sq.hdr->gather = 3;
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(late == 2 && !doorbells);
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(late == 2 && doorbells == 1);
+	f.qp.sq.hdr->cons = f.qp.sq.hdr->prod;
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(late == 3 && doorbells == 1);
+	f.cq.ring.hdr->arm = VRNIC_ARM_SOLICITED;
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(late == 3 && doorbells == 2);
+	f.qp.sq.hdr->flags = 0;
+	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+	CHECK(late == 3 && doorbells == 2);
+	free(f.cq.ring.hdr);
 	qp_free(&f);
 }
 
@@ -657,6 +717,8 @@ static const struct {
 } tests[] = {
 	{ "write", test_write },
 	{ "doorbell", test_doorbell },
+	{ "stream", test_stream },
+	{ "gather", test_gather },
 	{ "sge_wrap", test_sge_wrap },
 	{ "inline_wrap", test_inline_wrap },
 	{ "full", test_full },

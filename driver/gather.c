@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Gathering: one doorbell for many requests.
+ *
+ * A doorbell is a system call, and costs about what a small request costs. A
+ * process that posts a stream of them need not ring for each: while it gathers, it
+ * rings for every few, and before it waits. Who forgets to ring is not forgotten: a
+ * timer looks whether the stream still flows, and when it does not, ends the
+ * gathering and has a thread look at the ring. The period grows with the stream, to a
+ * millisecond: a request that nobody rang for waits as long as the stream flowed, and
+ * never much longer than that.
+ *
+ * Gathering begins when the process says that it posts a stream: it did not wait for
+ * anything in between. It ends when there was no doorbell for two periods, or when each
+ * brought one request only. If it was of no use, or left something waiting, it takes
+ * twice as many doorbells until the next time.
+ */
+
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+#include <linux/moduleparam.h>
+
+#include "compat.h"
+#include "engine.h"
+
+static unsigned int gather_us = 200;
+module_param(gather_us, uint, 0644);
+MODULE_PARM_DESC(gather_us, "microseconds after which a ring is looked at whose doorbells are gathered; 0: every post rings (default 200)");
+
+#define STREAK_MIN	1U
+#define STREAK_MAX	4096U
+#define IDLE_PERIODS	2
+#define LONG_PERIODS	4
+#define PERIOD_MAX_US	1000U
+
+/* The longer it flows, the rarer a look; the first time that it does not, a quick one. */
+static ktime_t next_period(struct vrnic_gather *g)
+{
+	u32 first = READ_ONCE(gather_us);
+
+	g->us = g->idle ? first : min(2 * g->us, max(first, PERIOD_MAX_US));
+	return ns_to_ktime(g->us * (u64)NSEC_PER_USEC);
+}
+
+/*
+ * Since the timer last fired: did doorbells come, and bring more than one each? One
+ * period without is no sign: a virtual CPU that stood still sees the timer first.
+ */
+static bool flows(struct vrnic_gather *g)
+{
+	u32 calls = READ_ONCE(g->calls) - g->calls_before;
+	u32 descs = READ_ONCE(g->descs) - g->descs_before;
+
+	g->calls_before += calls;
+	g->descs_before += descs;
+	g->idle = calls ? 0 : g->idle + 1;
+	g->flowed += !!calls;
+	return calls ? descs >= 2 * calls : g->idle < IDLE_PERIODS;
+}
+
+/*
+ * @g is over; @good: it saved calls, and kept nobody waiting, or not for long in
+ * comparison.
+ */
+static void learn(struct vrnic_gather *g, bool good)
+{
+	u32 patience = good ? g->patience / 2 : g->patience * 2;
+
+	WRITE_ONCE(g->patience, clamp(patience, STREAK_MIN, STREAK_MAX));
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct vrnic_gather *g = container_of(timer, struct vrnic_gather, timer);
+	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
+	bool left;
+
+	if (flows(g) && READ_ONCE(gather_us)) {
+		hrtimer_forward_now(timer, next_period(g));
+		return HRTIMER_RESTART;
+	}
+	left = r->ops->gather(r, false);
+	learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
+	/* whoever begins anew does so after this */
+	smp_mb__before_atomic();
+	clear_bit(VRNIC_RUN_GATHER, &r->state);
+	if (left)
+		vrnic_queue(r);
+	return HRTIMER_NORESTART;
+}
+
+static void begin(struct vrnic_runnable *r)
+{
+	struct vrnic_gather *g = &r->gather;
+
+	if (test_and_set_bit(VRNIC_RUN_GATHER, &r->state))
+		return;
+	g->calls_before = g->calls;
+	g->descs_before = g->descs;
+	g->idle = 0;
+	g->flowed = 0;
+	g->us = READ_ONCE(gather_us);
+	r->ops->gather(r, true);
+	hrtimer_start(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC), HRTIMER_MODE_REL);
+}
+
+/**
+ * vrnic_gather_note() - a doorbell was served
+ * @r: what it was for; the caller holds VRNIC_RUN_BUSY
+ * @stream: whoever rang posts one request after the other
+ * @descs: descriptors that were done
+ */
+void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
+{
+	struct vrnic_gather *g = &r->gather;
+
+	if (!r->ops->gather)
+		return;
+	WRITE_ONCE(g->calls, g->calls + 1);
+	WRITE_ONCE(g->descs, g->descs + descs);
+	g->streak = stream && descs ? g->streak + 1 : 0;
+	if (g->streak < READ_ONCE(g->patience) || !READ_ONCE(gather_us))
+		return;
+	g->streak = 0;
+	begin(r);
+}
+
+/**
+ * vrnic_gather_end() - every post rings again
+ * @r: parked. What came in without a doorbell waits for whoever unparks it.
+ */
+void vrnic_gather_end(struct vrnic_runnable *r)
+{
+	hrtimer_cancel(&r->gather.timer);
+	if (test_and_clear_bit(VRNIC_RUN_GATHER, &r->state))
+		r->ops->gather(r, false);
+}
+
+void vrnic_gather_init(struct vrnic_runnable *r)
+{
+	struct vrnic_gather *g = &r->gather;
+
+	*g = (struct vrnic_gather){ .patience = STREAK_MIN };
+	hrtimer_setup(&g->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL);
+}
