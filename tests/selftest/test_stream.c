@@ -89,7 +89,7 @@ TEST_F(stream, posted_as_fast_as_it_goes)
 	}
 }
 
-static long long doorbells(void)
+static long long rung(void)
 {
 	long long value = -1;
 	char path[256];
@@ -110,7 +110,7 @@ static long long doorbells(void)
 TEST_F(stream, doorbells_are_gathered)
 {
 	struct bed *bed = &self->bed;
-	long long before = doorbells();
+	long long before = rung();
 	unsigned int round;
 
 	if (before < 0)
@@ -118,7 +118,7 @@ TEST_F(stream, doorbells_are_gathered)
 	buf_fill(&bed->src, 1);
 	for (round = 0; round < 200; round++)
 		ASSERT_DONE(burst(bed->a, bed, DEPTH / 2));
-	EXPECT_LT(doorbells() - before, 200 * DEPTH / 2 / 2);
+	EXPECT_LT(rung() - before, 200 * DEPTH / 2 / 2);
 }
 
 static unsigned char look(const struct buf *buf, size_t at)
