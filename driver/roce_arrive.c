@@ -68,10 +68,10 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
  */
 bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
+	bool to_gsi = pkt->qpn == 1, is_gsi = qp->type == IB_QPT_GSI;
+
 	/* the number of a GSI pair on this host is not one that packets may use */
-	if ((pkt->qpn == 1) != (qp->type == IB_QPT_GSI))
-		return false;
-	return service_fits(qp, pkt->opcode);
+	return to_gsi == is_gsi && service_fits(qp, pkt->opcode);
 }
 
 /* Its turn comes when the pair is run. Return: false if it was dropped. */
