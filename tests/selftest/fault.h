@@ -37,16 +37,16 @@ static inline int fault_write(const char *file, long long value)
 	return ret;
 }
 
-static inline long long read_number(const char *path)
+/* The number in @f, which is closed; or a negative errno. */
+static inline long long take_number(FILE *f, int (*end)(FILE *f))
 {
-	FILE *f = fopen(path, "r");
 	long long value;
 
 	if (!f)
 		return -errno;
 	if (fscanf(f, "%lld", &value) != 1)
 		value = -EIO;
-	fclose(f);
+	end(f);
 	return value;
 }
 
@@ -55,19 +55,22 @@ static inline long long fault_read(const char *file)
 	char path[PATH_BYTES];
 
 	fault_path(path, file);
-	return read_number(path);
+	return take_number(fopen(path, "r"), fclose);
 }
 
-/* Of `rdma statistic`, once what was kept of the last reading is too old. */
+/*
+ * Of the device, once what was kept of the last reading is too old. By netlink,
+ * because the files in /sys are those of one network namespace.
+ */
 static inline long long dev_counter(const char *name)
 {
-	char path[PATH_BYTES];
+	char command[PATH_BYTES];
 
 	usleep(30000);
-	snprintf(path, sizeof(path),
-		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s", dev_name(),
-		 name);
-	return read_number(path);
+	snprintf(command, sizeof(command),
+		 "rdma statistic show link %s/1 | xargs -n 2 | sed -n 's/^%s //p'",
+		 dev_name(), name);
+	return take_number(popen(command, "r"), pclose);
 }
 
 /**
