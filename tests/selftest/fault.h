@@ -37,25 +37,20 @@ static inline int fault_write(const char *file, long long value)
 	return ret;
 }
 
-/* The number in @f, which is closed; or a negative errno. */
-static inline long long take_number(FILE *f, int (*end)(FILE *f))
+static inline long long fault_read(const char *file)
 {
+	char path[PATH_BYTES];
 	long long value;
+	FILE *f;
 
+	fault_path(path, file);
+	f = fopen(path, "r");
 	if (!f)
 		return -errno;
 	if (fscanf(f, "%lld", &value) != 1)
 		value = -EIO;
-	end(f);
+	fclose(f);
 	return value;
-}
-
-static inline long long fault_read(const char *file)
-{
-	char path[PATH_BYTES];
-
-	fault_path(path, file);
-	return take_number(fopen(path, "r"), fclose);
 }
 
 /*
@@ -64,13 +59,23 @@ static inline long long fault_read(const char *file)
  */
 static inline long long dev_counter(const char *name)
 {
-	char command[PATH_BYTES];
+	char command[PATH_BYTES], word[80];
+	long long value = -ENOENT;
+	bool found = false;
+	FILE *f;
 
 	usleep(30000);
-	snprintf(command, sizeof(command),
-		 "rdma statistic show link %s/1 | xargs -n 2 | sed -n 's/^%s //p'",
-		 dev_name(), name);
-	return take_number(popen(command, "r"), pclose);
+	snprintf(command, sizeof(command), "rdma statistic show link %s/1",
+		 dev_name());
+	f = popen(command, "r");
+	if (!f)
+		return -errno;
+	while (!found && fscanf(f, "%79s", word) == 1)
+		found = !strcmp(word, name);
+	if (found && fscanf(f, "%lld", &value) != 1)
+		value = -EIO;
+	pclose(f);
+	return value;
 }
 
 /**
