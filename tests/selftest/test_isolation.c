@@ -54,18 +54,20 @@ static int try_remote(struct bed *own, const struct known *k)
 static int try_local(struct bed *own, const struct known *k)
 {
 	struct ibv_sge sge = { k->addr, 8, k->lkey };
+	int status;
 
-	if (RUN(own->a, .op = IBV_WR_SEND, .sgl = &sge, .num_sge = 1) !=
-	    IBV_WC_LOC_PROT_ERR || reconnect(&own->pair))
+	status = RUN(own->a, .op = IBV_WR_SEND, .sgl = &sge, .num_sge = 1);
+	if (status != IBV_WC_LOC_PROT_ERR || reconnect(&own->pair))
 		return 20;
-	if (RUN(own->a, .op = IBV_WR_RDMA_READ, .sgl = &sge, .num_sge = 1,
-		.remote = &own->dst) != IBV_WC_LOC_PROT_ERR ||
-	    reconnect(&own->pair))
+	status = RUN(own->a, .op = IBV_WR_RDMA_READ, .sgl = &sge, .num_sge = 1,
+		     .remote = &own->dst);
+	if (status != IBV_WC_LOC_PROT_ERR || reconnect(&own->pair))
 		return 21;
-	if (post_recv_sgl(own->b, &sge, 1, 0) ||
-	    RUN(own->a, .op = IBV_WR_SEND, .local = &own->src, .len = 8) !=
-	    IBV_WC_REM_OP_ERR || reconnect(&own->pair))
+	if (post_recv_sgl(own->b, &sge, 1, 0))
 		return 22;
+	status = RUN(own->a, .op = IBV_WR_SEND, .local = &own->src, .len = 8);
+	if (status != IBV_WC_REM_OP_ERR || reconnect(&own->pair))
+		return 23;
 	return 0;
 }
 
@@ -80,8 +82,9 @@ static int other_user(const struct known *k)
 		return 2;
 	memset(own.src.addr, 1, LEN);
 	/* what he has of his own he can use */
-	if (RUN(own.a, .op = IBV_WR_RDMA_WRITE, .local = &own.src, .len = 8,
-		.remote = &own.dst))
+	ret = RUN(own.a, .op = IBV_WR_RDMA_WRITE, .local = &own.src, .len = 8,
+		  .remote = &own.dst);
+	if (ret)
 		return 3;
 	ret = try_remote(&own, k);
 	if (!ret)
