@@ -321,6 +321,8 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	write_lock_bh(&vrnic_devs_lock);
 	list_del_init(&dev->link);
 	write_unlock_bh(&vrnic_devs_lock);
+	vrnic_faults_drop(dev);
+	vrnic_late_drop(dev);
 	cancel_work_sync(&dev->rescan);
 	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
@@ -330,6 +332,13 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->avs);
 	free_percpu(dev->stats);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
+}
+
+/* It has its name from now on. */
+static int vrnic_enable_driver(struct ib_device *ibdev)
+{
+	vrnic_faults_show(to_vdev(ibdev));
+	return 0;
 }
 
 static const struct ib_device_ops vrnic_dev_ops = {
@@ -361,6 +370,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.destroy_srq = vrnic_destroy_srq,
 	.detach_mcast = vrnic_detach_mcast,
 	.disassociate_ucontext = vrnic_disassociate_ucontext,
+	.enable_driver = vrnic_enable_driver,
 	.get_dev_fw_str = vrnic_fw_str,
 	.get_dma_mr = vrnic_get_dma_mr,
 	.get_hw_stats = vrnic_get_hw_stats,
@@ -415,6 +425,8 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	INIT_LIST_HEAD(&dev->mcast);
 	INIT_LIST_HEAD(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
+	vrnic_faults_setup(dev);
+	vrnic_late_init(dev);
 	err = vrnic_ids_init(&dev->keys);
 	if (err)
 		return err;

@@ -37,9 +37,10 @@ static int __init vrnic_init(void)
 	int err;
 
 	vrnic_icrc_init();
+	vrnic_faults_init();
 	err = vrnic_qps_init();
 	if (err)
-		return err;
+		goto err_faults;
 	err = vrnic_fifos_init();
 	if (err)
 		goto err_qps;
@@ -64,6 +65,8 @@ err_fifos:
 	vrnic_fifos_exit();
 err_qps:
 	vrnic_qps_exit();
+err_faults:
+	vrnic_faults_exit();
 	return err;
 }
 
@@ -76,6 +79,7 @@ static void __exit vrnic_exit(void)
 	vrnic_counters_exit();
 	vrnic_fifos_exit();
 	vrnic_qps_exit();
+	vrnic_faults_exit();
 	/* what was given to kfree_rcu() needs no code of ours, only time */
 	rcu_barrier();
 }

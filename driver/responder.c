@@ -47,6 +47,8 @@ int vrnic_recv_take(struct vrnic_qp *qp)
 	assert_target(qp);
 	if (qp->recv.active)
 		return 0;
+	if (qp->type == IB_QPT_RC && vrnic_fault(qp, VRNIC_FAULT_RNR))
+		return -EAGAIN;
 	ret = take(qp);
 	if (!ret || ret == -EAGAIN)
 		return ret;

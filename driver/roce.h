@@ -3,6 +3,7 @@
  * The RoCEv2 flow: what its files share.
  *
  *	roce_net.c	sockets, routes; packets in from and out to the network
+ *	roce_arrive.c	packets that came, into the queue of their queue pair
  *	roce_tx.c	makes packets
  *	roce_pkt.c	reads packets
  *	roce_rx.c	requests of a peer: the responder
@@ -76,6 +77,8 @@ struct vrnic_path {
  * @ackreq: wants an acknowledgment
  * @payload: offset of the payload from skb->data
  * @ce: it met congestion
+ * @spoiled: its ICRC is to be wrong
+ * @swapped: it was held up until the next one comes
  * @vlan: 1 + the VLAN that it came by; 0: none
  * @len: bytes of payload, without pad
  * @ext: extension headers
@@ -89,6 +92,8 @@ struct vrnic_pkt {
 	u8 solicited : 1;
 	u8 ackreq : 1;
 	u8 ce : 1;
+	u8 spoiled : 1;
+	u8 swapped : 1;
 	u16 payload;
 	u16 vlan;
 	u16 len;
@@ -374,6 +379,11 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 void vrnic_path_drop(struct vrnic_path *path);
 struct dst_entry *vrnic_path_route(struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
+
+/* roce_arrive.c */
+bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
+bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
+void vrnic_pkt_run(struct vrnic_qp *qp);
 
 /* roce_tx.c */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,

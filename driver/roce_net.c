@@ -19,7 +19,6 @@
 
 #include "link.h"
 #include "roce.h"
-#include "trace.h"
 
 static bool force_roce;
 module_param(force_roce, bool, 0644);
@@ -54,85 +53,14 @@ struct vrnic_wire {
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
-/*
- * On some architectures a softirq runs on the stack of whatever it interrupted.
- * Executing a packet and answering it goes through the network again: not from
- * far down.
- */
-static bool stack_is_low(void)
-{
-	if (IS_ENABLED(CONFIG_SOFTIRQ_ON_OWN_STACK))
-		return false;
-	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
-}
-
-/*
- * A packet whose queue pair is known: its turn comes when the pair is run.
- *
- * Return: false if it was dropped.
- */
-static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
-{
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	if (state < IB_QPS_RTR || state > IB_QPS_SQE ||
-	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
-		vrnic_count(qp->dev, RCVD_DROPPED);
-		kfree_skb(skb);
-		return false;
-	}
-	vrnic_count(qp->dev, RCVD_PKTS);
-	trace_vrnic_packet(qp->qpn, false, vrnic_pkt(skb)->opcode,
-			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
-	/* what says that it is too much is not to wait behind what is too much */
-	if (vrnic_pkt(skb)->info & VRNIC_PKT_CNP)
-		skb_queue_head(&qp->rxq, skb);
-	else
-		skb_queue_tail(&qp->rxq, skb);
-	return true;
-}
-
-/* There are packets for a queue pair. */
-static void run(struct vrnic_qp *qp)
-{
-	/*
-	 * Datagrams go into a pair that local senders use too: with its mutex. And
-	 * what a native link asks for may have to wait for memory.
-	 */
-	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
-	    !stack_is_low())
-		vrnic_poke(&qp->run);
-	else
-		vrnic_queue(&qp->run);
-}
-
-static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
-{
-	if (opcode == VRNIC_BTH_CNP)
-		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
-	switch (opcode & VRNIC_SVC_MASK) {
-	case VRNIC_SVC_RC:
-		/* a native link has no other requests */
-		if (qp->link)
-			return vrnic_pkt_info(opcode) & VRNIC_PKT_RESP;
-		return qp->type == IB_QPT_RC;
-	case VRNIC_SVC_NATIVE:
-		return qp->link;
-	case VRNIC_SVC_UC:
-		return qp->type == IB_QPT_UC;
-	default:
-		return qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI;
-	}
-}
-
 static void enqueue_member(struct vrnic_qp *qp, void *arg)
 {
 	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
 
 	if (!skb)
 		vrnic_count(qp->dev, RCVD_DROPPED);
-	else if (enqueue(qp, skb))
-		run(qp);
+	else if (vrnic_pkt_arrive(qp, skb))
+		vrnic_pkt_run(qp);
 }
 
 /* A group: to its members on all devices here that are not the sender's. */
@@ -152,7 +80,6 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	union ib_gid from, to;
 	struct vrnic_qp *qp;
-	bool gsi_fits;
 
 	if (pkt->qpn == 1) {
 		vrnic_pkt_gids(skb, &from, &to);
@@ -162,11 +89,7 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
 	}
 	if (!qp)
 		return NULL;
-	/* its number on this host is not one that packets may use */
-	gsi_fits = pkt->qpn == 1 ? qp->type == IB_QPT_GSI :
-				   qp->type != IB_QPT_GSI;
-	if (gsi_fits && service_fits(qp, pkt->opcode) &&
-	    net_eq(dev_net(qp->dev->ndev), net))
+	if (vrnic_pkt_fits(qp, pkt) && net_eq(dev_net(qp->dev->ndev), net))
 		return qp;
 	vrnic_qp_put(qp);
 	return NULL;
@@ -205,7 +128,7 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 		drop(net, skb, VRNIC_STAT_RCVD_DROPPED);
 		return NULL;
 	}
-	if (enqueue(qp, skb))
+	if (vrnic_pkt_arrive(qp, skb))
 		return qp;
 	vrnic_qp_put(qp);
 	return NULL;
@@ -288,7 +211,7 @@ static void data_ready(struct sock *sk)
 		if (!skb)
 			break;
 		if (qp) {
-			run(qp);
+			vrnic_pkt_run(qp);
 			vrnic_qp_put(qp);
 		}
 	}

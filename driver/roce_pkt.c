@@ -161,10 +161,13 @@ bool vrnic_pkt_intact(struct sk_buff *skb)
 	u32 index = skb_is_gso(skb) ? at / skb_shinfo(skb)->gso_size : 0;
 	__le32 icrc;
 
-	if (is_from_memory(skb))
+	if (is_from_memory(skb) && !pkt->spoiled)
 		return true;
 	if (skb_copy_bits(skb, end, &icrc, sizeof(icrc)))
 		return false;
+	/* the packet itself may be shared: it is left as it is */
+	if (pkt->spoiled)
+		icrc ^= cpu_to_le32(1);
 	/* IP identifications may have counted, or have been the same */
 	return icrc_fits(skb, at, end, index, icrc) ||
 	       (index && !pkt->ipv6 && icrc_fits(skb, at, end, 0, icrc));

@@ -35,6 +35,13 @@ static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
 		       VRNIC_SLOT_SIZE);
 }
 
+/* It is a consumer's, and fault injection wants it to fail. */
+static bool must_fail(struct vrnic_qp *qp)
+{
+	return qp->type != IB_QPT_GSI && !qp->link &&
+	       vrnic_fault(qp, VRNIC_FAULT_COMPLETION);
+}
+
 /**
  * vrnic_sq_fetch() - take a private copy of the next descriptor
  * @qp: queue pair; the copy is in its op
@@ -73,6 +80,9 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		return true;
 	}
 	copy_slots(qp, ahead, 1, d->num_slots);
+	if (must_fail(qp))
+		vrnic_op_fail(op, vrnic_fault_own(qp, VRNIC_FAULT_COMPLETION),
+			      VRNIC_VERR_INJECTED);
 	vrnic_count(qp->dev, DESCRIPTORS);
 	trace_vrnic_fetch(qp, d);
 	return true;

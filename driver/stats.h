@@ -60,7 +60,8 @@
 	X(FENCES,		"fences")		\
 	X(TYPES,		"native_types")		\
 	X(TYPE_PAIRS,		"type_intersections")	\
-	X(TYPED_BYTES,		"bytes_typed")
+	X(TYPED_BYTES,		"bytes_typed")		\
+	X(FAULTS_INJECTED,	"faults_injected")
 
 #define X(sym, name) VRNIC_STAT_##sym,
 enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };

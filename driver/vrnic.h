@@ -32,6 +32,7 @@
 
 #include "compat.h"
 #include "engine.h"
+#include "fault.h"
 #include "ids.h"
 #include "mem.h"
 #include "ring.h"
@@ -59,6 +60,7 @@ struct vrnic_link;
  * @gsi: queue pair 1, or NULL; readers under RCU
  * @engine: the threads
  * @stats: counters
+ * @faults: what goes wrong on purpose
  * @gid_lock: protects @gids
  * @gids: what the core put into the GID table
  * @gids_used: entries from here on were never valid; protected by @gid_lock
@@ -79,6 +81,7 @@ struct vrnic_dev {
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
+	struct vrnic_faults faults;
 	rwlock_t gid_lock;
 	struct {
 		union ib_gid gid;
@@ -410,6 +413,10 @@ enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
 #define VRNIC_RATE_ANY	U64_MAX
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
 void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes);
+
+/* roce_arrive.c */
+void vrnic_late_init(struct vrnic_dev *dev);
+void vrnic_late_drop(struct vrnic_dev *dev);
 
 /* roce_net.c */
 int vrnic_wire_init(void);

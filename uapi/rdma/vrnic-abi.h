@@ -287,6 +287,7 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned */
 	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
 	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went away on the way */
+	VRNIC_VERR_INJECTED	= 21,	/* fault injection said so */
 };
 
 /**

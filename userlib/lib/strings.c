@@ -31,6 +31,7 @@ static const char * const vendor_errs[] = {
 	[VRNIC_VERR_FAULT] = "address cannot be pinned",
 	[VRNIC_VERR_FULL] = "peer's queue of remote gets stays full",
 	[VRNIC_VERR_CANCELED] = "peer or FIFO went away on the way",
+	[VRNIC_VERR_INJECTED] = "a fault that was injected",
 };
 
 VRNIC_EXPORT

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Fault injection: packets that get lost, spoiled, late or doubled. Each test has
+ * a network namespace with a device on its lo, and RoCEv2 between its own queue
+ * pairs; so all that is sent comes to that device.
+ */
+#include "fault.h"
+
+#define LEN	65536
+#define DEVICE	"vrnic_fault"
+#define FORCE	"/sys/module/vrnic/parameters/force_roce"
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+FIXTURE(wire)
+{
+	struct bed bed;
+	bool was_forced;
+};
+
+/* A long ACK timeout: nothing but faults is to make it send again. */
+static struct pair_opts patient = { .timeout = 22 };
+
+FIXTURE_SETUP(wire)
+{
+	char forced = 'N';
+	int fd;
+
+	if (!faults_can_be_there())
+		SKIP(return, "no debugfs, or another driver's device");
+	fd = open(FORCE, O_RDONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(1, read(fd, &forced, 1));
+	close(fd);
+	self->was_forced = forced == 'Y';
+	ASSERT_OK(unshare(CLONE_NEWNET));
+	ASSERT_OK(system("ip link set lo up"));
+	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(write_file(FORCE, "Y"));
+	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
+	ASSERT_OK(bed_open(&self->bed, LEN, &patient));
+}
+
+FIXTURE_TEARDOWN(wire)
+{
+	EXPECT_OK(bed_close(&self->bed));
+	if (!self->was_forced)
+		EXPECT_OK(write_file(FORCE, "N"));
+	EXPECT_OK(system("rdma link del " DEVICE));
+}
+
+/* Faults of packets that come to this side only. */
+static int only(struct side *side)
+{
+	return fault_write("qpn", side->qp->qp_num);
+}
+
+/* All of src into dst: 16 packets to b, and acknowledgments to a. */
+static int write_all(struct bed *bed, uint32_t seed)
+{
+	int ret;
+
+	buf_fill(&bed->src, seed);
+	ret = RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+		  .len = LEN, .remote = &bed->dst);
+	if (ret)
+		return ret;
+	return buf_differs(&bed->dst, 0, LEN, seed, 0) == -1 ? 0 : -EBADMSG;
+}
+
+static int send_one(struct bed *bed, size_t len)
+{
+	int ret = post_recv(bed->b, &bed->dst, 0, LEN, 0);
+
+	if (!ret)
+		ret = RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
+			  .len = len);
+	return ret ? ret : wait_recv(bed->b);
+}
+
+/* ---- RC: whatever happens, the data are right ---- */
+
+TEST_F(wire, nothing_is_sent_again_without_faults)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_DONE(write_all(bed, 1));
+	EXPECT_EQ(0, dev_counter("retransmitted_pkts"));
+	EXPECT_EQ(0, dev_counter("faults_injected"));
+	EXPECT_LE(17, dev_counter("rcvd_pkts"));
+}
+
+TEST_F(wire, dropped_request_is_sent_again)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("drop", .space = 4, .times = 1));
+	ASSERT_DONE(write_all(bed, 2));
+	EXPECT_EQ(1, injected("drop"));
+	EXPECT_LE(17, fault_count("drop", "seen"));
+	EXPECT_LE(1, dev_counter("retransmitted_pkts"));
+	EXPECT_LE(1, dev_counter("out_of_seq_request"));
+}
+
+/* The request was executed, and comes twice. */
+TEST_F(wire, dropped_answer_makes_a_duplicate)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_OK(only(bed->a));
+	ASSERT_OK(ARM("drop", .times = 1));
+	ASSERT_DONE(send_one(bed, 8));
+	EXPECT_EQ(1, injected("drop"));
+	EXPECT_LE(1, dev_counter("duplicate_request"));
+	/* but is received once */
+	EXPECT_EQ(0, poll_stray(bed->b->rcq));
+}
+
+TEST_F(wire, dropping_all_exceeds_the_retries)
+{
+	struct bed *bed = &self->bed;
+	struct pair_opts opts = { .timeout = 8, .retry = 2 };
+	struct pair pair;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(only(&pair.b));
+	ASSERT_OK(ARM("drop"));
+	EXPECT_STATUS(IBV_WC_RETRY_EXC_ERR,
+		      RUN(&pair.a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			  .len = 64, .remote = &bed->dst));
+	EXPECT_EQ(injected("drop"), fault_count("drop", "seen"));
+	EXPECT_LE(3, injected("drop"));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(pair.b.qp));
+	/* others are not concerned */
+	EXPECT_DONE(write_all(bed, 3));
+	EXPECT_OK(pair_close(&pair));
+}
+
+/* The ICRC finds each of them. */
+TEST_F(wire, corrupted_packets_are_found)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("corrupt", .interval = 5, .times = 3));
+	ASSERT_DONE(write_all(bed, 4));
+	EXPECT_EQ(3, injected("corrupt"));
+	EXPECT_EQ(3, dev_counter("bad_icrc"));
+	EXPECT_LE(3, dev_counter("retransmitted_pkts"));
+}
+
+TEST_F(wire, delay_is_kept)
+{
+	struct bed *bed = &self->bed;
+	int64_t begin;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("delay", .times = 1, .own = "us", .value = 100000));
+	begin = now_us();
+	ASSERT_DONE(send_one(bed, 64));
+	EXPECT_LE(100000, now_us() - begin);
+	EXPECT_EQ(1, injected("delay"));
+	EXPECT_EQ(0, dev_counter("retransmitted_pkts"));
+}
+
+/* The shortest of two delays is over first. */
+TEST_F(wire, delays_are_independent)
+{
+	struct bed *bed = &self->bed;
+	struct pair pair;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &patient));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("delay", .times = 1, .own = "us", .value = 2000000));
+	ASSERT_OK(POST(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+		       .len = 64, .remote = &bed->dst));
+	while (!injected("delay"))
+		usleep(1000);
+	ASSERT_OK(only(&pair.b));
+	ASSERT_OK(ARM("delay", .times = 1, .own = "us", .value = 1000));
+	EXPECT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			.len = 64, .remote = &bed->dst));
+	EXPECT_EQ(0, ibv_poll_cq(bed->a->scq, 1, &bed->a->wc));
+	EXPECT_DONE(wait_send(bed->a));
+	EXPECT_OK(pair_close(&pair));
+}
+
+TEST_F(wire, reordered_packets_are_sorted)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("reorder", .interval = 4, .own = "us", .value = 1000000));
+	ASSERT_DONE(write_all(bed, 5));
+	EXPECT_LE(3, injected("reorder"));
+	EXPECT_LE(3, dev_counter("out_of_seq_request"));
+}
+
+/* One that nothing comes behind is not lost. */
+TEST_F(wire, reordered_last_packet_comes_in_the_end)
+{
+	struct bed *bed = &self->bed;
+	int64_t begin;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("reorder", .times = 1, .own = "us", .value = 50000));
+	begin = now_us();
+	ASSERT_DONE(send_one(bed, 64));
+	EXPECT_LE(50000, now_us() - begin);
+	EXPECT_EQ(0, dev_counter("retransmitted_pkts"));
+}
+
+TEST_F(wire, duplicates_have_no_effect)
+{
+	struct bed *bed = &self->bed;
+	int i;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("duplicate"));
+	for (i = 1; i <= 8; i++) {
+		ASSERT_DONE(send_one(bed, i));
+		ASSERT_EQ(i, bed->b->rwc.byte_len);
+	}
+	EXPECT_EQ(8, injected("duplicate"));
+	EXPECT_EQ(8, dev_counter("duplicate_request"));
+	EXPECT_EQ(0, poll_stray(bed->b->rcq));
+}
+
+/* All at once, both ways, with a timer that is not as patient. */
+TEST_F(wire, everything_at_once)
+{
+	struct bed *bed = &self->bed;
+	struct pair_opts opts = { .timeout = 14 };
+	struct pair pair;
+	int i;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(ARM("drop", .probability = 3));
+	ASSERT_OK(ARM("corrupt", .probability = 3));
+	ASSERT_OK(ARM("delay", .probability = 3, .own = "us", .value = 300));
+	ASSERT_OK(ARM("reorder", .probability = 3));
+	ASSERT_OK(ARM("duplicate", .probability = 3));
+	for (i = 0; i < 30; i++) {
+		buf_fill(&bed->src, i);
+		ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_WRITE, .len = LEN,
+				.local = &bed->src, .remote = &bed->dst));
+		ASSERT_EQ(-1, buf_differs(&bed->dst, 0, LEN, i, 0));
+		memset(bed->src.addr, 0, LEN);
+		ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_READ, .len = LEN,
+				.local = &bed->src, .remote = &bed->dst));
+		ASSERT_EQ(-1, buf_differs(&bed->src, 0, LEN, i, 0));
+	}
+	EXPECT_LE(1, injected("drop"));
+	EXPECT_LE(1, injected("corrupt"));
+	EXPECT_LE(1, injected("delay"));
+	EXPECT_LE(1, injected("reorder"));
+	EXPECT_LE(1, injected("duplicate"));
+	EXPECT_OK(pair_close(&pair));
+}
+
+/* ---- UD: what happens to packets is what the program sees ---- */
+
+struct ud {
+	struct pair pair;
+	struct buf buf;
+};
+
+static int ud_open(struct ud *ud, struct bed *bed)
+{
+	struct pair_opts opts = { .type = IBV_QPT_UD, .max_wr = 128,
+				  .cqe = 256 };
+	int ret = pair_open(&ud->pair, &bed->dev, &opts);
+	int i;
+
+	if (!ret)
+		ret = pair_connect(&ud->pair);
+	if (!ret)
+		ret = buf_open(&ud->buf, bed->dev.pd, 4096, 0, ACCESS_REMOTE);
+	for (i = 0; !ret && i < 100; i++)
+		ret = post_recv(&ud->pair.b, &ud->buf, 0, 4096, i);
+	return ret ? ret : only(&ud->pair.b);
+}
+
+static void ud_close(struct ud *ud)
+{
+	pair_close(&ud->pair);
+	buf_close(&ud->buf);
+}
+
+static int ud_send(struct ud *ud, uint32_t number)
+{
+	return RUN(&ud->pair.a, .op = IBV_WR_SEND_WITH_IMM, .imm = number,
+		   .local = &ud->buf, .len = 8);
+}
+
+/* The next datagram's number, or a negative errno. */
+static int ud_next(struct ud *ud)
+{
+	int ret = wait_recv(&ud->pair.b);
+
+	return ret ? -EIO : (int)be32toh(ud->pair.b.rwc.imm_data);
+}
+
+TEST_F(wire, reordered_datagrams_swap_places)
+{
+	struct ud ud = {};
+
+	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ARM("reorder", .space = 1, .times = 1, .own = "us",
+		      .value = 5000000));
+	ASSERT_DONE(ud_send(&ud, 1));
+	ASSERT_DONE(ud_send(&ud, 2));
+	ASSERT_DONE(ud_send(&ud, 3));
+	ASSERT_DONE(ud_send(&ud, 4));
+	EXPECT_EQ(1, ud_next(&ud));
+	EXPECT_EQ(3, ud_next(&ud));
+	EXPECT_EQ(2, ud_next(&ud));
+	EXPECT_EQ(4, ud_next(&ud));
+	ud_close(&ud);
+}
+
+TEST_F(wire, duplicated_datagram_comes_twice)
+{
+	struct ud ud = {};
+
+	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ARM("duplicate", .times = 1));
+	ASSERT_DONE(ud_send(&ud, 1));
+	ASSERT_DONE(ud_send(&ud, 2));
+	EXPECT_EQ(1, ud_next(&ud));
+	EXPECT_EQ(1, ud_next(&ud));
+	EXPECT_EQ(2, ud_next(&ud));
+	ud_close(&ud);
+}
+
+TEST_F(wire, corrupted_datagram_is_lost)
+{
+	struct ud ud = {};
+
+	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ARM("corrupt", .times = 1));
+	ASSERT_DONE(ud_send(&ud, 1));
+	ASSERT_DONE(ud_send(&ud, 2));
+	EXPECT_EQ(2, ud_next(&ud));
+	EXPECT_EQ(1, dev_counter("bad_icrc"));
+	ud_close(&ud);
+}
+
+/* Which of the datagrams 0 to 63 arrive when half of them get lost. */
+static int arrivals(struct ud *ud, int seed, uint64_t *came)
+{
+	int i, n, ret;
+
+	*came = 0;
+	ret = fault_write("seed", seed);
+	if (!ret)
+		ret = ARM("drop", .probability = 50);
+	for (i = 0; !ret && i < 64; i++)
+		ret = ud_send(ud, i);
+	if (!ret)
+		ret = fault_disarm("drop");
+	if (!ret)
+		ret = ud_send(ud, 64);
+	if (ret)
+		return ret;
+	while ((n = ud_next(ud)) != 64) {
+		if (n < 0 || n > 64)
+			return -EIO;
+		*came |= 1ULL << n;
+		ret = post_recv(&ud->pair.b, &ud->buf, 0, 4096, 0);
+		if (ret)
+			return ret;
+	}
+	return post_recv(&ud->pair.b, &ud->buf, 0, 4096, 0);
+}
+
+TEST_F(wire, same_seed_same_losses)
+{
+	static const int seeds[] = { 7, 7, 8 };
+	uint64_t came[3];
+	struct ud ud = {};
+	int i, lost;
+
+	ASSERT_OK(ud_open(&ud, &self->bed));
+	for (i = 0; i < 3; i++) {
+		ASSERT_OK(arrivals(&ud, seeds[i], &came[i]));
+		lost = 64 - __builtin_popcountll(came[i]);
+		EXPECT_EQ(lost, injected("drop"));
+		/* by these seeds, so that chance has no say here */
+		EXPECT_LE(20, lost);
+		EXPECT_GE(44, lost);
+	}
+	EXPECT_EQ(came[0], came[1]);
+	EXPECT_NE(came[0], came[2]);
+	ud_close(&ud);
+}
+
+/* ---- what goes while faults are armed, and packets held up ---- */
+
+TEST_F(wire, queue_pair_goes_before_its_packet_comes)
+{
+	struct bed *bed = &self->bed;
+	int64_t begin = now_us();
+	struct ud ud = {};
+
+	ASSERT_OK(ud_open(&ud, bed));
+	ASSERT_OK(ARM("delay", .own = "us", .value = 300000));
+	ASSERT_DONE(ud_send(&ud, 1));
+	while (!injected("delay"))
+		usleep(1000);
+	ud_close(&ud);
+	usleep(400000);
+	ASSERT_OK(fault_disarm("delay"));
+	EXPECT_DONE(write_all(bed, 6));
+	EXPECT_LE(300000, now_us() - begin);
+}
+
+/* With packets that are due in ten seconds, and somebody in a file. */
+TEST_F(wire, device_goes_while_faults_are_armed)
+{
+	struct bed *bed = &self->bed;
+	char path[PATH_BYTES], text[8];
+	int64_t begin = now_us();
+	struct ud ud = {};
+	int fd;
+
+	ASSERT_OK(ud_open(&ud, bed));
+	ASSERT_OK(ARM("delay", .own = "us", .value = 10000000));
+	ASSERT_DONE(ud_send(&ud, 1));
+	while (!injected("delay"))
+		usleep(1000);
+	ud_close(&ud);
+	ASSERT_OK(bed_close(bed));
+	memset(bed, 0, sizeof(*bed));
+	fault_path(path, "delay/us");
+	fd = open(path, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_OK(system("rdma link del " DEVICE));
+	EXPECT_EQ(-1, read(fd, text, sizeof(text)));
+	EXPECT_EQ(EIO, errno);
+	EXPECT_EQ(-1, write(fd, "1", 1));
+	EXPECT_EQ(EIO, errno);
+	close(fd);
+	EXPECT_EQ(-ENOENT, fault_read("seed"));
+	EXPECT_GT(9000000, now_us() - begin);
+	/* its successor knows nothing of all that */
+	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	EXPECT_EQ(0, fault_read("delay/probability"));
+	ASSERT_OK(bed_open(bed, LEN, &patient));
+	EXPECT_DONE(write_all(bed, 7));
+	EXPECT_EQ(0, dev_counter("faults_injected"));
+}
+
+TEST_HARNESS_MAIN
