@@ -222,11 +222,11 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	struct vrnic_req *q = to_req(qp);
 	bool busy = false;
 	struct vrnic_wop *w;
-	int n;
+	int n = 0;
 
 	if (q->rnr_until)
 		return false;
-	for (n = 0; n < VRNIC_BURST && budget->bytes; n++) {
+	while (n < VRNIC_BURST_OPS && budget->bytes) {
 		w = next_op(q);
 		if (!w) {
 			if (!window_open(q) || q->send != q->tail || !admit(qp))
@@ -238,6 +238,7 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		if (!vrnic_req_send_op(qp, w, budget))
 			break;
 		busy = true;
+		n++;
 	}
 	return busy;
 }

@@ -12,7 +12,8 @@
 
 #include "roce.h"
 
-#define VRNIC_BURST	16	/* packets between looks at what came in */
+#define VRNIC_BURST	16	/* packets of a message between looks at what came in */
+#define VRNIC_BURST_OPS	64	/* messages; small ones fill a buffer: see roce_tx.c */
 
 static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
 {

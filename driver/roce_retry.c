@@ -18,13 +18,15 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 /*
  * When to look whether something was lost, if nobody answers: some times the
  * usual time, but not so early that a peer that was only held up is bothered.
+ * Both ends of a link often have one message under way, with nothing behind it
+ * that would show its loss: they look sooner.
  */
 static u64 first_wait(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
+	u64 least = timeout_ns(qp) / (qp->link ? 32 : 8);
 
-	return clamp(2 * q->rtt + 4 * q->rtt_var, timeout_ns(qp) / 8,
-		     timeout_ns(qp));
+	return clamp(2 * q->rtt + 4 * q->rtt_var, least, timeout_ns(qp));
 }
 
 /* As TCP does it: RFC 6298. */

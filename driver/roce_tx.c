@@ -284,7 +284,9 @@ static void set_lengths(struct sk_buff *skb, bool ipv6)
 /*
  * GSO goes with UDP checksums, which devices compute. So do pages that are lent:
  * a checksum that is left to a device tells a receiver on this machine that the
- * packet is in memory still.
+ * packet is in memory still. And so does what may come behind a burst of the same
+ * connection: a receiver's GRO passes a packet without a checksum on at once, ahead
+ * of those before it that it is still putting together.
  */
 static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 {
@@ -317,7 +319,7 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 		skb_shinfo(skb)->gso_segs = b->nr;
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	}
-	if (b->nr > 1 || b->lent)
+	if (b->nr > 1 || b->lent || qp->roce)
 		ask_for_checksum(skb, path->ipv6);
 	err = vrnic_path_send(path, skb);
 	if (err)

@@ -58,7 +58,13 @@ over_the_wire() {
 	echo 0 >"/proc/sys/net/ipv4/conf/${net[$1]}/rp_filter"
 }
 
+# A small kernel has no rules.
+has_rules() { ip rule show >/dev/null 2>&1; }
+
+# Without rules, only link-local addresses lead over the wire, as they are looked
+# for behind the interface that is named with them.
 share_namespace() {
+	has_rules || return 0
 	ip rule add pref 100 lookup local
 	ip rule del pref 0
 	echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
@@ -67,6 +73,7 @@ share_namespace() {
 }
 
 unshare_namespace() {
+	has_rules || return 0
 	ip rule del pref 10
 	ip rule del pref 10
 	ip rule add pref 0 lookup local
@@ -132,12 +139,13 @@ rig_mtu() {
 	done
 }
 
-# gid HOST 4|6: index of the RoCEv2 GID that is this address.
+# gid HOST 4|6|link: index of the RoCEv2 GID that is this address.
 gid() {
 	local pattern
 	case $2 in
 	4) pattern=$(printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' ${ip4[$1]//./ }) ;;
 	6) pattern='fd00:*' ;;
+	link) pattern='fe80:*' ;;
 	esac
 	at "$1" "$INTEROP/gid" "${dev[$1]}" "$pattern"
 }
