@@ -265,21 +265,20 @@ static int big_origin(int fd, const void *arg)
 	return ret ? ret : node_close(&node);
 }
 
-TEST(s4_4_neither_process_runs)
+/* One transfer; the CPU time of both processes while it went on, in ns. */
+static void watch_big(struct __test_metadata *_metadata, const struct big *big,
+		      uint64_t *mine, uint64_t *its)
 {
-	struct big big = { (size_t)scaled(256) << 20 };
 	struct offers *offers = calloc(1, sizeof(*offers));
 	struct told taken = {};
 	struct node node = {};
-	uint64_t before, mine, its, start, limit;
+	uint64_t before, start;
 	struct peer peer;
 	int ret;
 
-	NEED_NATIVE();
-	limit = cpu_limit();
 	ASSERT_NE(NULL, offers);
-	ASSERT_OK(peer_start(&peer, big_origin, &big));
-	ASSERT_OK(node_open(&node, big.len, NULL));
+	ASSERT_OK(peer_start(&peer, big_origin, big));
+	ASSERT_OK(node_open(&node, big->len, NULL));
 	ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
 	ASSERT_OK(node_meet(&node, peer.fd));
 	ASSERT_OK(advance_until(node.context, &offers->count, 1));
@@ -293,21 +292,38 @@ TEST(s4_4_neither_process_runs)
 	before = cpu_ns();
 	ASSERT_OK(ret);
 	ASSERT_OK(sleep_on(vrnic_counter_fd(node.counter)));
-	mine = cpu_ns() - before;
+	*mine = cpu_ns() - before;
 	start = now_ns() - start;
 	EXPECT_EQ(0, vrnic_counter_read(node.counter));
-	ASSERT_EQ(sizeof(its), read(peer.fd, &its, sizeof(its)));
+	ASSERT_EQ(sizeof(*its), read(peer.fd, its, sizeof(*its)));
 	TH_LOG("%zu MiB in %llu us; target ran %llu us, origin %llu us",
-	       big.len >> 20, (unsigned long long)start / 1000,
-	       (unsigned long long)mine / 1000, (unsigned long long)its / 1000);
-	EXPECT_LE(mine, limit);
-	EXPECT_LE(its, limit);
-	EXPECT_EQ(-1, buf_differs(&node.buf, 0, big.len, 99, 0));
+	       big->len >> 20, (unsigned long long)start / 1000,
+	       (unsigned long long)*mine / 1000, (unsigned long long)*its / 1000);
+	EXPECT_EQ(-1, buf_differs(&node.buf, 0, big->len, 99, 0));
 	ASSERT_OK(advance_until(node.context, &taken.count, 1));
 	EXPECT_EQ(IBV_WC_SUCCESS, taken.status.status);
 	EXPECT_OK(peer_end(&peer));
 	EXPECT_OK(node_close(&node));
 	free(offers);
+}
+
+/*
+ * A process that ran would do so each time. A virtual CPU that stands still while
+ * the process is on it, because its host has other work, is charged to the process:
+ * not each time.
+ */
+TEST(s4_4_neither_process_runs)
+{
+	struct big big = { (size_t)scaled(256) << 20 };
+	uint64_t mine = ~0ULL, its = ~0ULL, limit;
+	int i;
+
+	NEED_NATIVE();
+	limit = cpu_limit();
+	for (i = 0; i < 5 && (mine > limit || its > limit); i++)
+		watch_big(_metadata, &big, &mine, &its);
+	EXPECT_LE(mine, limit);
+	EXPECT_LE(its, limit);
 }
 
 /* At the target a counter, at the origin a record in its reception FIFO. */
