@@ -335,35 +335,6 @@ int hear(int fd)
 	return recv(fd, &byte, 1, 0) == 1 ? 0 : -EPIPE;
 }
 
-static long long read_statistic(const char *name)
-{
-	long long value = -1;
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path),
-		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s", dev_name(),
-		 name);
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%lld", &value) != 1)
-		value = -1;
-	if (f)
-		fclose(f);
-	return value;
-}
-
-/* The core shows what it read up to 10 ms ago. */
-static void let_statistics_age(void)
-{
-	usleep(15000);
-}
-
-long long statistic(const char *name)
-{
-	let_statistics_age();
-	return read_statistic(name);
-}
-
 static const char * const gauges[] = {
 	"native_fifos", "native_endpoints", "native_counters", "native_types",
 };
@@ -374,9 +345,8 @@ long long native_objects(char *text, size_t size)
 	unsigned int i;
 	size_t n = 0;
 
-	let_statistics_age();
 	for (i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++) {
-		value = read_statistic(gauges[i]);
+		value = i ? kept_statistic(gauges[i]) : statistic(gauges[i]);
 		if (value < 0)
 			return -1;
 		sum += value;

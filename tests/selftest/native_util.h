@@ -132,8 +132,6 @@ int peer_kill(struct peer *peer);
 int say(int fd);
 int hear(int fd);
 
-/* A statistic of the device, or -1 if there is none of the name. */
-long long statistic(const char *name);
 /* Statistics native_* that count what there is: their names and sum. */
 long long native_objects(char *text, size_t size);
 

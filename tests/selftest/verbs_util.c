@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -760,6 +761,29 @@ int wait_channel(struct ibv_comp_channel *channel, struct ibv_cq **cq)
 		return -EIO;
 	ibv_ack_cq_events(*cq, 1);
 	return 0;
+}
+
+long long kept_statistic(const char *name)
+{
+	long long value = -1;
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s", dev_name(),
+		 name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%lld", &value) != 1)
+		value = -1;
+	if (f)
+		fclose(f);
+	return value;
+}
+
+long long statistic(const char *name)
+{
+	usleep(15000);
+	return kept_statistic(name);
 }
 
 int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)

@@ -228,6 +228,11 @@ int wait_channel(struct ibv_comp_channel *channel, struct ibv_cq **cq);
 /* True if @fd becomes readable within @ms milliseconds. */
 bool readable(int fd, int ms);
 
+/* A statistic of the device, or -1 if there is none of the name. */
+long long statistic(const char *name);
+/* The same without a rest before it: up to 10 ms old, as the core keeps it. */
+long long kept_statistic(const char *name);
+
 /**
  * struct bed - a device, a connected pair on it and two buffers: most tests
  */

@@ -46,10 +46,10 @@
  * once more before it goes away.
  *
  * If @stream says so, the kernel may set @gather when the doorbell is rung. While it
- * is not zero, the kernel looks at the ring by itself within
- * microseconds: the doorbell may wait until @prod is @gather ahead of @cons.
- * Whoever is about to wait for what was posted rings it before. It is cleared
- * as VRNIC_RING_DOORBELL is set: then a full fence, then a look at @prod.
+ * is not zero, the kernel looks at the ring by itself within a millisecond: the
+ * doorbell may wait until @prod is @gather ahead of @cons. Whoever is about to wait
+ * for what was posted rings it before. It is cleared as VRNIC_RING_DOORBELL is set:
+ * then a full fence, then a look at @prod.
  */
 struct vrnic_ring_hdr {
 	__u32 prod;

@@ -251,7 +251,8 @@ int vrnic_uv_advance(struct vrnic_context *ctx)
  * @ctx: context; the engine looks at its rings by itself before long
  *
  * Two FIFOs may have the same place: then the older one is run now. It may be gone:
- * that is no error of this one.
+ * that is no error of this one. A thread that runs what is due between the two
+ * steps may take the newer number twice: the older waits for the kernel then.
  */
 void vrnic_uv_advance_later(struct vrnic_context *ctx)
 {

@@ -48,7 +48,8 @@ int vrnic_doorbell_ring(struct ibv_qp *qp)
  * @qp: the queue pair; the kernel looks at it by itself before long
  *
  * Two queue pairs may have the same place: then the older one is rung for now. It may
- * be gone: that is no error of this one.
+ * be gone: that is no error of this one. A thread that rings what is due between the
+ * two steps may take the newer number twice: the older waits for the kernel then.
  */
 void vrnic_doorbell_later(struct ibv_qp *qp)
 {
