@@ -29,6 +29,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "calls.h"
+#include "verbs_util.h"
 
 #define CALLS_MAX	512	/* that are written down */
 #define ATTRS_MAX	16
@@ -624,8 +625,8 @@ static unsigned int good_kinds(void)
 static bool nothing_left(void)
 {
 	usleep(100000);
-	return !statistic("native_fifos") && !statistic("native_endpoints") &&
-	       !statistic("native_counters") && !statistic("native_types");
+	return !kept_statistic("native_fifos") && !kept_statistic("native_endpoints") &&
+	       !kept_statistic("native_counters") && !kept_statistic("native_types");
 }
 
 int main(int argc, char **argv)

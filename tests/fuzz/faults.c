@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "verbs_util.h"
 
 #define FAULTS		"/sys/kernel/debug"
 #define CALLS_MAX	512
@@ -490,8 +491,8 @@ static int run_script(void)
 static bool nothing_left(void)
 {
 	usleep(100000);
-	return !statistic("native_fifos") && !statistic("native_endpoints") &&
-	       !statistic("native_counters") && !statistic("native_types");
+	return !kept_statistic("native_fifos") && !kept_statistic("native_endpoints") &&
+	       !kept_statistic("native_counters") && !kept_statistic("native_types");
 }
 
 static bool set_up_all(void)

@@ -126,24 +126,6 @@ double now(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-long long statistic(const char *name)
-{
-	const char *dev = getenv("VRNIC_DEV");
-	long long value = -1;
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path),
-		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
-		 dev ? dev : "vrnic0", name);
-	f = fopen(path, "r");
-	if (!f || fscanf(f, "%lld", &value) != 1)
-		value = -1;
-	if (f)
-		fclose(f);
-	return value;
-}
-
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int results, failures;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What the fuzzers share: random numbers that a seed repeats, values that are
- * likely to hurt, options, statistics of the device, and results as KTAP.
+ * likely to hurt, options, and results as KTAP.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -76,8 +76,6 @@ struct options {
 struct options options_read(int argc, char **argv, const char *what);
 
 double now(void);
-/* A statistic of the device, up to 10 ms old, or -1. */
-long long statistic(const char *name);
 
 /* Results. */
 void ktap_begin(unsigned int plan);

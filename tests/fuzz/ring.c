@@ -181,8 +181,8 @@ static bool bystander_works(struct bed *bed, uint32_t seed)
 /* Fetched by the engine, and not only to be flushed. */
 static long long executed(void)
 {
-	return statistic("descriptors") + statistic("native_descriptors") -
-	       statistic("flushed");
+	return kept_statistic("descriptors") + kept_statistic("native_descriptors") -
+	       kept_statistic("flushed");
 }
 
 static void progress(double seconds, long long done)
@@ -241,7 +241,7 @@ static bool comes_to_rest(void)
 	do {
 		before = after;
 		usleep(500000);
-		after = executed() + statistic("remote_gets");
+		after = executed() + kept_statistic("remote_gets");
 	} while (before != after && now() < end);
 	return before == after;
 }
