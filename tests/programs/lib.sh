@@ -69,26 +69,30 @@ pair() {
 	[ -z "$PAIR_WHY" ]
 }
 
-# patient_pair: as pair, but again if perftest failed because it could not
-# calibrate its clock, which says nothing about what was tested. On a busy host,
-# a virtual CPU may stand still at the wrong moment, and one is enough.
+# patient_pair: as pair, but again if what failed was perftest's own doing, which says
+# nothing about what was tested. On a busy host, a virtual CPU may stand still at the
+# wrong moment, and one is enough.
 patient_pair() {
-	local try
+	local try said
 	for try in 1 2 3 4; do
 		pair "$@" && return
-		uncalibrated "$PAIR_TMP/client" "$PAIR_TMP/server" || return 1
-		echo "# $try: perftest could not calibrate its clock" >&2
+		said=$(<"$PAIR_TMP/client")$(<"$PAIR_TMP/server")
+		own_fault "$said" || return 1
+		echo "# $try: perftest $PAIR_WHY" >&2
 	done
-	PAIR_WHY="perftest could not calibrate its clock: is the host overloaded?"
+	PAIR_WHY="perftest $PAIR_WHY: is the host overloaded?"
 	return 1
 }
 
-uncalibrated() {
-	local file
-	for file in "$@"; do
-		[[ $(<"$file") != *"Correlation coefficient"* ]] || return 0
-	done
-	return 1
+# own_fault OUTPUT: sets PAIR_WHY. With -R, the server listens a second time for the
+# connection that is measured, and the client does not wait for that: it is rejected
+# because nobody listens (8), by any device, and when it wants to try again, it crashes.
+own_fault() {
+	case $1 in
+	*"Correlation coefficient"*) PAIR_WHY="could not calibrate its clock" ;;
+	*"CM_EVENT_REJECTED; error: 8."*) PAIR_WHY="connected before its server listened" ;;
+	*) return 1 ;;
+	esac
 }
 
 why() {
@@ -146,9 +150,9 @@ perftest() {
 	for try in 1 2 3 4; do
 		patient_pair "$limit" "$where" "$line" "$line $address" || return 1
 		# a latency test ends well all the same, with figures of "inf"
-		uncalibrated "$PAIR_TMP/client" || return 0
+		own_fault "$(<"$PAIR_TMP/client")" || return 0
 	done
-	PAIR_WHY="perftest could not calibrate its clock: is the host overloaded?"
+	PAIR_WHY="perftest $PAIR_WHY: is the host overloaded?"
 	return 1
 }
 
