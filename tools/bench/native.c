@@ -223,8 +223,8 @@ struct job {
 
 typedef void (*operation)(struct job *job);
 
-/* Nanoseconds per call, by doubling the count until it takes long enough. */
-static double time_per_call(operation op, struct job *job)
+/* Nanoseconds per call, by doubling the count until it takes @least seconds. */
+static double time_per_call(operation op, struct job *job, double least)
 {
 	uint64_t count = 1, i, start, ns;
 
@@ -233,9 +233,9 @@ static double time_per_call(operation op, struct job *job)
 		for (i = 0; i < count; i++)
 			op(job);
 		ns = now_ns() - start;
-		if (ns >= seconds * 1e9)
+		if (ns >= least * 1e9)
 			return (double)ns / count;
-		count *= ns < seconds * 1e8 ? 4 : 2;
+		count *= ns < least * 1e8 ? 4 : 2;
 	}
 }
 
@@ -248,17 +248,56 @@ static void print(const char *name, size_t size, const char *quantity,
 
 static void measure_us(const char *name, struct job *job, operation op)
 {
-	print(name, job->size, "us", time_per_call(op, job) / 1000);
+	print(name, job->size, "us", time_per_call(op, job, seconds) / 1000);
 }
 
-/* @op does @n operations. */
-static void measure_stream(const char *name, struct job *job, operation op,
-			   unsigned int n)
+static int by_value(const void *a, const void *b)
 {
-	double ns = time_per_call(op, job) / n;
+	double x = *(const double *)a, y = *(const double *)b;
 
-	print(name, job->size, "Mops", 1000 / ns);
-	print(name, job->size, "MBps", job->size * 1000.0 / ns);
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return values[n / 2];
+}
+
+/* struct rival - one of those that are compared; @op does @n operations */
+struct rival {
+	const char *name;
+	operation op;
+	unsigned int n;
+};
+
+#define RIVALS	4
+#define TURNS	9
+
+static void print_rival(const struct rival *r, size_t size, double ns)
+{
+	if (r->n == 1) {
+		print(r->name, size, "us", ns / 1000);
+		return;
+	}
+	print(r->name, size, "Mops", 1000 * r->n / ns);
+	print(r->name, size, "MBps", size * 1000.0 * r->n / ns);
+}
+
+/*
+ * By turns, and of each the median: what else the machine's host does changes from
+ * second to second, and is to meet all of them alike.
+ */
+static void measure_rivals(struct job *job, const struct rival *r, unsigned int n)
+{
+	double ns[RIVALS][TURNS];
+	unsigned int i, turn;
+
+	for (turn = 0; turn < TURNS; turn++)
+		for (i = 0; i < n; i++)
+			ns[i][turn] = time_per_call(r[i].op, job, seconds / TURNS);
+	for (i = 0; i < n; i++)
+		print_rival(&r[i], job->size, median(ns[i], TURNS));
 }
 
 /* ---- operations ---- */
@@ -496,19 +535,6 @@ static void measure_typed(struct side *s, size_t size, unsigned int chunks)
 
 /* ---- fences ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-	qsort(values, n, sizeof(*values), by_value);
-	return values[n / 2];
-}
-
 /* What is measured behind other puts: a fence, or one more put in its place. */
 typedef void (*last)(struct job *job);
 
@@ -605,6 +631,26 @@ static void op_paced(struct job *j)
 
 /* ---- all ---- */
 
+static const struct rival singles[] = {
+	{ "put", op_put, 1 },
+	{ "get", op_get, 1 },
+	{ "verbs_write", op_verbs_write, 1 },
+	{ "put_inline", op_put_inline, 1 },	/* last: only what fits the ring */
+};
+
+static const struct rival streams[] = {
+	{ "put", op_put_stream, WINDOW },
+	{ "get", op_get_stream, WINDOW },
+	{ "verbs_write", op_verbs_write_stream, WINDOW },
+};
+
+static const struct rival unregistered[] = {
+	{ "read", op_read, 1 },
+	{ "vm_readv", op_vm_readv, 1 },
+	{ "write", op_write, 1 },
+	{ "vm_writev", op_vm_writev, 1 },
+};
+
 static void measure_transfers(struct side *s)
 {
 	static const size_t sizes[] = { 8, 64, 4096, 65536, 1 << 20, 4 << 20 };
@@ -612,20 +658,10 @@ static void measure_transfers(struct side *s)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		j.size = sizes[i];
-		measure_us("put", &j, op_put);
-		measure_us("get", &j, op_get);
-		measure_us("verbs_write", &j, op_verbs_write);
-		measure_stream("put", &j, op_put_stream, WINDOW);
-		measure_stream("get", &j, op_get_stream, WINDOW);
-		measure_stream("verbs_write", &j, op_verbs_write_stream, WINDOW);
-		if (j.size <= 4096)
-			measure_us("put_inline", &j, op_put_inline);
-		if (j.size < 4096)
-			continue;
-		measure_us("read", &j, op_read);
-		measure_us("vm_readv", &j, op_vm_readv);
-		measure_us("write", &j, op_write);
-		measure_us("vm_writev", &j, op_vm_writev);
+		measure_rivals(&j, singles, j.size <= 4096 ? 4 : 3);
+		measure_rivals(&j, streams, 3);
+		if (j.size >= 4096)
+			measure_rivals(&j, unregistered, 4);
 	}
 }
 
