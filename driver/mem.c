@@ -43,7 +43,8 @@ bool vrnic_mr_get(struct vrnic_mr *mr)
 	 * either they see this reference, or it is seen here that they came.
 	 */
 	smp_mb__after_atomic();
-	if (READ_ONCE(mr->valid))
+	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds come after */
+	if (smp_load_acquire(&mr->valid))
 		return true;
 	vrnic_mr_put(mr);
 	return false;
