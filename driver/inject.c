@@ -298,7 +298,7 @@ static void ring_broken(struct vrnic_fifo *fifo)
 	struct vrnic_ring *ring = &fifo->ring;
 
 	vrnic_count(fifo->dev, RING_ERRORS);
-	ring->idx = READ_ONCE(ring->hdr->prod);
+	WRITE_ONCE(ring->idx, READ_ONCE(ring->hdr->prod));
 	vrnic_ring_consume(ring, 0);
 	vrnic_ring_error(ring);
 }

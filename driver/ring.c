@@ -117,7 +117,8 @@ void vrnic_ring_reset(struct vrnic_ring *ring)
 {
 	if (!ring->hdr)
 		return;
-	ring->idx = 0;
+	/* vrnic_ring_ask_doorbell() may look at it from beside */
+	WRITE_ONCE(ring->idx, 0);
 	WRITE_ONCE(ring->hdr->prod, 0);
 	WRITE_ONCE(ring->hdr->cons, 0);
 }

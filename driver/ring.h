@@ -86,7 +86,7 @@ static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
  */
 static inline void vrnic_ring_consume(struct vrnic_ring *ring, u32 n)
 {
-	/* vrnic_ring_gather() looks at it from beside */
+	/* vrnic_ring_gather() and vrnic_ring_ask_doorbell() look at it from beside */
 	WRITE_ONCE(ring->idx, ring->idx + n);
 	/* P2: the entries were copied before */
 	smp_store_release(&ring->hdr->cons, ring->idx);
@@ -104,7 +104,8 @@ static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
 		   READ_ONCE(ring->hdr->flags) | VRNIC_RING_DOORBELL);
 	/* P3 */
 	smp_mb();
-	return READ_ONCE(ring->hdr->prod) - ring->idx;
+	/* who fails a queue pair calls this beside its runner, and has no use for it */
+	return READ_ONCE(ring->hdr->prod) - READ_ONCE(ring->idx);
 }
 
 /* The runner stays with the ring for a while: posting needs no doorbell. */
@@ -168,14 +169,15 @@ static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
  */
 static inline u32 vrnic_ring_used(const struct vrnic_ring *ring)
 {
-	/* C2 */
-	return ring->idx - smp_load_acquire(&ring->hdr->cons);
+	/* C2; who waits for a record looks beside vrnic_ring_produce() */
+	return READ_ONCE(ring->idx) - smp_load_acquire(&ring->hdr->cons);
 }
 
 /* Make the @n slots that the caller filled valid, and move on. */
 static inline void vrnic_ring_produce(struct vrnic_ring *ring, u32 n)
 {
-	ring->idx += n;
+	/* vrnic_ring_used() looks at it from beside */
+	WRITE_ONCE(ring->idx, ring->idx + n);
 	/* C1 */
 	smp_store_release(&ring->hdr->prod, ring->idx);
 }

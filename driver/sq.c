@@ -20,7 +20,7 @@
 static void ring_broken(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, RING_ERRORS);
-	qp->sq.idx = READ_ONCE(qp->sq.hdr->prod);
+	WRITE_ONCE(qp->sq.idx, READ_ONCE(qp->sq.hdr->prod));
 	vrnic_ring_consume(&qp->sq, 0);
 	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
