@@ -273,7 +273,10 @@ static bool reached(struct vrnic_counter *c, s64 threshold)
 static void wait_begin(struct vrnic_counter *c, s64 threshold)
 {
 	spin_lock(&c->lock);
-	c->threshold = c->waiters++ ? max(c->threshold, threshold) : threshold;
+	if (c->waiters++)
+		threshold = max(c->threshold, threshold);
+	/* wake() looks at it without the lock */
+	WRITE_ONCE(c->threshold, threshold);
 	spin_unlock(&c->lock);
 }
 
@@ -281,7 +284,7 @@ static void wait_end(struct vrnic_counter *c)
 {
 	spin_lock(&c->lock);
 	if (!--c->waiters)
-		c->threshold = S64_MIN;
+		WRITE_ONCE(c->threshold, S64_MIN);
 	spin_unlock(&c->lock);
 }
 
