@@ -8,6 +8,8 @@
  *   flood: FLOWS flows, BYTES bytes in SECONDS s, Jain INDEX
  *
  *   -n FLOWS (16)  -D SECONDS that count (4)  -W SECONDS before that (1)
+ *   -T SECONDS on the monotonic clock, when they begin to count, instead of -W: the same
+ *      for several clients
  *   -s BYTES of a WRITE (16384)  -m PATH-MTU (1024)  -u TIMEOUT-EXPONENT (17)
  *   -r LIMIT of each in kbit/s, by the verb (0: none)
  *   -l SECONDS that it may take (50)  -p PORT (18600)
@@ -29,7 +31,7 @@ static struct options opt = {
 	.timeout = 17, .limit = 50, .port = 18600,
 };
 
-static unsigned int duration = 4, warm_up = 1, rate;
+static unsigned int duration = 4, warm_up = 1, begin, rate;
 static struct host host[MAX];
 static unsigned long long bytes[MAX];
 
@@ -122,7 +124,10 @@ static void client(void)
 		for (k = 0; k < DEPTH; k++)
 			refill(&host[i]);
 	}
-	run_until(now() + warm_up);
+	start = begin ? begin : now() + warm_up;
+	if (start < now())
+		die("it is too late to begin at %.0f s", start);
+	run_until(start);
 	memset(bytes, 0, sizeof(bytes));
 	start = now();
 	run_until(start + duration);
@@ -145,6 +150,7 @@ static unsigned int *option(int letter)
 	case 'n': return &opt.ops;
 	case 'D': return &duration;
 	case 'W': return &warm_up;
+	case 'T': return &begin;
 	case 's': return &opt.max_size;
 	case 'm': return &opt.mtu;
 	case 'u': return &opt.timeout;
@@ -161,7 +167,7 @@ static void parse(int argc, char **argv)
 	int letter;
 
 	opt.gid_index = -1;
-	while ((letter = getopt(argc, argv, "d:g:n:D:W:s:m:u:r:l:p:")) != -1) {
+	while ((letter = getopt(argc, argv, "d:g:n:D:W:T:s:m:u:r:l:p:")) != -1) {
 		if (letter == 'd')
 			opt.device = optarg;
 		else if (letter == 'g')
