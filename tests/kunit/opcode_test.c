@@ -253,13 +253,16 @@ static void slots_without_data(struct kunit *test)
 static void check_lengths(struct kunit *test, u32 num_sge, u32 each, int verr)
 {
 	struct bench *b = test->priv;
+	struct vrnic_sge *sge;
 	u32 i;
 
 	fill(b, VRNIC_OP_RDMA_WRITE);
 	b->d->num_sge = num_sge;
 	b->d->num_slots = vrnic_desc_slots(num_sge, 0);
+	/* they go on in the slots behind the first */
+	sge = b->d->sge;
 	for (i = 0; i < num_sge; i++)
-		b->d->sge[i].length = each;
+		sge[i].length = each;
 	KUNIT_EXPECT_EQ(test, vrnic_op_check(&b->qp, &b->op), verr);
 	KUNIT_EXPECT_EQ(test, b->op.total, (u64)num_sge * each);
 }
