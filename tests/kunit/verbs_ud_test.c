@@ -125,6 +125,31 @@ static void answer(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, back + GRH, from, MSG);
 }
 
+/* The queue pair sends by what the handle says now, not by what it was made from. */
+static void changed_address_handle(struct kunit *test)
+{
+	struct end *a = new_datagram_end(test), *b = new_datagram_end(test);
+	void *from = new_buffer(test, MSG), *to = new_buffer(test, GRH + MSG);
+	struct request *recv = post_recv(test, b, to, GRH + MSG);
+	const struct iphdr *ip = to + GRH - sizeof(*ip);
+	struct ib_ah *ah = new_ah(test);
+	struct rdma_ah_attr attr;
+
+	end_ah_attr(test, &attr);
+	attr.grh.traffic_class = 0x20;
+	attr.grh.hop_limit = 7;
+	KUNIT_ASSERT_EQ(test, rdma_modify_ah(ah, &attr), 0);
+	memset(&attr, 0, sizeof(attr));
+	KUNIT_ASSERT_EQ(test, rdma_query_ah(ah, &attr), 0);
+	KUNIT_EXPECT_EQ(test, attr.grh.traffic_class, 0x20);
+	KUNIT_EXPECT_EQ(test, attr.grh.hop_limit, 7);
+	expect_done(test, a, send_datagram(test, a, ah, b->qp->qp_num, QKEY,
+					   from, MSG), IB_WC_SEND);
+	expect_done(test, b, recv, IB_WC_RECV);
+	KUNIT_EXPECT_EQ(test, ip->tos & ~3, 0x20);
+	KUNIT_EXPECT_EQ(test, ip->ttl, 7);
+}
+
 /* The sender is content with each of them; the receiver sees only the last. */
 static void dropped_datagrams(struct kunit *test)
 {
@@ -314,6 +339,7 @@ static void srq_instead_of_rq(struct kunit *test)
 static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(datagram),
 	KUNIT_CASE(answer),
+	KUNIT_CASE(changed_address_handle),
 	KUNIT_CASE(dropped_datagrams),
 	KUNIT_CASE(too_long_for_the_port),
 	KUNIT_CASE(srq_serves_both),
