@@ -30,6 +30,9 @@ TIME	?= 600
 fuzz:
 	tests/fuzz/run $(TIME) $(SEED)
 
+coverage:
+	tests/coverage
+
 bench:
 	$(build) module provider siw
 	tools/bench/run
@@ -57,6 +60,7 @@ help:
 	@echo 'make quick             compile, and run the selftests in user-mode Linux: half a minute;'
 	@echo '                       without those that kill and that scribble'
 	@echo 'make fuzz TIME=600     garbage in rings and calls, failing allocations, kills: hours; SEED=n repeats'
+	@echo 'make coverage          the lines of the module that the tests reach: half an hour'
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
@@ -69,4 +73,4 @@ help:
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
 	@echo 'DESTDIR=<folder>       install below this folder'
 
-.PHONY: all demo demo-native check quick fuzz bench vm lint install modules_install clean help
+.PHONY: all demo demo-native check quick fuzz coverage bench vm lint install modules_install clean help

@@ -37,7 +37,7 @@
 #define UVERBS_MAJOR	231
 #define LINK		"faults0"
 #define LINK_SUCCESSES	3	/* in a row: there was nothing more to fail */
-#define LINK_MAX	400
+#define LINK_MAX	4000
 
 static struct options opts;
 static int nth_fd = -1;
@@ -359,6 +359,7 @@ static int fail_link(void)
 	}
 	if (run("ip link del " LINK))
 		return -1;
+	ktap_comment("a device: %u attempts, at last %u good ones in a row", n - 1, successes);
 	return successes == LINK_SUCCESSES ? (int)(n - 1 - successes) : -1;
 }
 
