@@ -387,7 +387,7 @@ static int fail_link(void)
 	}
 	if (run("ip link del " LINK))
 		return -1;
-	ktap_comment("a device: %u allocations, or some less; it did without %u of those that failed",
+	ktap_comment("a device: up to %u allocations; %u of those that failed it did without",
 		     n - 1, tolerated);
 	return injected || !added ? -1 : (int)(failed + tolerated);
 }
@@ -450,9 +450,11 @@ static bool find_function(const char *wanted, unsigned long *start,
 		}
 	if (f)
 		rewind(f);
-	while (found && f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx", &at) == 1 && at > *start && at < *end)
+	while (found && f && fgets(line, sizeof(line), f)) {
+		at = strtoul(line, NULL, 16);
+		if (at > *start && at < *end)
 			*end = at;
+	}
 	if (f)
 		fclose(f);
 	return found;
