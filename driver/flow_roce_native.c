@@ -79,7 +79,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	h->id = req->id;
 	vrnic_nwire_fill(&req->msg.hdr, h);
 	req->pending = true;
-	link->pending[slot] = req;
+	WRITE_ONCE(link->pending[slot], req);
 	vrnic_link_enqueue(link, &req->msg);
 	/* whoever kills the link waits for this */
 	refcount_inc(&qp->refs);

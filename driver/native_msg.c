@@ -104,7 +104,7 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	struct vrnic_injector *inj = vrnic_nreq_injector(req);
 
 	spin_lock(&link->lock);
-	link->pending[req->id & 1] = NULL;
+	WRITE_ONCE(link->pending[req->id & 1], NULL);
 	spin_unlock(&link->lock);
 	if (link->rx.req == req)
 		link->rx.req = NULL;

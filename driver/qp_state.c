@@ -100,7 +100,7 @@ void vrnic_sq_drained(struct vrnic_qp *qp)
 
 	spin_lock_irqsave(&qp->state_lock, flags);
 	tell = qp->sq_draining;
-	qp->sq_draining = false;
+	WRITE_ONCE(qp->sq_draining, false);
 	spin_unlock_irqrestore(&qp->state_lock, flags);
 	if (tell && qp->attr.en_sqd_async_notify)
 		vrnic_qp_event(qp, IB_EVENT_SQ_DRAINED);
@@ -237,7 +237,7 @@ static void to_reset(struct vrnic_qp *qp)
 	qp->paid_at = 0;
 	qp->comm_est = false;
 	qp->last_wqe = false;
-	qp->sq_draining = false;
+	WRITE_ONCE(qp->sq_draining, false);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
@@ -247,7 +247,7 @@ static void set_state(struct vrnic_qp *qp, enum ib_qp_state state)
 
 	spin_lock_irqsave(&qp->state_lock, flags);
 	if (state == IB_QPS_SQD && qp->state != IB_QPS_SQD)
-		qp->sq_draining = true;
+		WRITE_ONCE(qp->sq_draining, true);
 	WRITE_ONCE(qp->state, state);
 	spin_unlock_irqrestore(&qp->state_lock, flags);
 	if (state == IB_QPS_ERR)

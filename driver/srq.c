@@ -59,7 +59,7 @@ int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		if (attr->srq_limit > srq->rq.max_wr)
 			return -EINVAL;
 		spin_lock_irq(&srq->rq.lock);
-		srq->rq.limit = attr->srq_limit;
+		WRITE_ONCE(srq->rq.limit, attr->srq_limit);
 		spin_unlock_irq(&srq->rq.lock);
 	}
 	return 0;
@@ -120,7 +120,8 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 	ret = vrnic_rq_take(&srq->rq, recv);
 	if (!ret && srq->rq.limit &&
 	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
-		srq->rq.limit = 0;	/* one event, until it is armed again */
+		/* one event, until it is armed again */
+		WRITE_ONCE(srq->rq.limit, 0);
 		limit = true;
 	}
 	spin_unlock_irqrestore(&srq->rq.lock, flags);
