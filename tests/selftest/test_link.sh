@@ -58,6 +58,15 @@ check address_is_a_gid eventually has_gid 0000:0000:0000:0000:0000:ffff:c0a8:630
 check address_goes ip addr del 192.168.99.1/24 dev "$netdev"
 check gid_is_gone eventually not has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
 
+# of lo, the core does not hear
+lo=$(rdma link show | sed -n 's|^link \([^/]*\)/1 .* netdev lo .*|\1|p')
+if [ -n "$lo" ]; then
+	lo_has_gid() { grep -qs "$1" "/sys/class/infiniband/$lo/ports/1/gids/"*; }
+	check address_of_lo_comes ip addr add 127.0.98.1/32 dev lo
+	check address_of_lo_is_a_gid eventually lo_has_gid 0000:0000:0000:0000:0000:ffff:7f00:6201
+	check address_of_lo_goes ip addr del 127.0.98.1/32 dev lo
+fi
+
 check large_mtu mtu_is 4096
 ip link set "$netdev" mtu 1500
 check mtu_is_followed mtu_is 1024

@@ -327,6 +327,27 @@ TEST_F(rc, drained_queue_holds_new_requests_back)
 	EXPECT_EQ(2, bed->a->wc.wr_id);
 }
 
+/* The peer stays the same, the way to it need not. */
+TEST_F(rc, address_changes_while_drained)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->src,
+			.len = 4096, .remote = &bed->dst));
+	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_SQD));
+	ASSERT_OK(ibv_query_qp(bed->a->qp, &attr, IBV_QP_AV, &init));
+	attr.qp_state = IBV_QPS_SQD;
+	attr.ah_attr.grh.traffic_class = 0x20;
+	ASSERT_OK(ibv_modify_qp(bed->a->qp, &attr, IBV_QP_STATE | IBV_QP_AV));
+	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_RTS));
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->src,
+			.len = 4096, .remote = &bed->dst));
+	ASSERT_OK(ibv_query_qp(bed->a->qp, &attr, IBV_QP_AV, &init));
+	EXPECT_EQ(0x20, attr.ah_attr.grh.traffic_class);
+}
+
 TEST_F(rc, reset_and_connect_again)
 {
 	struct bed *bed = &self->bed;
