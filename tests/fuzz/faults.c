@@ -37,8 +37,8 @@
 #define UVERBS_MAJOR	231
 #define LINK		"faults0"
 #define LINK_MAX	20000
-#define LINK_EACH	40	/* allocations of a device; behind them, some */
-#define LINK_SOME	61
+#define LINK_EACH	40	/* allocations of a device; behind them, */
+#define LINK_SOME	61	/* one of so many: a prime, as loops allocate by turns */
 
 static struct options opts;
 static int nth_fd = -1;

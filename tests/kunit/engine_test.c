@@ -475,29 +475,40 @@ static void many_kickers(struct kunit *test)
 			atomic_read(&rig->b->posted), KICKERS * KICKS);
 }
 
-/* As modify_qp() does it, all the while others announce work. */
-static void park_among_kickers(struct kunit *test)
+/* Return: how often the ring was parked until the kickers were through. */
+static int park_until_quiet(struct rig *rig, int *broken)
 {
-	struct rig *rig = test->priv;
-	int runs, parks = 0, broken = 0;
+	int runs, parks = 0;
 
-	start_kickers(test);
 	while (atomic_read(&rig->kickers) && parks < 100000) {
 		vrnic_park(&rig->a->r);
 		runs = atomic_read(&rig->a->runs);
 		usleep_range(20, 50);
-		broken += atomic_read(&rig->a->inside);
-		broken += runs != atomic_read(&rig->a->runs);
+		*broken += atomic_read(&rig->a->inside);
+		*broken += runs != atomic_read(&rig->a->runs);
 		vrnic_unpark(&rig->a->r);
 		vrnic_kick(&rig->a->r);
 		parks++;
 	}
-	KUNIT_ASSERT_TRUE(test, eventually(&rig->kickers, 0));
+	return parks;
+}
+
+/* As modify_qp() does it, all the while others announce work. */
+static void park_among_kickers(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	int parks = 0, broken = 0, round;
+
+	/* on a busy machine, a round of them may be through before this one runs */
+	for (round = 0; round < 50 && parks < 2; round++) {
+		start_kickers(test);
+		parks += park_until_quiet(rig, &broken);
+		KUNIT_ASSERT_TRUE(test, eventually(&rig->kickers, 0));
+	}
+	KUNIT_EXPECT_GT(test, parks, 1);
 	KUNIT_EXPECT_EQ(test, broken, 0);
 	expect_all_taken(test, rig->a);
 	expect_all_taken(test, rig->b);
-	if (parks < 2)
-		kunit_skip(test, "the machine is busy: they were through too soon");
 }
 
 static struct kunit_case engine_cases[] = {

@@ -58,7 +58,7 @@ check address_is_a_gid eventually has_gid 0000:0000:0000:0000:0000:ffff:c0a8:630
 check address_goes ip addr del 192.168.99.1/24 dev "$netdev"
 check gid_is_gone eventually not has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
 
-# of lo, the core does not hear
+# Of lo, the core does not hear: the module tells it. It cannot tell that one went: limits.rst
 lo=$(rdma link show | sed -n 's|^link \([^/]*\)/1 .* netdev lo .*|\1|p')
 if [ -n "$lo" ]; then
 	lo_has_gid() { grep -qs "$1" "/sys/class/infiniband/$lo/ports/1/gids/"*; }
