@@ -156,21 +156,20 @@ static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
 }
 
 /*
- * A caller leaves, who came at @came and used up part of @budget. Whoever comes
- * back in less time than it is served for could post while a thread serves it; a
- * process that waits for an answer takes longer, as its peer has to be served in
- * between. Returns true if a thread is to take over.
+ * A caller leaves, who came at @came and used up @spent. Whoever comes back in less
+ * time than it is served for could post while a thread serves it; a process that
+ * waits for an answer takes longer, as its peer has to be served in between.
+ * Returns true if a thread is to take over.
  */
 static bool overtaken(struct vrnic_runnable *r, cycles_t came,
-		      const struct vrnic_budget *budget)
+		      const struct vrnic_budget *spent)
 {
-	u32 descs = CALLER_DESCS - budget->descs;
 	cycles_t now = get_cycles();
 	bool quick = came - r->left < served(r, now - came);
 
-	if (quick && descs)
-		note_alone(r, now, descs);
-	vrnic_gather_note(r, budget->stream, descs);
+	if (quick && spent->descs)
+		note_alone(r, now, spent->descs);
+	vrnic_gather_note(r, spent->stream, spent->taken);
 	r->left = now;
 	r->streak = quick ? r->streak + 1 : 0;
 	if (r->streak < r->patience || !r->ops->stay || !READ_ONCE(stay_us))
@@ -178,6 +177,31 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
 	r->streak = 0;
 	set_bit(VRNIC_RUN_STAY, &r->state);
 	return true;
+}
+
+/*
+ * Run @r for a caller, again if new work was announced meanwhile: an answer of a peer
+ * on this machine is there before the run ends, and is no other call. @spent: in
+ * all. Returns false if a thread has to go on.
+ */
+static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
+{
+	enum vrnic_verdict verdict;
+
+	do {
+		struct vrnic_budget budget = {
+			.bytes = READ_ONCE(caller_bytes),
+			.descs = CALLER_DESCS,
+		};
+
+		verdict = run_budget(r, &budget);
+		spent->descs += CALLER_DESCS - budget.descs;
+		spent->taken += budget.taken;
+		spent->stream = budget.stream;
+	} while (verdict == VRNIC_IDLE &&
+		 test_bit(VRNIC_RUN_AGAIN, &r->state) &&
+		 !test_bit(VRNIC_RUN_PARKED, &r->state));
+	return verdict == VRNIC_IDLE;
 }
 
 /**
@@ -188,18 +212,13 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
  */
 void vrnic_kick(struct vrnic_runnable *r)
 {
-	cycles_t came = get_cycles();
-
 	if (!claim(r))
 		return;
 	do {
-		struct vrnic_budget budget = {
-			.bytes = READ_ONCE(caller_bytes),
-			.descs = CALLER_DESCS,
-		};
+		struct vrnic_budget spent = {};
+		cycles_t came = get_cycles();
 
-		if (run_budget(r, &budget) == VRNIC_MORE ||
-		    overtaken(r, came, &budget)) {
+		if (!serve(r, &spent) || overtaken(r, came, &spent)) {
 			enqueue(r);
 			return;
 		}

@@ -17,12 +17,21 @@
 
 struct task_struct;
 
-/* What one run of a ring may use up before others get their turn. */
+/**
+ * struct vrnic_budget - what one run of a ring may use up before others get their
+ *	turn, and what the run has to tell
+ * @bytes: to be moved
+ * @descs: descriptors to be completed
+ * @atomic: the runner is in softirq: must not sleep
+ * @stream: told by the run: who posts would rather ring less often
+ * @taken: told by the run: descriptors that were taken from the ring
+ */
 struct vrnic_budget {
 	u64 bytes;
 	u32 descs;
-	bool atomic;	/* the runner is in softirq: must not sleep */
-	bool stream;	/* told by the run: who posts would rather ring less often */
+	bool atomic;
+	bool stream;
+	u32 taken;
 };
 
 /* What a run of a ring found. */
@@ -56,7 +65,7 @@ struct vrnic_runnable_ops {
 /**
  * struct vrnic_gather - one doorbell for many requests; see gather.c
  * @timer: looks whether the stream still flows
- * @calls: doorbells, and @descs: descriptors that they served; protected by
+ * @calls: doorbells, and @descs: descriptors that they brought; protected by
  *	VRNIC_RUN_BUSY, and read by @timer
  * @calls_before: what @timer saw when it last fired, and so @descs_before
  * @us: the present period

@@ -516,8 +516,11 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 
 	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
 		return false;
-	if (!inj->op.active && !fetch(inj))
-		return false;
+	if (!inj->op.active) {
+		if (!fetch(inj))
+			return false;
+		budget->taken++;
+	}
 	if (inj->op.finished)
 		return complete_op(inj, budget);
 	step = execute(inj, budget);

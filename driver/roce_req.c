@@ -231,6 +231,7 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		if (!w) {
 			if (!window_open(q) || q->send != q->tail || !admit(qp))
 				break;
+			budget->taken++;
 			busy = true;
 			continue;
 		}

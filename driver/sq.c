@@ -200,8 +200,11 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 	if (must_wait(qp))
 		return false;
-	if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
-		return false;
+	if (!qp->op.active) {
+		if (!vrnic_sq_fetch(qp, 0))
+			return false;
+		budget->taken++;
+	}
 	step = execute_paced(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {

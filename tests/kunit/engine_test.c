@@ -31,6 +31,7 @@
  * @more: runs that have yet to say that the budget is used up
  * @kick_self: the next run announces new work
  * @stream: whoever rings posts a stream
+ * @brings: descriptors that the next run takes
  * @gathers: the engine allows rings to be few
  * @forgotten: something came in that nobody rang for
  * @delay_ns: the next run wants to be run again after this
@@ -51,6 +52,7 @@ struct counter {
 	int more;
 	bool kick_self;
 	bool stream;
+	u32 brings;
 	bool gathers;
 	bool forgotten;
 	u64 delay_ns;
@@ -94,7 +96,8 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 		c->overlaps++;
 	c->taken = atomic_read(&c->posted);
 	budget->stream = c->stream;
-	budget->descs -= c->stream ? 2 : 0;
+	budget->taken += c->brings;
+	c->brings = 0;
 	note(c);
 	if (c->sleep_ms)
 		msleep(c->sleep_ms);
@@ -325,6 +328,13 @@ static void park_cancels_the_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
+static void kick_stream(struct counter *c)
+{
+	c->stream = true;
+	c->brings = 2;
+	vrnic_kick(&c->r);
+}
+
 /* A stream may ring less often, until the timer sees that it has ended. */
 static void a_stream_gathers(struct kunit *test)
 {
@@ -334,13 +344,29 @@ static void a_stream_gathers(struct kunit *test)
 
 	vrnic_kick(&c->r);
 	KUNIT_EXPECT_FALSE(test, c->gathers);
-	c->stream = true;
-	vrnic_kick(&c->r);
+	kick_stream(c);
 	KUNIT_EXPECT_TRUE(test, c->gathers);
 	for (i = 0; i < 100 && READ_ONCE(c->gathers); i++)
 		msleep(20);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(c->gathers));
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 2);
+}
+
+/* What is announced during a run is run with it, and is no doorbell of its own. */
+static void an_answer_is_no_doorbell(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	c->r.gather.patience = 2;
+	c->kick_self = true;
+	kick_stream(c);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 2);
+	KUNIT_EXPECT_FALSE(test, c->gathers);
+	c->kick_self = true;
+	kick_stream(c);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 4);
+	KUNIT_EXPECT_TRUE(test, c->gathers);
 }
 
 /* What nobody rang for is run all the same. */
@@ -349,9 +375,8 @@ static void the_timer_finds_what_was_forgotten(struct kunit *test)
 	struct rig *rig = test->priv;
 	struct counter *c = rig->a;
 
-	c->stream = true;
 	c->forgotten = true;
-	vrnic_kick(&c->r);
+	kick_stream(c);
 	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 2));
 	KUNIT_EXPECT_PTR_NE(test, c->who, current);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(c->gathers));
@@ -362,8 +387,7 @@ static void park_ends_the_gathering(struct kunit *test)
 	struct rig *rig = test->priv;
 	struct counter *c = rig->a;
 
-	c->stream = true;
-	vrnic_kick(&c->r);
+	kick_stream(c);
 	vrnic_park(&c->r);
 	KUNIT_EXPECT_FALSE(test, c->gathers);
 	vrnic_unpark(&c->r);
@@ -522,6 +546,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(timer_runs_it_later),
 	KUNIT_CASE(park_cancels_the_timer),
 	KUNIT_CASE(a_stream_gathers),
+	KUNIT_CASE(an_answer_is_no_doorbell),
 	KUNIT_CASE(the_timer_finds_what_was_forgotten),
 	KUNIT_CASE(park_ends_the_gathering),
 	KUNIT_CASE(turns_alternate),
