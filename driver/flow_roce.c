@@ -19,20 +19,9 @@ static void note_contact(struct vrnic_qp *qp)
 	vrnic_qp_event(qp, IB_EVENT_COMM_EST);
 }
 
-/* Is it from the peer, and to the address that the peer knows? */
-static bool from_peer(struct vrnic_qp *qp, const struct sk_buff *skb)
-{
-	const struct vrnic_path *path = &qp->roce->path;
-	union ib_gid from, to;
-
-	vrnic_pkt_gids(skb, &from, &to);
-	return !memcmp(&from, &path->dgid, sizeof(from)) &&
-	       !memcmp(&to, &path->sgid, sizeof(to));
-}
-
 static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	if (!qp->roce || !from_peer(qp, skb)) {
+	if (!qp->roce || !vrnic_pkt_is_from(skb, &qp->roce->path)) {
 		vrnic_count(qp->dev, RCVD_DROPPED);
 		kfree_skb(skb);
 		return;

@@ -31,19 +31,18 @@
 #define BTH_RESV8A	4
 
 /**
- * vrnic_icrc_begin() - the CRC over the headers up to the BTH
- * @net: IP header without options, UDP header and BTH, one after the other
+ * vrnic_icrc_net() - the CRC over IP and UDP header
+ * @net: IP header without options, and UDP header behind it
  * @ipv6: it is IPv6
  *
- * Return: to be given to vrnic_icrc_more(), with what follows the BTH.
+ * Return: to be given to vrnic_icrc_bth().
  */
-u32 vrnic_icrc_begin(const void *net, bool ipv6)
+u32 vrnic_icrc_net(const void *net, bool ipv6)
 {
-	u8 h[IP6_BYTES + UDP_BYTES + sizeof(struct vrnic_bth)];
 	size_t ip = ipv6 ? IP6_BYTES : IP4_BYTES;
-	size_t len = ip + UDP_BYTES + sizeof(struct vrnic_bth);
+	u8 h[IP6_BYTES + UDP_BYTES];
 
-	memcpy(h, net, len);
+	memcpy(h, net, ip + UDP_BYTES);
 	if (ipv6) {
 		h[0] |= 0x0f;
 		memset(h + 1, 0xff, 3);
@@ -54,8 +53,59 @@ u32 vrnic_icrc_begin(const void *net, bool ipv6)
 		memset(h + IP4_CHECK, 0xff, 2);
 	}
 	memset(h + ip + UDP_CHECK, 0xff, 2);
-	h[ip + UDP_BYTES + BTH_RESV8A] = 0xff;
-	return crc32_le(ICRC_SEED, h, len);
+	return crc32_le(ICRC_SEED, h, ip + UDP_BYTES);
+}
+
+/**
+ * vrnic_icrc_count() - what vrnic_icrc_net() had returned, if the packet were the
+ *	n-th of a burst
+ * @crc: of an IPv4 packet whose identification is 0
+ * @id: its identification; below VRNIC_ICRC_COUNT_MAX
+ *
+ * A CRC is linear: each bit of the identification changes the same bits of the CRC,
+ * whatever else there is, as the same number of bytes follows.
+ */
+u32 vrnic_icrc_count(u32 crc, u32 id)
+{
+	static const u32 changes[] = {
+		0x9b73ead4, 0xed96d3e9, 0x005ca193, 0x00b94326, 0x0172864c, 0x02e50c98,
+	};
+	unsigned int bit;
+
+	for (bit = 0; id; bit++, id >>= 1)
+		if (id & 1)
+			crc ^= changes[bit];
+	return crc;
+}
+
+/**
+ * vrnic_icrc_bth() - go on with the BTH
+ * @crc: of what is before it
+ * @bth: BTH
+ *
+ * Return: to be given to vrnic_icrc_more(), with what follows.
+ */
+u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth)
+{
+	u8 h[sizeof(*bth)];
+
+	memcpy(h, bth, sizeof(h));
+	h[BTH_RESV8A] = 0xff;
+	return crc32_le(crc, h, sizeof(h));
+}
+
+/**
+ * vrnic_icrc_begin() - the CRC over the headers up to the BTH
+ * @net: IP header without options, UDP header and BTH, one after the other
+ * @ipv6: it is IPv6
+ *
+ * Return: to be given to vrnic_icrc_more(), with what follows the BTH.
+ */
+u32 vrnic_icrc_begin(const void *net, bool ipv6)
+{
+	size_t ip = ipv6 ? IP6_BYTES : IP4_BYTES;
+
+	return vrnic_icrc_bth(vrnic_icrc_net(net, ipv6), net + ip + UDP_BYTES);
 }
 
 /* Go on with @len bytes: extension headers, payload, pad. */

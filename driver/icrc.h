@@ -6,6 +6,14 @@
 #include <linux/types.h>
 #include <asm/byteorder.h>
 
+struct vrnic_bth;
+
+/* Packets of a burst that vrnic_icrc_count() can tell apart. */
+#define VRNIC_ICRC_COUNT_MAX	64
+
+u32 vrnic_icrc_net(const void *net, bool ipv6);
+u32 vrnic_icrc_count(u32 crc, u32 id);
+u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth);
 u32 vrnic_icrc_begin(const void *net, bool ipv6);
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len);
 

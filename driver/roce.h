@@ -51,6 +51,8 @@ struct vrnic_wire;
  * @dgid: peer's address
  * @dst: route, or NULL: to be looked up
  * @cookie: for dst_check()
+ * @crc_size: bytes, from BTH to ICRC, of the packets that @crc is for; 0: none
+ * @crc: vrnic_icrc_net() of such a packet's headers
  */
 struct vrnic_path {
 	struct vrnic_wire *wire;
@@ -64,6 +66,8 @@ struct vrnic_path {
 	union ib_gid dgid;
 	struct dst_entry *dst;
 	u32 cookie;
+	u32 crc_size;
+	u32 crc;
 };
 
 /**
@@ -393,9 +397,8 @@ void vrnic_burst_drop(struct vrnic_burst *b);
 
 /* roce_pkt.c */
 bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size);
-u32 vrnic_pkt_icrc(const struct sk_buff *skb, bool ipv6, u32 index, u32 size,
-		   const struct vrnic_bth *bth);
 bool vrnic_pkt_intact(struct sk_buff *skb);
+bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path);
 void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 		    union ib_gid *to);
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);

@@ -77,35 +77,30 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
 }
 
-/**
- * vrnic_pkt_icrc() - the ICRC over the headers up to the BTH
- * @skb: buffer with the network and UDP headers
- * @ipv6: which kind of network header
- * @index: of the packet among those of the buffer
- * @size: its bytes, if the headers are those of a buffer that is to be taken
- *	apart; 0 if they are its own
- * @bth: its BTH
+/*
+ * The CRC over the headers up to @bth, of the @index-th packet of a buffer that
+ * was not taken apart, of @size bytes; or of the only one, if @size is 0.
  */
-u32 vrnic_pkt_icrc(const struct sk_buff *skb, bool ipv6, u32 index, u32 size,
-		   const struct vrnic_bth *bth)
+static u32 icrc_headers(const struct sk_buff *skb, u32 index, u32 size,
+			const struct vrnic_bth *bth)
 {
-	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + sizeof(*bth)];
+	bool ipv6 = vrnic_pkt((struct sk_buff *)skb)->ipv6;
 	u32 ip = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)];
 	u32 udp_len = sizeof(struct udphdr) + size;
 	struct iphdr *ip4 = (void *)net;
 
 	memcpy(net, skb_network_header(skb), ip + sizeof(struct udphdr));
-	memcpy(net + ip + sizeof(struct udphdr), bth, sizeof(*bth));
-	if (!size)
-		return vrnic_icrc_begin(net, ipv6);
-	((struct udphdr *)(net + ip))->len = htons(udp_len);
-	if (ipv6) {
-		((struct ipv6hdr *)net)->payload_len = htons(udp_len);
-	} else {
-		ip4->tot_len = htons(ip + udp_len);
-		ip4->id = htons(ntohs(ip4->id) + index);
+	if (size) {
+		((struct udphdr *)(net + ip))->len = htons(udp_len);
+		if (ipv6) {
+			((struct ipv6hdr *)net)->payload_len = htons(udp_len);
+		} else {
+			ip4->tot_len = htons(ip + udp_len);
+			ip4->id = htons(ntohs(ip4->id) + index);
+		}
 	}
-	return vrnic_icrc_begin(net, ipv6);
+	return vrnic_icrc_bth(vrnic_icrc_net(net, ipv6), bth);
 }
 
 static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
@@ -133,19 +128,22 @@ static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 
 	if (skb_copy_bits(skb, at, &bth, sizeof(bth)))
 		return false;
-	crc = vrnic_pkt_icrc(skb, vrnic_pkt(skb)->ipv6, index, size, &bth);
+	crc = icrc_headers(skb, index, size, &bth);
 	crc = icrc_data(skb, at + sizeof(bth), end, crc);
 	return icrc == vrnic_icrc_end(crc);
 }
 
 /*
- * It was never on a wire: its checksum was left to a device, but none has got it,
- * and it has pages of somebody's. No more can go wrong here than with the copy
- * that follows; and these pages may change after any check.
+ * It was never on a wire, but is the buffer that roce_tx.c made, which marks its
+ * fragments as shared; what programs send from sockets has no such mark, and neither
+ * has what devices receive. Whatever changes data on the way, or computes a checksum,
+ * has to make a copy first, which is not marked. No more can go wrong here than with
+ * the copy that follows. (That the UDP checksum was left to a device would say more,
+ * but the socket forgets it with the UDP header.)
  */
 static bool is_from_memory(const struct sk_buff *skb)
 {
-	return skb->ip_summed == CHECKSUM_PARTIAL && skb_has_shared_frag(skb);
+	return skb_has_shared_frag(skb);
 }
 
 /**
@@ -186,6 +184,26 @@ static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid
 		ipv6_addr_set_v4mapped(source ? ip->saddr : ip->daddr,
 				       (struct in6_addr *)gid);
 	}
+}
+
+/**
+ * vrnic_pkt_is_from() - has a packet come from the peer, to the address that it knows?
+ * @skb: packet
+ * @path: to the peer
+ */
+bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
+{
+	const struct in6_addr *own = (const void *)path->sgid.raw;
+	const struct in6_addr *peer = (const void *)path->dgid.raw;
+
+	if (vrnic_pkt(skb)->ipv6 != path->ipv6)
+		return false;
+	if (path->ipv6)
+		return ipv6_addr_equal(&ipv6_hdr(skb)->saddr, peer) &&
+		       ipv6_addr_equal(&ipv6_hdr(skb)->daddr, own);
+	/* the last word of the GID, as for vrnic_path_route() */
+	return ip_hdr(skb)->saddr == peer->s6_addr32[3] &&
+	       ip_hdr(skb)->daddr == own->s6_addr32[3];
 }
 
 void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,

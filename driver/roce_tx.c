@@ -32,7 +32,7 @@
 #define HEAD_MAX	256
 
 /* Packets in a buffer, as UDP_SEGMENT has it; and their bytes, with all headers. */
-#define BURST_PKTS	64
+#define BURST_PKTS	VRNIC_ICRC_COUNT_MAX
 #define BURST_BYTES	65535
 
 static u32 net_bytes(const struct vrnic_path *path)
@@ -62,7 +62,8 @@ static void fill_ipv4(const struct vrnic_path *path, void *at)
 		.tos = path->tos,
 		/*
 		 * Never a fragment: so the identification may be anything, RFC
-		 * 6864. Where a buffer is taken apart it counts from here.
+		 * 6864; it is 0. Where a buffer is taken apart it counts from
+		 * there: net_crc().
 		 */
 		.frag_off = htons(IP_DF),
 		.ttl = path->ttl ?: ip4_dst_hoplimit(path->dst),
@@ -166,7 +167,6 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 		tx->src->pos += n;
 		left -= n;
 	}
-	skb_shinfo(b->skb)->flags |= SKBFL_SHARED_FRAG;
 	b->lent = true;
 }
 
@@ -237,8 +237,32 @@ static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 	       !dst_xfrm(path->dst);
 }
 
+/*
+ * The CRC over the network headers of a packet of @size bytes, which are those of the
+ * buffer but for the lengths and the identification. Most packets of a path have the
+ * same size.
+ */
+static u32 net_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 size)
+{
+	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)];
+	u32 udp_len = sizeof(struct udphdr) + size;
+	u32 ip = net_bytes(path);
+
+	if (path->crc_size != size) {
+		memcpy(net, skb_network_header(b->skb), ip + sizeof(struct udphdr));
+		((struct udphdr *)(net + ip))->len = htons(udp_len);
+		if (path->ipv6)
+			((struct ipv6hdr *)net)->payload_len = htons(udp_len);
+		else
+			((struct iphdr *)net)->tot_len = htons(ip + udp_len);
+		path->crc = vrnic_icrc_net(net, path->ipv6);
+		path->crc_size = size;
+	}
+	return path->ipv6 ? path->crc : vrnic_icrc_count(path->crc, b->nr);
+}
+
 /* Return: false: no memory; the buffer is of no use then. */
-static bool put_packet(struct vrnic_burst *b, const struct vrnic_path *path,
+static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 		       const struct vrnic_tx *tx, bool lend)
 {
 	u8 pad = pad_bytes(tx);
@@ -253,7 +277,7 @@ static bool put_packet(struct vrnic_burst *b, const struct vrnic_path *path,
 	vrnic_bth_fill(bth, tx->opcode, pad, tx->solicited, tx->dqpn, tx->psn,
 		       tx->ackreq);
 	memcpy(bth + 1, tx->ext, tx->ext_len);
-	crc = vrnic_pkt_icrc(b->skb, path->ipv6, b->nr, pkt_bytes(tx), bth);
+	crc = vrnic_icrc_bth(net_crc(b, path, pkt_bytes(tx)), bth);
 	crc = vrnic_icrc_more(crc, bth + 1, tx->ext_len);
 	if (lend)
 		put_pages(b, tx, &crc);
@@ -319,8 +343,11 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 		skb_shinfo(skb)->gso_segs = b->nr;
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	}
-	if (b->nr > 1 || b->lent || qp->roce)
+	if (b->nr > 1 || b->lent || qp->roce) {
+		/* others may write to lent pages; and vrnic_pkt_intact() sees whose it is */
+		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
+	}
 	err = vrnic_path_send(path, skb);
 	if (err)
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
