@@ -65,11 +65,15 @@ def floors(results):
         yield text, figure, floor, None if figure is None else figure >= floor
 
 
-def resent(results):
-    """Packets that vrnic sent again; None without vrnic."""
-    if not any(k[0] == "vrnic" for k in results.values):
-        return None
-    return sum(sum(v) for k, v in results.values.items() if k[1].startswith("retransmitted_"))
+def again(results):
+    """Of each operation: packets that vrnic sent again, and times that it waited for a receive."""
+    counts = {}
+    for (device, what, _, _), values in results.values.items():
+        kind, _, rest = what.partition("_")
+        if device == "vrnic" and kind in ("again", "waits"):
+            entry = counts.setdefault(rest.split("@")[0], {"again": 0, "waits": 0})
+            entry[kind] += int(sum(values))
+    return counts
 
 
 def place(results):
@@ -91,8 +95,9 @@ def text_report(results):
     for text, figure, floor, met in floors(results):
         verdict = "not measured" if met is None else "met" if met else "MISSED"
         out.append(f"  {text}: {times(figure)}, floor {floor}x: {verdict}")
-    if resent(results) is not None:
-        out.append(f"  packets that vrnic sent again: {resent(results):.0f}")
+    for op, counts in again(results).items():
+        out.append(f"  packets that vrnic sent again for a {op.upper()}: {counts['again']:,}, "
+                   f"while {counts['waits']:,} times no receive was posted")
     return "\n".join(out)
 
 
@@ -101,7 +106,7 @@ def as_json(results):
                 "spread": spread, "to_rxe": ratios["rxe"], "to_tcp": ratios["tcp"]}
                for mtu in mtus(results)
                for _, what, size, quantity, got, spread, ratios in rows(results, mtu)]
-    return {"machine": results.facts, "figures": figures, "retransmitted": resent(results),
+    return {"machine": results.facts, "figures": figures, "sent_again": again(results),
             "tcp_MBps": {mtu: tcp(results, mtu) for mtu in mtus(results)},
             "floors": [{"what": text, "figure": figure, "floor": floor, "met": met}
                        for text, figure, floor, met in floors(results)]}
