@@ -108,6 +108,15 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 	return err != -ENOMEM && err != -EHOSTUNREACH;
 }
 
+/*
+ * What is acknowledged together is sent together. Where packets get lost, a burst that
+ * meets a full queue loses most of its packets at once, while others lose none.
+ */
+static u32 ack_every(const struct vrnic_req *q)
+{
+	return q->window < VRNIC_WINDOW_PKTS ? q->window / 8 : VRNIC_ACK_EVERY;
+}
+
 /* Return: false if nothing more can be sent now. */
 static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		      struct vrnic_budget *budget, u32 room)
@@ -131,7 +140,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		tx.ackreq = q->cur + 1 == wop_end(w) ||
 			    q->cur + 1 - q->una == q->window ||
 			    q->cur + 1 == q->hold ||
-			    q->cur - q->acked_at >= VRNIC_ACK_EVERY;
+			    q->cur - q->acked_at >= ack_every(q);
 		ok = send_next(qp, &tx, 1);
 		off += tx.len;
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);

@@ -79,7 +79,7 @@ static unsigned int turn(unsigned int i)
 
 static void run_until(double end)
 {
-	struct timespec nap = { .tv_nsec = 200000 };
+	struct timespec nap = { .tv_nsec = 1000000 };
 	unsigned int i, done;
 
 	while (now() < end) {
