@@ -75,6 +75,11 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
 	bool left;
 
+	/* on a slow machine one doorbell takes longer than a period: nobody waits in vain */
+	if (test_bit(VRNIC_RUN_BUSY, &r->state)) {
+		hrtimer_forward_now(timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC));
+		return HRTIMER_RESTART;
+	}
 	if (flows(g) && READ_ONCE(gather_us)) {
 		hrtimer_forward_now(timer, next_period(g));
 		return HRTIMER_RESTART;

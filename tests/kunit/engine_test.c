@@ -369,6 +369,19 @@ static void an_answer_is_no_doorbell(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, c->gathers);
 }
 
+/* The ring is being served all the while: a slow machine's stream has not ended. */
+static void a_long_run_is_no_silence(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = rig->a;
+
+	c->forgotten = true;
+	kick_stream(c);
+	c->sleep_ms = 20;
+	kick_stream(c);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(c->gathers));
+}
+
 /* What nobody rang for is run all the same. */
 static void the_timer_finds_what_was_forgotten(struct kunit *test)
 {
@@ -547,6 +560,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(park_cancels_the_timer),
 	KUNIT_CASE(a_stream_gathers),
 	KUNIT_CASE(an_answer_is_no_doorbell),
+	KUNIT_CASE(a_long_run_is_no_silence),
 	KUNIT_CASE(the_timer_finds_what_was_forgotten),
 	KUNIT_CASE(park_ends_the_gathering),
 	KUNIT_CASE(turns_alternate),
