@@ -6,7 +6,7 @@
  *	roce_arrive.c	packets that came, into the queue of their queue pair
  *	roce_tx.c	makes packets
  *	roce_pkt.c	reads packets
- *	roce_rx.c	requests of a peer: the responder
+ *	roce_resp.h	requests of a peer: the responder and its files
  *	flow_roce.c	connects queue pairs, looks at what came in for them
  *	roce_req.h	requests to a peer: the requester and its files
  *	roce_early.c	packets that came before one that is missing
@@ -407,10 +407,12 @@ void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 int vrnic_resp_init(struct vrnic_qp *qp);
 void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
-bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_resp_gap(struct vrnic_qp *qp);
 void vrnic_resp_ack(struct vrnic_qp *qp);
+
+/* roce_reply.c */
+bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce_early.c */
 void vrnic_early_init(struct vrnic_early *e);

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the requests of a peer on the network do. Each byte is copied once, from the
+ * packet to where it belongs; every packet's memory is looked up and checked anew.
+ */
+
+#include "link.h"
+#include "roce_resp.h"
+
+/* UC: what is left of the message is dropped, and nobody is told. */
+static enum vrnic_rx drop_message(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+
+	vrnic_count(qp->dev, UC_DROPPED);
+	r->kind = 0;
+	r->uc_drop = true;
+	return VRNIC_RX_DROP;
+}
+
+/* The request is refused: a NAK for the peer, ERR and @event for this side. */
+static enum vrnic_rx refuse(struct vrnic_qp *qp, enum vrnic_nak code,
+			    enum ib_event_type event)
+{
+	vrnic_count(qp->dev, REMOTE_ERRORS);
+	if (qp->type == IB_QPT_UC)
+		return drop_message(qp);
+	vrnic_resp_nak(qp, VRNIC_AETH_NAK | code);
+	vrnic_qp_error(qp, event);
+	return VRNIC_RX_DROP;
+}
+
+static enum vrnic_rx refuse_access(struct vrnic_qp *qp)
+{
+	return refuse(qp, VRNIC_NAK_ACCESS, IB_EVENT_QP_ACCESS_ERR);
+}
+
+static enum vrnic_rx refuse_request(struct vrnic_qp *qp)
+{
+	return refuse(qp, VRNIC_NAK_INVALID, IB_EVENT_QP_REQ_ERR);
+}
+
+/* The receive that is under way fails, and the queue pair with it. */
+static enum vrnic_rx refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
+				 enum vrnic_nak code)
+{
+	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
+
+	vrnic_recv_complete(qp, &cqe, true);
+	return refuse(qp, code, -1);
+}
+
+/* No receive is posted. The peer comes back with this very packet. */
+static enum vrnic_rx not_ready(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+
+	if (qp->type == IB_QPT_UC)
+		return drop_message(qp);
+	vrnic_count(qp->dev, SEND_RNR_ERR);
+	vrnic_resp_nak(qp, VRNIC_AETH_RNR | qp->attr.min_rnr_timer);
+	r->naked = true;
+	r->again = false;
+	return VRNIC_RX_DROP;
+}
+
+/* Have a receive in qp->recv; VRNIC_RX_DONE with one. */
+static enum vrnic_rx need_recv(struct vrnic_qp *qp)
+{
+	switch (vrnic_recv_take(qp)) {
+	case 0:
+		return VRNIC_RX_DONE;
+	case -EAGAIN:
+		return not_ready(qp);
+	default:
+		return refuse(qp, VRNIC_NAK_OPERATION, -1);
+	}
+}
+
+static bool allows(const struct vrnic_qp *qp, int access)
+{
+	return (qp->attr.qp_access_flags & access) == access;
+}
+
+/* The lengths that the packets of a message may have: IBTA 9.7.4.1.6. */
+static bool length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+{
+	u32 mtu = qp->roce->mtu;
+
+	if (!(pkt->info & VRNIC_PKT_END))
+		return pkt->len == mtu;
+	return pkt->len <= mtu &&
+	       (pkt->len || pkt->info & VRNIC_PKT_START);
+}
+
+static __be32 last_word(struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	return get_unaligned((__be32 *)(pkt->ext + vrnic_ext_len(pkt->info) -
+					sizeof(__be32)));
+}
+
+static void deliver(struct vrnic_qp *qp, struct sk_buff *skb, u8 opcode,
+		    u64 byte_len)
+{
+	struct vrnic_cqe cqe = { .opcode = opcode, .byte_len = byte_len };
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	if (pkt->info & VRNIC_PKT_IMM) {
+		cqe.imm = (__force u32)last_word(skb);
+		cqe.wc_flags = VRNIC_WC_WITH_IMM;
+	} else if (pkt->info & VRNIC_PKT_IETH) {
+		cqe.imm = be32_to_cpu(last_word(skb));
+		cqe.wc_flags = VRNIC_WC_WITH_INV;
+	}
+	vrnic_recv_complete(qp, &cqe, pkt->solicited);
+}
+
+static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	int ret;
+
+	/* invalidation waits until nobody uses the region */
+	vrnic_held_put(&qp->hold.remote);
+	ret = vrnic_key_invalidate(qp, be32_to_cpu(last_word(skb)), true);
+	if (!ret)
+		return VRNIC_RX_DONE;
+	if (ret == -EAGAIN)
+		return VRNIC_RX_AGAIN;
+	return refuse_recv(qp, IB_WC_LOC_PROT_ERR, ret, VRNIC_NAK_ACCESS);
+}
+
+static enum vrnic_rx send_data(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_recv *recv = &qp->recv;
+	struct vrnic_resp *r = to_resp(qp);
+	int verr;
+
+	if (r->len + pkt->len > vrnic_sge_total(recv->sge, recv->num_sge))
+		return refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
+				   VRNIC_NAK_INVALID);
+	verr = vrnic_sgl_local(qp, recv->sge, recv->num_sge,
+			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
+			       &qp->recv_sgl);
+	if (verr)
+		return refuse_recv(qp, IB_WC_LOC_PROT_ERR, verr,
+				   VRNIC_NAK_OPERATION);
+	vrnic_sgl_skip(&qp->recv_sgl, r->len);
+	vrnic_pkt_copy(skb, &qp->recv_sgl, pkt->info & VRNIC_PKT_END);
+	vrnic_sgl_put(&qp->recv_sgl);
+	return VRNIC_RX_DONE;
+}
+
+static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_resp *r = to_resp(qp);
+	enum vrnic_rx rx;
+
+	if (!length_fits(qp, pkt))
+		return refuse_request(qp);
+	if (pkt->info & VRNIC_PKT_START) {
+		r->len = 0;
+		rx = need_recv(qp);
+		if (rx != VRNIC_RX_DONE)
+			return rx;
+	} else if (!qp->recv.active) {
+		return refuse(qp, VRNIC_NAK_OPERATION, -1);
+	}
+	rx = send_data(qp, skb);
+	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
+		rx = invalidate(qp, skb);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
+	r->len += pkt->len;
+	if (pkt->info & VRNIC_PKT_END)
+		deliver(qp, skb, IB_WC_RECV, r->len);
+	return VRNIC_RX_DONE;
+}
+
+/**
+ * vrnic_resp_open() - have memory that a peer names in qp->recv_sgl
+ * @qp: target
+ * @rkey: key
+ * @va: where
+ * @len: bytes
+ * @access: IB_ACCESS_REMOTE_*
+ *
+ * Return: 0, and vrnic_sgl_put() has to follow; or why not.
+ */
+int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
+		    int access)
+{
+	struct vrnic_sgl *sgl = &qp->recv_sgl;
+
+	sgl->nr = 1;
+	sgl->cur = 0;
+	sgl->pos = 0;
+	return vrnic_seg_remote(qp, rkey, va, len, access, &qp->hold.remote,
+				&sgl->seg[0]);
+}
+
+/* The first packet says where all go: it is refused if one must not. */
+static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
+	struct vrnic_resp *r = to_resp(qp);
+
+	if (!allows(qp, IB_ACCESS_REMOTE_WRITE))
+		return refuse_request(qp);
+	r->va = be64_to_cpu(reth->va);
+	r->rkey = be32_to_cpu(reth->rkey);
+	r->left = be32_to_cpu(reth->len);
+	r->len = 0;
+	if (r->left > VRNIC_MAX_MSG)
+		return refuse_request(qp);
+	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
+		return refuse_access(qp);
+	vrnic_sgl_put(&qp->recv_sgl);
+	return VRNIC_RX_DONE;
+}
+
+static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	bool end = pkt->info & VRNIC_PKT_END;
+	struct vrnic_resp *r = to_resp(qp);
+	enum vrnic_rx rx;
+
+	if (!length_fits(qp, pkt))
+		return refuse_request(qp);
+	if (pkt->info & VRNIC_PKT_START) {
+		rx = begin_write(qp, skb);
+		if (rx != VRNIC_RX_DONE)
+			return rx;
+	}
+	if (end ? pkt->len != r->left : pkt->len >= r->left)
+		return refuse_request(qp);
+	if (pkt->info & VRNIC_PKT_IMM) {
+		rx = need_recv(qp);
+		if (rx != VRNIC_RX_DONE)
+			return rx;
+	}
+	if (vrnic_resp_open(qp, r->rkey, r->va, pkt->len, IB_ACCESS_REMOTE_WRITE))
+		return refuse_access(qp);
+	vrnic_pkt_copy(skb, &qp->recv_sgl, end);
+	vrnic_sgl_put(&qp->recv_sgl);
+	r->va += pkt->len;
+	r->left -= pkt->len;
+	r->len += pkt->len;
+	if (pkt->info & VRNIC_PKT_IMM)
+		deliver(qp, skb, IB_WC_RECV_RDMA_WITH_IMM, r->len);
+	return VRNIC_RX_DONE;
+}
+
+static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
+	struct vrnic_resp *r = to_resp(qp);
+	u32 len = be32_to_cpu(reth->len);
+	struct vrnic_res *res;
+
+	if (!allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
+		return refuse_request(qp);
+	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
+			    IB_ACCESS_REMOTE_READ))
+		return refuse_access(qp);
+	vrnic_sgl_put(&qp->recv_sgl);
+	res = vrnic_res_new(qp, skb, vrnic_psn_count(len, qp->roce->mtu));
+	res->va = be64_to_cpu(reth->va);
+	res->rkey = be32_to_cpu(reth->rkey);
+	res->len = len;
+	r->reply = (struct vrnic_reply) {
+		.active = true,
+		.first = true,
+		.psn = res->psn,
+		.va = res->va,
+		.rkey = res->rkey,
+		.left = len,
+	};
+	return VRNIC_RX_DONE;
+}
+
+/* A real atomic of the CPU on the page, as in the loopback flow. */
+static u64 atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
+{
+	u64 value = be64_to_cpu(eth->swap_add);
+
+	if (op == VRNIC_BTH_CMP_SWAP)
+		return cmpxchg(target, be64_to_cpu(eth->compare), value);
+	return atomic64_fetch_add(value, (atomic64_t *)target);
+}
+
+static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const struct vrnic_atomiceth *eth = vrnic_pkt_ext(skb);
+	u64 va = be64_to_cpu(eth->va), old = 0, *word;
+	struct vrnic_res *res;
+
+	if (!allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
+		return refuse_request(qp);
+	if (vrnic_resp_open(qp, be32_to_cpu(eth->rkey), va, sizeof(u64),
+			    IB_ACCESS_REMOTE_ATOMIC))
+		return refuse_access(qp);
+	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
+	if (word)
+		old = atomic_apply(vrnic_pkt(skb)->opcode, word, eth);
+	vrnic_sgl_put(&qp->recv_sgl);
+	if (!word)
+		return refuse_request(qp);
+	res = vrnic_res_new(qp, skb, 1);
+	res->result = old;
+	to_resp(qp)->msn++;
+	vrnic_resp_atomic_ack(qp, res);
+	/* counted by the caller, for all requests alike */
+	to_resp(qp)->msn--;
+	return VRNIC_RX_DONE;
+}
+
+static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
+	u64 va = be64_to_cpu(reth->va), value, *word;
+
+	if (!allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
+	    vrnic_pkt(skb)->len != sizeof(u64) ||
+	    be32_to_cpu(reth->len) != sizeof(u64) ||
+	    skb_copy_bits(skb, vrnic_pkt(skb)->payload, &value, sizeof(value)))
+		return refuse_request(qp);
+	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), va, sizeof(u64),
+			    IB_ACCESS_REMOTE_WRITE))
+		return refuse_access(qp);
+	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
+	if (word)
+		WRITE_ONCE(*word, value);
+	vrnic_sgl_put(&qp->recv_sgl);
+	return word ? VRNIC_RX_DONE : refuse_request(qp);
+}
+
+/* As in the loopback flow: all that is left to do is to check the rights. */
+static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	const __be32 *feth = vrnic_pkt_ext(skb);
+	const struct vrnic_reth *reth = (const void *)(feth + 1);
+	u32 what = be32_to_cpu(*feth);
+	struct vrnic_seg seg;
+	int verr;
+
+	if (!VRNIC_ACCESS_FLUSH || !(what & VRNIC_FETH_TYPE))
+		return refuse_request(qp);
+	if ((what & VRNIC_FETH_TYPE) != VRNIC_FLUSH_GLOBAL ||
+	    !allows(qp, VRNIC_ACCESS_FLUSH))
+		return refuse_access(qp);
+	if (what & VRNIC_FETH_RANGE)
+		verr = vrnic_seg_whole(qp, be32_to_cpu(reth->rkey),
+				       VRNIC_ACCESS_FLUSH, &seg);
+	else
+		verr = vrnic_seg_remote(qp, be32_to_cpu(reth->rkey),
+					be64_to_cpu(reth->va),
+					be32_to_cpu(reth->len),
+					VRNIC_ACCESS_FLUSH, NULL, &seg);
+	if (verr)
+		return refuse_access(qp);
+	vrnic_seg_put(&seg);
+	smp_mb();	/* all earlier stores, before the answer */
+	return VRNIC_RX_DONE;
+}
+
+/* FLUSH and ATOMIC WRITE are answered as a READ of nothing would be. */
+static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	enum vrnic_rx rx;
+
+	if (pkt->opcode == VRNIC_BTH_FLUSH)
+		rx = rx_flush(qp, skb);
+	else
+		rx = rx_atomic_write(qp, skb);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
+	vrnic_res_new(qp, skb, 1);
+	to_resp(qp)->ack = false;
+	vrnic_resp_answer(qp, VRNIC_BTH_READ_RESP_ONLY,
+			  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
+	return VRNIC_RX_DONE;
+}
+
+static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	if (!length_fits(qp, vrnic_pkt(skb)))
+		return refuse_request(qp);
+	switch (vrnic_native_receive(qp->link, skb)) {
+	case 0:
+		return VRNIC_RX_DONE;
+	case -EAGAIN:
+		return not_ready(qp);
+	default:
+		return refuse_request(qp);
+	}
+}
+
+/* First, middle and last packets of a message have to come in that order. */
+static bool order_fits(const struct vrnic_resp *r, u32 info)
+{
+	u32 kind = info & VRNIC_PKT_DATA;
+
+	if (info & VRNIC_PKT_START)
+		return !r->kind;
+	return r->kind && r->kind == kind;
+}
+
+/**
+ * vrnic_resp_execute() - do what a request packet asks for
+ * @qp: target
+ * @skb: packet; the next one of the peer
+ */
+enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	u32 info = vrnic_pkt(skb)->info;
+
+	if (!order_fits(to_resp(qp), info))
+		return refuse_request(qp);
+	if (info & VRNIC_PKT_SEND)
+		return rx_send(qp, skb);
+	if (info & VRNIC_PKT_WRITE)
+		return rx_write(qp, skb);
+	if (info & VRNIC_PKT_READ)
+		return rx_read(qp, skb);
+	if (info & VRNIC_PKT_ATOMIC)
+		return rx_atomic(qp, skb);
+	if (info & VRNIC_PKT_NATIVE)
+		return rx_native(qp, skb);
+	return rx_other(qp, skb);
+}

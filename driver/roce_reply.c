@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Answers of a responder that are more than an acknowledgment: the data of READs and
+ * the results of atomics. They are remembered, because the peer may ask again.
+ */
+
+#include "roce_resp.h"
+
+/* Remember an answer, in the place of the oldest. */
+struct vrnic_res *vrnic_res_new(struct vrnic_qp *qp, struct sk_buff *skb,
+				u32 pkts)
+{
+	struct vrnic_resp *r = to_resp(qp);
+	struct vrnic_res *res = &r->res[r->next_res];
+
+	r->next_res = (r->next_res + 1) % r->nr_res;
+	*res = (struct vrnic_res) {
+		.op = vrnic_pkt(skb)->opcode,
+		.psn = vrnic_pkt(skb)->psn,
+		.pkts = pkts,
+	};
+	return res;
+}
+
+/* The answer that @pkt asks for again, in part or whole; NULL: it is forgotten. */
+struct vrnic_res *vrnic_res_find(struct vrnic_resp *r,
+				 const struct vrnic_pkt *pkt)
+{
+	u32 i;
+
+	for (i = 0; i < r->nr_res; i++) {
+		struct vrnic_res *res = &r->res[i];
+
+		if (res->op == pkt->opcode && res->pkts &&
+		    vrnic_psn_diff(pkt->psn, res->psn) >= 0 &&
+		    vrnic_psn_diff(pkt->psn, res->psn) < (s32)res->pkts)
+			return res;
+	}
+	return NULL;
+}
+
+void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
+{
+	struct vrnic_tx tx = { .opcode = VRNIC_BTH_ATOMIC_ACK, .psn = res->psn };
+	struct vrnic_atomicack ack = { .orig = cpu_to_be64(res->result) };
+
+	vrnic_resp_put_aeth(qp, &tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
+	memcpy(tx.ext + tx.ext_len, &ack, sizeof(ack));
+	tx.ext_len += sizeof(ack);
+	vrnic_resp_send(qp, &tx);
+}
+
+static u8 reply_opcode(const struct vrnic_reply *reply, u32 n)
+{
+	bool last = n == reply->left;
+
+	if (reply->first)
+		return last ? VRNIC_BTH_READ_RESP_ONLY :
+			      VRNIC_BTH_READ_RESP_FIRST;
+	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
+}
+
+/* Return: false: it was not sent, or it was the last. */
+static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
+{
+	u32 n = min(reply->left, qp->roce->mtu);
+	struct vrnic_tx tx = {
+		.opcode = reply_opcode(reply, n),
+		.psn = reply->psn,
+		.src = &qp->recv_sgl,
+		.len = n,
+		.copy = reply->replay,
+		.dqpn = qp->attr.dest_qp_num,
+	};
+	int err;
+
+	if (tx.opcode != VRNIC_BTH_READ_RESP_MIDDLE)
+		vrnic_resp_put_aeth(qp, &tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
+	if (reply->replay)
+		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
+	err = vrnic_roce_xmit(qp, &qp->roce->path, &tx);
+	reply->first = false;
+	reply->psn = vrnic_psn_add(reply->psn, 1);
+	reply->va += n;
+	reply->left -= n;
+	reply->active = reply->left;
+	return reply->active && err != -ENOMEM && err != -EHOSTUNREACH;
+}
+
+/**
+ * vrnic_resp_reply() - go on with the answer to a READ
+ * @qp: target
+ * @budget: its bytes bound this burst
+ *
+ * Return: false if nothing may be sent now: the timer runs.
+ */
+bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	struct vrnic_reply *reply = &to_resp(qp)->reply;
+	u64 n, until, room;
+
+	room = vrnic_rate_room(qp, &until);
+	if (!room) {
+		vrnic_roce_wake_at(qp, until);
+		return false;
+	}
+	if (vrnic_resp_open(qp, reply->rkey, reply->va, reply->left,
+			    IB_ACCESS_REMOTE_READ)) {
+		/* the memory went away in the meantime */
+		reply->active = false;
+		vrnic_count(qp->dev, REMOTE_ERRORS);
+		vrnic_resp_answer(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
+				  reply->psn);
+		vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
+		return true;
+	}
+	do {
+		n = min_t(u64, reply->left, qp->roce->mtu);
+		budget->bytes -= min(budget->bytes, n);
+		room -= min(room, n);
+	} while (reply_one(qp, reply) && budget->bytes && room);
+	vrnic_sgl_put(&qp->recv_sgl);
+	return true;
+}

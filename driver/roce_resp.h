@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The RoCEv2 responder: what its files share.
+ *
+ *	roce_rx.c	requests in their order, acknowledgments
+ *	roce_exec.c	what each request does
+ *	roce_reply.c	answers with data, which may be asked for again
+ */
+#ifndef VRNIC_ROCE_RESP_H
+#define VRNIC_ROCE_RESP_H
+
+#include "roce.h"
+
+/* What became of a request packet. */
+enum vrnic_rx {
+	VRNIC_RX_DONE,	/* executed */
+	VRNIC_RX_DROP,	/* it has no effect */
+	VRNIC_RX_AGAIN,	/* something is in use: try again */
+};
+
+static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)
+{
+	return &qp->roce->resp;
+}
+
+/* roce_rx.c */
+void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx);
+void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome);
+void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn);
+void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome);
+
+/* roce_exec.c */
+enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb);
+int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access);
+
+/* roce_reply.c */
+struct vrnic_res *vrnic_res_new(struct vrnic_qp *qp, struct sk_buff *skb,
+				u32 pkts);
+struct vrnic_res *vrnic_res_find(struct vrnic_resp *r,
+				 const struct vrnic_pkt *pkt);
+void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res);
+
+#endif /* VRNIC_ROCE_RESP_H */
