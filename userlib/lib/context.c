@@ -145,7 +145,7 @@ static struct vrnic_context *context_new(struct vrnic_client *client,
 static void context_free(struct vrnic_context *ctx)
 {
 	vrnic_ops_destroy(ctx);
-	vrnic_pace_destroy(ctx);
+	vrnic_transfers_destroy(ctx);
 	vrnic_dispatch_free(ctx);
 	free(ctx->endpoints);
 	pthread_mutex_destroy(&ctx->lock);

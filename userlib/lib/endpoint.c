@@ -158,7 +158,7 @@ static void destroy_locked(struct vrnic_context *ctx,
 	ctx->live--;
 	ctx->dying++;
 	vrnic_post_forget(ctx, ep);
-	vrnic_pace_forget(ctx, ep);
+	vrnic_transfers_forget(ctx, ep);
 	vrnic_ops_mute(&ep->ops, NULL);
 	/* an engine that cannot be called is found out by whoever posts next */
 	if (!vrnic_ring_consumed(&ctx->inject, ep->end))

@@ -421,8 +421,11 @@ void vrnic_pace_notify(struct vrnic_context *ctx,
 		       const struct vrnic_record *rec);
 void vrnic_pace_error(struct vrnic_context *ctx,
 		      const struct vrnic_record *rec);
-void vrnic_pace_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep);
-void vrnic_pace_destroy(struct vrnic_context *ctx);
+
+/* ---- transfer.c ---- */
+
+void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep);
+void vrnic_transfers_destroy(struct vrnic_context *ctx);
 
 /* ---- type.c ---- */
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Self-paced transfers: what their files share.
+ *
+ *	pace.c		offers, and what comes of them
+ *	pace_plan.c	what the engines are to do for a transfer
+ *	transfer.c	transfers by number, and how they end
+ */
+#ifndef VRNIC_PACE_H
+#define VRNIC_PACE_H
+
+#include "lib.h"
+
+/* Cookies of what the engines run: number of the transfer, and: */
+#define VRNIC_COOKIE_TARGET	(1ULL << 32)	/* the target's number, not the origin's */
+#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* nothing comes after it */
+
+/**
+ * struct vrnic_transfer - a transfer under way
+ * @ep: the peer
+ * @id: our number for it
+ * @incoming: we are the target
+ * @peer_id: incoming: the origin's number for it
+ * @length: bytes
+ * @done: whom to tell; its counters are held
+ * @status: counter for what fails on the way; incoming ones have it
+ * @piece: table, or batches
+ */
+struct vrnic_transfer {
+	struct vrnic_endpoint *ep;
+	uint32_t id;
+	bool incoming;
+	uint32_t peer_id;
+	uint64_t length;
+	struct vrnic_done done;
+	struct vrnic_counter *status;
+	struct vrnic_piece piece;
+};
+
+/**
+ * struct vrnic_verdict - what REFUSED and BROKEN messages hold
+ * @id: the origin's number for the transfer
+ * @status: enum ibv_wc_status
+ * @vendor_err: enum vrnic_vendor_err
+ * @reserved: zero
+ */
+struct vrnic_verdict {
+	uint32_t id;
+	uint32_t status;
+	uint32_t vendor_err;
+	uint32_t reserved;
+};
+
+/**
+ * struct vrnic_plan - an accepted transfer, cut
+ * @rts: the offer
+ * @local: where to
+ * @rkey: key of that
+ * @portion: bytes of each portion but the last
+ * @nr: portions
+ */
+struct vrnic_plan {
+	const struct vrnic_rts *rts;
+	uint64_t local;
+	uint32_t rkey;
+	uint64_t portion;
+	uint32_t nr;
+};
+
+/* pace_plan.c */
+int vrnic_plan_cut(struct vrnic_plan *plan, const struct vrnic_pace *pace);
+uint32_t vrnic_plan_rows(const struct vrnic_plan *plan);
+void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *plan);
+struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x, uint32_t k);
+uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k);
+struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
+				     const struct vrnic_plan *plan);
+
+/* transfer.c */
+struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
+					  uint64_t length, bool incoming,
+					  const struct vrnic_done *done);
+void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x);
+struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
+					   bool incoming, uint32_t source);
+struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
+						  uint32_t source, uint32_t id);
+struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
+					       uint32_t source);
+void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
+			uint32_t status, uint32_t vendor_err);
+void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
+			 uint32_t status, uint32_t vendor_err);
+int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
+			uint32_t id, uint32_t status, uint32_t vendor_err);
+struct vrnic_done vrnic_transfer_posted(const struct vrnic_transfer *x);
+
+#endif /* VRNIC_PACE_H */

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Self-paced transfers under way: by their numbers, and how they end.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pace.h"
+
+/* ---- transfers by number ---- */
+
+#define ID_SLOT_BITS	20
+#define ID_SLOT(id)	((id) & ((1U << ID_SLOT_BITS) - 1))
+
+static int table_grow(struct vrnic_transfers *t)
+{
+	uint32_t nr = t->nr ? t->nr * 2 : 16;
+	struct vrnic_transfer **slot;
+	uint16_t *uses;
+
+	if (nr > 1U << ID_SLOT_BITS)
+		return -ENOMEM;
+	slot = realloc(t->slot, nr * sizeof(*slot));
+	if (!slot)
+		return -ENOMEM;
+	t->slot = slot;
+	uses = realloc(t->uses, nr * sizeof(*uses));
+	if (!uses)
+		return -ENOMEM;
+	t->uses = uses;
+	memset(slot + t->nr, 0, (nr - t->nr) * sizeof(*slot));
+	memset(uses + t->nr, 0, (nr - t->nr) * sizeof(*uses));
+	t->nr = nr;
+	return 0;
+}
+
+static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
+{
+	uint32_t i = 0;
+	int ret;
+
+	while (i < t->nr && t->slot[i])
+		i++;
+	if (i == t->nr) {
+		ret = table_grow(t);
+		if (ret)
+			return ret;
+	}
+	t->slot[i] = x;
+	t->uses[i]++;
+	x->id = i | (uint32_t)t->uses[i] << ID_SLOT_BITS;
+	return 0;
+}
+
+static struct vrnic_transfer *table_find(const struct vrnic_transfers *t,
+					 uint32_t id)
+{
+	uint32_t i = ID_SLOT(id);
+
+	return i < t->nr && t->slot[i] && t->slot[i]->id == id ? t->slot[i] :
+								 NULL;
+}
+
+/* Return: the transfer that the origin knows as @id, or NULL. */
+static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
+					      uint32_t source, uint32_t id)
+{
+	struct vrnic_transfer *x;
+	uint32_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		x = t->slot[i];
+		if (x && x->incoming && x->peer_id == id &&
+		    x->ep->peer.fifo == source)
+			return x;
+	}
+	return NULL;
+}
+
+static void table_remove(struct vrnic_transfers *t,
+			 const struct vrnic_transfer *x)
+{
+	t->slot[ID_SLOT(x->id)] = NULL;
+}
+
+/* In the table, and holds the counters of @done. Caller has locked the context. */
+struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
+					  uint64_t length, bool incoming,
+					  const struct vrnic_done *done)
+{
+	struct vrnic_transfer *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->ep = ep;
+	x->length = length;
+	x->incoming = incoming;
+	if (done)
+		x->done = *done;
+	if (table_add(&ep->context->transfers, x)) {
+		free(x);
+		return NULL;
+	}
+	vrnic_counter_get(x->done.local);
+	vrnic_counter_get(x->done.remote);
+	return x;
+}
+
+/* It is out of the table. Caller has locked the context. */
+static void transfer_free(struct vrnic_transfer *x)
+{
+	vrnic_pool_free(x->ep, &x->piece);
+	if (x->status)
+		vrnic_counter_destroy(x->status);
+	vrnic_counter_put(x->done.local);
+	vrnic_counter_put(x->done.remote);
+	free(x);
+}
+
+/* One that could not be started. Caller has locked the context. */
+void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
+{
+	table_remove(&ctx->transfers, x);
+	transfer_free(x);
+}
+
+/* Take the one that the origin @source knows as @id out of the table, or NULL. */
+struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
+						  uint32_t source, uint32_t id)
+{
+	struct vrnic_transfer *x;
+
+	vrnic_lock(ctx);
+	x = table_find_peer(&ctx->transfers, source, id);
+	if (x)
+		table_remove(&ctx->transfers, x);
+	vrnic_unlock(ctx);
+	return x;
+}
+
+/* Likewise, any with that peer. */
+struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
+					       uint32_t source)
+{
+	struct vrnic_transfers *t = &ctx->transfers;
+	struct vrnic_transfer *x = NULL;
+	uint32_t i;
+
+	vrnic_lock(ctx);
+	for (i = 0; i < t->nr && !x; i++)
+		if (t->slot[i] && t->slot[i]->ep->peer.fifo == source)
+			x = t->slot[i];
+	if (x)
+		table_remove(t, x);
+	vrnic_unlock(ctx);
+	return x;
+}
+
+/* ---- how transfers end ---- */
+
+/*
+ * The engine takes what arrives off the target's counter, and has an error noted
+ * there if a put fails; not if the chain of remote gets does.
+ */
+static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
+{
+	struct vrnic_counter *local = x->done.local;
+
+	if (!x->incoming) {
+		vrnic_counter_end_by_hand(local, x->length, status);
+		vrnic_counter_end_by_hand(x->done.remote, x->length, status);
+	} else if (status->status && local && !local->dead &&
+		   !vrnic_cell_errors(local->cell)) {
+		vrnic_counter_fail(local, status);
+	}
+}
+
+/* It is out of the table; no lock is held. The last step is the user's. */
+void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
+			uint32_t status, uint32_t vendor_err)
+{
+	const struct vrnic_status told = {
+		.status = status,
+		.vendor_err = vendor_err,
+		.opcode = x->incoming ? VRNIC_NOP_PUT : VRNIC_NOP_MESSAGE,
+		.cookie = x->done.cookie,
+		.value = status ? 0 : x->length,
+	};
+	vrnic_callback callback = x->done.callback;
+	void *arg = x->done.arg;
+
+	settle(x, &told);
+	vrnic_lock(ctx);
+	transfer_free(x);
+	vrnic_unlock(ctx);
+	vrnic_tell(ctx, callback, arg, &told);
+}
+
+/*
+ * Tell the peer. Without the memory for it the peer is not told, and keeps its
+ * transfer until it destroys the endpoint, or this one is gone.
+ */
+int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
+			uint32_t id, uint32_t status, uint32_t vendor_err)
+{
+	static const struct vrnic_done done = { .flags = VRNIC_QUEUE };
+	struct vrnic_verdict verdict = {
+		.id = id,
+		.status = status,
+		.vendor_err = vendor_err,
+	};
+	struct vrnic_request req = {
+		.desc = {
+			.opcode = VRNIC_NOP_MESSAGE,
+			.flags = VRNIC_NDESC_INLINE,
+			.header_len = sizeof(verdict),
+			.arg = dispatch,
+		},
+		.parts = { { .iov_base = &verdict, .iov_len = sizeof(verdict) } },
+		.nr_parts = 1,
+	};
+
+	return vrnic_post_locked(ep->context, ep, &req, &done, true);
+}
+
+/* Take it out of the table, if it is a transfer of that kind with that peer. */
+struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
+					   bool incoming, uint32_t source)
+{
+	struct vrnic_transfer *x;
+
+	vrnic_lock(ctx);
+	x = table_find(&ctx->transfers, id);
+	if (x && (x->incoming != incoming || x->ep->peer.fifo != source))
+		x = NULL;
+	if (x)
+		table_remove(&ctx->transfers, x);
+	vrnic_unlock(ctx);
+	return x;
+}
+
+/* It failed here, which the peer may not know. */
+void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
+			 uint32_t status, uint32_t vendor_err)
+{
+	vrnic_lock(ctx);
+	if (x->incoming)
+		vrnic_transfer_tell(x->ep, VRNIC_DISPATCH_REFUSED, x->peer_id, status,
+				    vendor_err);
+	else
+		vrnic_transfer_tell(x->ep, VRNIC_DISPATCH_BROKEN, x->id, status,
+				    vendor_err);
+	vrnic_unlock(ctx);
+	vrnic_transfer_end(ctx, x, status, vendor_err);
+}
+
+/* A descriptor that we posted for a transfer: only its failure is of interest. */
+static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
+		   void *arg)
+{
+	uint32_t id = (uint32_t)(uintptr_t)arg;
+	struct vrnic_transfer *x;
+
+	if (!status->status)
+		return;
+	vrnic_lock(ctx);
+	x = table_find(&ctx->transfers, id);
+	if (x)
+		table_remove(&ctx->transfers, x);
+	vrnic_unlock(ctx);
+	if (!x)
+		return;
+	if (x->incoming)
+		vrnic_transfer_fail(ctx, x, status->status, status->vendor_err);
+	else	/* the offer itself did not arrive */
+		vrnic_transfer_end(ctx, x, status->status, status->vendor_err);
+}
+
+/* What a descriptor that is posted for @x has to tell, and whom. */
+struct vrnic_done vrnic_transfer_posted(const struct vrnic_transfer *x)
+{
+	return (struct vrnic_done){
+		.flags = VRNIC_QUEUE,
+		.callback = posted,
+		.arg = (void *)(uintptr_t)x->id,
+		.cookie = x->done.cookie,
+	};
+}
+
+/* ---- the end of endpoints and contexts ---- */
+
+/*
+ * The user destroys the endpoint: transfers are forgotten, nobody is called.
+ * Who waits for a counter is not left waiting.
+ */
+void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+{
+	struct vrnic_transfers *t = &ctx->transfers;
+	struct vrnic_transfer *x;
+	uint32_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		x = t->slot[i];
+		if (!x || x->ep != ep)
+			continue;
+		settle(x, &(struct vrnic_status){
+			.status = IBV_WC_WR_FLUSH_ERR,
+			.vendor_err = VRNIC_VERR_CANCELED,
+			.cookie = x->done.cookie,
+		});
+		vrnic_transfer_drop(ctx, x);
+	}
+}
+
+/* Transfers belong to endpoints, and those are gone. */
+void vrnic_transfers_destroy(struct vrnic_context *ctx)
+{
+	free(ctx->transfers.slot);
+	free(ctx->transfers.uses);
+}
