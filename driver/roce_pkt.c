@@ -134,12 +134,13 @@ static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 }
 
 /*
- * It was never on a wire, but is the buffer that roce_tx.c made, which marks its
- * fragments as shared; what programs send from sockets has no such mark, and neither
- * has what devices receive. Whatever changes data on the way, or computes a checksum,
- * has to make a copy first, which is not marked. No more can go wrong here than with
- * the copy that follows. (That the UDP checksum was left to a device would say more,
- * but the socket forgets it with the UDP header.)
+ * It was never on a wire, but has the fragments that roce_tx.c made, which are marked as
+ * shared; what devices receive has no such mark. (A program that lends pages to a
+ * socket of its own has it, and could as well have made an ICRC that fits.) Whatever
+ * changes such fragments, or computes a checksum over them, has to copy them first, and
+ * the copy is not marked. No more can go wrong here than with the copy that follows.
+ * That the UDP checksum was left to a device would say more, but the socket forgets it
+ * with the UDP header.
  */
 static bool is_from_memory(const struct sk_buff *skb)
 {
