@@ -13,7 +13,7 @@
 
 #include "hdr.h"
 #include "icrc.h"
-#include "icrc_fold.h"
+#include "icrc_pick.h"
 
 #define IP4_BYTES	20
 #define IP6_BYTES	40
@@ -116,5 +116,7 @@ u32 vrnic_icrc_more(u32 crc, const void *data, size_t len)
 		vrnic_fold_end();
 		return crc;
 	}
+	if (len >= VRNIC_SHIFT_MIN && vrnic_shift_pays)
+		return vrnic_icrc_shift(crc, data, len);
 	return crc32_le(crc, data, len);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which way to the ICRC of long data is the faster one here. That the CPU has an
+ * Which way to the ICRC of long data is the fastest one here. That the CPU has an
  * instruction does not say that it is fast: an emulated one may take more time for
- * it than tables take for all.
+ * it than tables take for all. And crc32_le() is tables up to Linux 6.13 only.
  */
 
 #include <linux/crc32.h>
@@ -12,13 +12,13 @@
 #include <linux/slab.h>
 
 #include "icrc.h"
-#include "icrc_fold.h"
+#include "icrc_pick.h"
 
 #define ROUNDS	8
 
-bool vrnic_fold_pays __ro_after_init;
+bool vrnic_shift_pays __ro_after_init;
 
-static u32 by_tables(u32 crc, const void *data, size_t len)
+static u32 as_it_is(u32 crc, const void *data, size_t len)
 {
 	return crc32_le(crc, data, len);
 }
@@ -38,25 +38,37 @@ static u64 __init time_of(u32 (*crc)(u32 crc, const void *data, size_t len),
 	return least;
 }
 
+#ifdef CONFIG_X86_64
+bool vrnic_fold_pays __ro_after_init;
+
+static void __init time_fold(const void *data, u64 best)
+{
+	if (!boot_cpu_has(X86_FEATURE_PCLMULQDQ))
+		return;
+	kernel_fpu_begin();
+	vrnic_fold_pays = time_of(vrnic_icrc_fold, data) < best;
+	kernel_fpu_end();
+}
+#else
+static void __init time_fold(const void *data, u64 best) {}
+#endif
+
 /**
  * vrnic_icrc_init() - measure, and choose
  *
- * Without memory or the instruction, or with a clock that stands still, it will
- * be tables.
+ * Without memory, or with a clock that stands still, it will be crc32_le().
  */
 void __init vrnic_icrc_init(void)
 {
+	u64 shift, best;
 	void *data;
-	u64 fold;
 
-	if (!boot_cpu_has(X86_FEATURE_PCLMULQDQ))
-		return;
 	data = kzalloc(SZ_4K, GFP_KERNEL);
 	if (!data)
 		return;
-	kernel_fpu_begin();
-	fold = time_of(vrnic_icrc_fold, data);
-	kernel_fpu_end();
-	vrnic_fold_pays = fold < time_of(by_tables, data);
+	best = time_of(as_it_is, data);
+	shift = time_of(vrnic_icrc_shift, data);
+	vrnic_shift_pays = shift < best;
+	time_fold(data, min(shift, best));
 	kfree(data);
 }

@@ -16,7 +16,7 @@
 #include <net/net_namespace.h>
 #include <rdma/rdma_netlink.h>
 
-#include "icrc_fold.h"
+#include "icrc_pick.h"
 #include "native.h"
 
 static bool loopback = true;

@@ -8,9 +8,11 @@
 #define cpu_to_be32	__cpu_to_be32
 #define cpu_to_be64	__cpu_to_be64
 #define cpu_to_le32	__cpu_to_le32
+#define cpu_to_le64	__cpu_to_le64
 #define be16_to_cpu	__be16_to_cpu
 #define be32_to_cpu	__be32_to_cpu
 #define be64_to_cpu	__be64_to_cpu
 #define le32_to_cpu	__le32_to_cpu
+#define le64_to_cpu	__le64_to_cpu
 
 #endif /* SHIM_ASM_BYTEORDER_H */

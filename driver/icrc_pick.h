@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* CRC-32 of long data, where the CPU has an instruction that helps. */
-#ifndef VRNIC_ICRC_FOLD_H
-#define VRNIC_ICRC_FOLD_H
+/* Ways to the CRC-32 of long data, and which of them is the fastest here. */
+#ifndef VRNIC_ICRC_PICK_H
+#define VRNIC_ICRC_PICK_H
 
 #include <linux/types.h>
 
 /* Shorter data gain less than it costs to have the FPU. */
 #define VRNIC_FOLD_MIN	256
+#define VRNIC_SHIFT_MIN	160
 
+/* icrc_fold.c */
 u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len);
+/* icrc_shift.c */
+u32 vrnic_icrc_shift(u32 crc, const void *data, size_t len);
+
+#ifdef __KERNEL__
+/* icrc_pick.c */
+extern bool vrnic_shift_pays;
+void vrnic_icrc_init(void);
+#else
+#define vrnic_shift_pays	false
+#endif
 
 #if defined(__KERNEL__) && defined(CONFIG_X86_64)
 #include <asm/cpufeature.h>
 #include <asm/fpu/api.h>
 
-/* icrc_pick.c */
 extern bool vrnic_fold_pays;
-void vrnic_icrc_init(void);
 
 static inline bool vrnic_fold_begin(void)
 {
@@ -37,8 +47,6 @@ static inline bool vrnic_fold_begin(void)
 }
 
 static inline void vrnic_fold_end(void) {}
-
-static inline void vrnic_icrc_init(void) {}
 #endif
 
-#endif /* VRNIC_ICRC_FOLD_H */
+#endif /* VRNIC_ICRC_PICK_H */

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * CRC-32 with shifts, for CPUs on which carry-less multiplication is not there, or
+ * not fast: an emulated CPU looks up where each access of memory goes, and tables are
+ * eight accesses for eight bytes.
+ *
+ * The CRC's polynomial P divides one that has five terms only:
+ *
+ *	x^300 + x^155 + x^117 + x^89 + 1  =  0	(mod P)
+ *
+ * So a bit may be taken out of the data if it is added 145, 183, 211 and 300 bits
+ * later: a word of 64 bits at once, since nothing of it falls onto itself. What has
+ * to be added to the next words is five words; tables do the last ones. (The terms
+ * come from a search through all sums of four. Chorba, by K. Palaschke and others,
+ * is this method, with much longer polynomials, too.)
+ *
+ * This file needs nothing of ib_core.
+ */
+
+#include <linux/crc32.h>
+#include <linux/types.h>
+#include <asm/byteorder.h>
+
+#include "icrc_pick.h"
+
+#define WORDS	5
+#define BYTES	(WORDS * sizeof(u64))
+
+/* One that lies anywhere. */
+struct word {
+	__le64 v;
+} __packed;
+
+/*
+ * Take out a word, and add it to those that follow. The bit that comes first is the
+ * lowest: 145 is 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and
+ * 44. Nothing was added yet to the word after those four.
+ */
+static inline void spread(u64 word, u64 *second, u64 *third, u64 *fourth,
+			  u64 *fifth)
+{
+	*second ^= word << 17 ^ word << 55;
+	*third ^= word >> 47 ^ word >> 9 ^ word << 19;
+	*fourth ^= word >> 45 ^ word << 44;
+	*fifth = word >> 20;
+}
+
+/**
+ * vrnic_icrc_shift() - crc32_le() for long data
+ * @crc: of what was before
+ * @data: bytes, not aligned
+ * @len: at least 40
+ */
+u32 vrnic_icrc_shift(u32 crc, const void *data, size_t len)
+{
+	const struct word *at = data;
+	u64 a = crc, b = 0, c = 0, d = 0, e = 0, f;
+	__le64 last[WORDS];
+
+	for (; len >= 2 * BYTES; at += WORDS, len -= BYTES) {
+		spread(le64_to_cpu(at[0].v) ^ a, &c, &d, &e, &f);
+		spread(le64_to_cpu(at[1].v) ^ b, &d, &e, &f, &a);
+		spread(le64_to_cpu(at[2].v) ^ c, &e, &f, &a, &b);
+		spread(le64_to_cpu(at[3].v) ^ d, &f, &a, &b, &c);
+		spread(le64_to_cpu(at[4].v) ^ e, &a, &b, &c, &d);
+		e = d;
+		d = c;
+		c = b;
+		b = a;
+		a = f;
+	}
+	last[0] = at[0].v ^ cpu_to_le64(a);
+	last[1] = at[1].v ^ cpu_to_le64(b);
+	last[2] = at[2].v ^ cpu_to_le64(c);
+	last[3] = at[3].v ^ cpu_to_le64(d);
+	last[4] = at[4].v ^ cpu_to_le64(e);
+	return crc32_le(crc32_le(0, (const u8 *)last, BYTES),
+			(const u8 *)(at + WORDS), len - BYTES);
+}
