@@ -32,16 +32,20 @@ static bool vandal_stop;
 
 /* ---- lanes ---- */
 
+/* One at a time: a ring is found by what is mapped after that was not before. */
 static int lane_start_anew(struct lane *lane)
 {
+	static pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
 	int ret;
 
+	pthread_mutex_lock(&mapping);
 	pthread_mutex_lock(&lane->lock);
 	lane->nr_areas = 0;
 	ret = lane->ops->close(lane);
 	if (!ret)
 		ret = lane->ops->open(lane);
 	pthread_mutex_unlock(&lane->lock);
+	pthread_mutex_unlock(&mapping);
 	lane->renewed++;
 	return ret;
 }
