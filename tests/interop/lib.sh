@@ -20,7 +20,7 @@ load_rxe() { [ ! -d "/lib/modules/$(uname -r)" ] || modprobe rdma_rxe; }
 # at HOST COMMAND...
 at() {
 	local host=$1; shift
-	# shellcheck disable=SC2086 -- a prefix of several words, or of none
+	# shellcheck disable=SC2086 # a prefix of several words, or of none
 	${cmd[$host]} "$@"
 }
 

@@ -52,7 +52,7 @@ pair() {
 	local limit=$1 where=$2 server=$3 client=$4 pid status=0
 	PAIR_WHY=
 	: >"$PAIR_TMP/client"
-	# shellcheck disable=SC2086 -- command lines are split on purpose
+	# shellcheck disable=SC2086 # command lines are split on purpose
 	timeout -k 2 "$limit" $server >"$PAIR_TMP/server" 2>&1 </dev/null &
 	pid=$!
 	if listens "$where" $pid; then
