@@ -21,7 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/netlink.h>
+#include <rdma/rdma_netlink.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -322,46 +325,57 @@ static int run(const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* Did it happen to a program that has ended, but was not waited for? */
-static bool was_injected_into(pid_t pid)
+/* An attribute behind a netlink message; there is room. */
+static void put_string(struct nlmsghdr *msg, uint16_t type, const char *text)
 {
-	char path[64], text[16] = {};
-	bool injected;
-	int fd;
+	struct nlattr *attr = (void *)((uint8_t *)msg + NLMSG_ALIGN(msg->nlmsg_len));
+	size_t len = strlen(text) + 1;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fail-nth", pid, pid);
-	fd = open(path, O_RDONLY);
-	injected = fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 &&
-		   !strtoul(text, NULL, 0);
-	if (fd >= 0)
-		close(fd);
-	return injected;
+	attr->nla_type = type;
+	attr->nla_len = NLA_HDRLEN + len;
+	memcpy((uint8_t *)attr + NLA_HDRLEN, text, len);
+	msg->nlmsg_len = NLMSG_ALIGN(msg->nlmsg_len) + NLA_ALIGN(attr->nla_len);
 }
 
 /*
- * The n-th allocation of the program that asks for the device fails. Return: did the
- * program end well?
+ * What `rdma link add` asks the kernel for, without a program to be started: where all
+ * allocations count, exec() has failing ones, too, which user-mode Linux cannot bear.
  */
-static bool link_added(unsigned int n, bool *injected)
+static int add_link(void *arg)
 {
-	siginfo_t info;
-	int status;
-	pid_t pid = fork();
+	union {
+		struct nlmsghdr head;
+		uint8_t bytes[512];
+	} msg = {
+		.head = {
+			.nlmsg_len = NLMSG_HDRLEN,
+			.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		},
+	};
+	const struct nlmsgerr *answer = NLMSG_DATA(&msg.head);
+	int fd = *(int *)arg;
 
-	if (!pid) {
-		close(nth_fd);
-		nth_fd = open("/proc/thread-self/fail-nth", O_RDWR);
-		if (!freopen("/dev/null", "w", stderr))
-			_exit(126);
-		set_nth(n);
-		execlp("rdma", "rdma", "link", "add", LINK, "type", "vrnic",
-		       "netdev", LINK, NULL);
-		_exit(127);
-	}
-	waitid(P_PID, pid, &info, WEXITED | WNOWAIT);
-	*injected = was_injected_into(pid);
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-	       !WEXITSTATUS(status);
+	put_string(&msg.head, RDMA_NLDEV_ATTR_DEV_NAME, LINK);
+	put_string(&msg.head, RDMA_NLDEV_ATTR_LINK_TYPE, "vrnic");
+	put_string(&msg.head, RDMA_NLDEV_ATTR_NDEV_NAME, LINK);
+	if (send(fd, &msg, msg.head.nlmsg_len, 0) < 0)
+		return -errno;
+	/* without memory for the answer there is none */
+	if (recv(fd, &msg, sizeof(msg), MSG_DONTWAIT) < 0)
+		return -errno;
+	return msg.head.nlmsg_type == NLMSG_ERROR ? answer->error : -EPROTO;
+}
+
+/* The n-th allocation on the way to a device fails. Return: is there one? */
+static bool link_added(int fd, unsigned int n, bool *injected)
+{
+	struct stat st;
+
+	set_nth(n);
+	add_link(&fd);
+	*injected = was_injected();
+	return !stat("/sys/class/infiniband/" LINK, &st);
 }
 
 /*
@@ -373,11 +387,12 @@ static int fail_link(void)
 	bool each = opts.only && !strcmp(opts.only, "all");
 	unsigned int n, failed = 0, tolerated = 0;
 	bool added = false, injected = true;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
 
-	if (run("ip link add " LINK " type dummy"))
+	if (fd < 0 || run("ip link add " LINK " type dummy"))
 		return -1;
 	for (n = 1; n <= LINK_MAX; n += each || n < LINK_EACH ? 1 : LINK_SOME) {
-		added = link_added(n, &injected);
+		added = link_added(fd, n, &injected);
 		if (added && run("rdma link delete " LINK))
 			break;
 		if (!injected)
@@ -385,6 +400,7 @@ static int fail_link(void)
 		failed += !added;
 		tolerated += added;
 	}
+	close(fd);
 	if (run("ip link del " LINK))
 		return -1;
 	ktap_comment("a device: up to %u allocations; %u of those that failed it did without",
