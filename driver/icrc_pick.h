@@ -7,6 +7,7 @@
 
 /* Shorter data gain less than it costs to have the FPU. */
 #define VRNIC_FOLD_MIN	256
+/* Of shorter data, most are the last words, which tables do. */
 #define VRNIC_SHIFT_MIN	160
 
 /* icrc_fold.c */

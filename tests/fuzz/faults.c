@@ -389,8 +389,12 @@ static int fail_link(void)
 	bool added = false, injected = true;
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
 
-	if (fd < 0 || run("ip link add " LINK " type dummy"))
+	if (fd < 0)
 		return -1;
+	if (run("ip link add " LINK " type dummy")) {
+		close(fd);
+		return -1;
+	}
 	for (n = 1; n <= LINK_MAX; n += each || n < LINK_EACH ? 1 : LINK_SOME) {
 		added = link_added(fd, n, &injected);
 		if (added && run("rdma link delete " LINK))
