@@ -7,8 +7,8 @@
  * nothing behind: the same call is made again right after it. That nothing leaks
  * is for kmemleak to see, when the machine ends.
  *
- * Allocations that count are those below a function of the module; with -o all,
- * those of the core on the way there as well. -r CALL is for that call alone, as
+ * Allocations that count are those below a function of the module, and so do copies
+ * from and to the caller; with -o all, allocations of the core on the way there as well. -r CALL is for that call alone, as
  * they are counted from 1. Needs a kernel with
  * CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
@@ -128,6 +128,8 @@ static int fail_each(const char *what, int (*make)(void *arg), void *arg)
 		note_failure(what, call, n, -ret);
 	}
 	tally->stuck++;
+	ktap_comment("%s %u: %u of its allocations failed, and there are more",
+		     what, call + 1, n - 1);
 	return -ENOMEM;
 }
 
@@ -507,7 +509,8 @@ static bool set_up(const char *folder, bool everywhere)
 	    (!put(folder, "min-order", "0") ||
 	     !put(folder, "ignore-gfp-highmem", "N")))
 		return false;
-	if (everywhere)
+	/* What the core has destroyed is gone, also if it cannot write its answer. */
+	if (everywhere && strcmp(folder, "fail_usercopy"))
 		return true;
 	if (!find_module(&start, &end))
 		return false;
@@ -557,8 +560,10 @@ static int child(void)
 	script_refused(&s);
 	if (!tally->again && !operate_all(&s))
 		ret = 2;
-	if (script_end(&s))
+	if (script_end(&s)) {
+		ktap_comment("the script cannot be ended");
 		ret = 1;
+	}
 	return ret;
 }
 
@@ -573,9 +578,13 @@ static int run_script(void)
 		pid = fork();
 		if (!pid)
 			_exit(child());
-		if (pid < 0 || waitpid(pid, &status, 0) != pid ||
-		    !WIFEXITED(status))
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
 			return 4;
+		if (!WIFEXITED(status)) {
+			ktap_comment("the script dies in call %u by signal %d",
+				     tally->calls, WTERMSIG(status));
+			return 4;
+		}
 		runs++;
 	} while (!WEXITSTATUS(status) && tally->again && runs < NTH_MAX);
 	ktap_comment("%u calls, %d runs of the script", tally->calls, runs);
