@@ -8,9 +8,9 @@
  * is for kmemleak to see, when the machine ends.
  *
  * Allocations that count are those below a function of the module, and so do copies
- * from and to the caller; with -o all, allocations of the core on the way there as well. -r CALL is for that call alone, as
- * they are counted from 1. Needs a kernel with
- * CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS.
+ * from and to the caller; with -o all, allocations of the core on the way there as
+ * well. -r CALL is for that call alone, as they are counted from 1. Needs a kernel
+ * with CONFIG_FAILSLAB, CONFIG_FAIL_PAGE_ALLOC and CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
