@@ -22,7 +22,7 @@ static void note_contact(struct vrnic_qp *qp)
 static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	if (!qp->roce || !vrnic_pkt_is_from(skb, &qp->roce->path)) {
-		vrnic_count(qp->dev, RCVD_DROPPED);
+		vrnic_count_add(qp->dev, RCVD_DROPPED, vrnic_pkt_count(vrnic_pkt(skb)));
 		kfree_skb(skb);
 		return;
 	}
@@ -47,9 +47,15 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 
 	while ((skb = skb_dequeue(&qp->rxq))) {
 		budget->bytes -= min_t(u64, budget->bytes,
-				       vrnic_pkt(skb)->len + 64);
+				       vrnic_pkt_bytes(vrnic_pkt(skb)) + 64);
 		if (vrnic_pkt_intact(skb))
 			break;
+		/* of a train, some packets are wrong, but not all need be */
+		if (vrnic_pkt(skb)->train) {
+			vrnic_pkt_uncouple(qp, skb);
+			if (vrnic_pkt_intact(skb))
+				break;
+		}
 		vrnic_count(qp->dev, BAD_ICRC);
 		kfree_skb(skb);
 	}

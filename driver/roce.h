@@ -83,9 +83,13 @@ struct vrnic_path {
  * @ce: it met congestion
  * @spoiled: its ICRC is to be wrong
  * @swapped: it was held up until the next one comes
+ * @train: it is one with @more packets behind it in the buffer, which are like it,
+ *	but for a PSN that counts; such packets have no extension headers
  * @vlan: 1 + the VLAN that it came by; 0: none
  * @len: bytes of payload, without pad
  * @ext: extension headers
+ * @more: likewise
+ * @stride: bytes from each packet of a train to the next
  */
 struct vrnic_pkt {
 	u32 info;
@@ -98,16 +102,35 @@ struct vrnic_pkt {
 	u8 ce : 1;
 	u8 spoiled : 1;
 	u8 swapped : 1;
+	u8 train : 1;
 	u16 payload;
 	u16 vlan;
 	u16 len;
-	u8 ext[VRNIC_EXT_MAX];
+	union {
+		u8 ext[VRNIC_EXT_MAX];
+		struct {
+			u16 more;
+			u16 stride;
+		};
+	};
 };
 
 static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct vrnic_pkt) > sizeof(skb->cb));
 	return (struct vrnic_pkt *)skb->cb;
+}
+
+/* How many packets it is. */
+static inline u32 vrnic_pkt_count(const struct vrnic_pkt *pkt)
+{
+	return pkt->train ? pkt->more + 1 : 1;
+}
+
+/* Bytes of payload of all of them. */
+static inline u32 vrnic_pkt_bytes(const struct vrnic_pkt *pkt)
+{
+	return vrnic_pkt_count(pkt) * pkt->len;
 }
 
 /* The first extension header, and what follows it. */
@@ -397,6 +420,8 @@ void vrnic_burst_drop(struct vrnic_burst *b);
 
 /* roce_pkt.c */
 bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size);
+u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size);
+void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb);
 bool vrnic_pkt_intact(struct sk_buff *skb);
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path);
 void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,

@@ -74,22 +74,33 @@ bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	return to_gsi == is_gsi && service_fits(qp, pkt->opcode);
 }
 
+static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+{
+	u32 n;
+
+	for (n = 0; n < vrnic_pkt_count(pkt); n++)
+		trace_vrnic_packet(qp->qpn, false, pkt->opcode,
+				   vrnic_psn_add(pkt->psn, n), pkt->len);
+}
+
 /* Its turn comes when the pair is run. Return: false if it was dropped. */
 static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 count = vrnic_pkt_count(pkt);
 
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE ||
 	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
-		vrnic_count(qp->dev, RCVD_DROPPED);
+		vrnic_count_add(qp->dev, RCVD_DROPPED, count);
 		kfree_skb(skb);
 		return false;
 	}
-	vrnic_count(qp->dev, RCVD_PKTS);
-	trace_vrnic_packet(qp->qpn, false, vrnic_pkt(skb)->opcode,
-			   vrnic_pkt(skb)->psn, vrnic_pkt(skb)->len);
+	vrnic_count_add(qp->dev, RCVD_PKTS, count);
+	if (trace_vrnic_packet_enabled())
+		trace_packets(qp, pkt);
 	/* what says that it is too much is not to wait behind what is too much */
-	if (vrnic_pkt(skb)->info & VRNIC_PKT_CNP)
+	if (pkt->info & VRNIC_PKT_CNP)
 		skb_queue_head(&qp->rxq, skb);
 	else
 		skb_queue_tail(&qp->rxq, skb);

@@ -138,7 +138,7 @@ static enum vrnic_rx send_data(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 	int verr;
 
-	if (r->len + pkt->len > vrnic_sge_total(recv->sge, recv->num_sge))
+	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
 		return refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
 				   VRNIC_NAK_INVALID);
 	verr = vrnic_sgl_local(qp, recv->sge, recv->num_sge,
@@ -174,7 +174,7 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 		rx = invalidate(qp, skb);
 	if (rx != VRNIC_RX_DONE)
 		return rx;
-	r->len += pkt->len;
+	r->len += vrnic_pkt_bytes(pkt);
 	if (pkt->info & VRNIC_PKT_END)
 		deliver(qp, skb, IB_WC_RECV, r->len);
 	return VRNIC_RX_DONE;
@@ -227,6 +227,7 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	bool end = pkt->info & VRNIC_PKT_END;
 	struct vrnic_resp *r = to_resp(qp);
+	u32 len = vrnic_pkt_bytes(pkt);
 	enum vrnic_rx rx;
 
 	if (!length_fits(qp, pkt))
@@ -236,20 +237,20 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
-	if (end ? pkt->len != r->left : pkt->len >= r->left)
+	if (end ? len != r->left : len >= r->left)
 		return refuse_request(qp);
 	if (pkt->info & VRNIC_PKT_IMM) {
 		rx = need_recv(qp);
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
-	if (vrnic_resp_open(qp, r->rkey, r->va, pkt->len, IB_ACCESS_REMOTE_WRITE))
+	if (vrnic_resp_open(qp, r->rkey, r->va, len, IB_ACCESS_REMOTE_WRITE))
 		return refuse_access(qp);
 	vrnic_pkt_copy(skb, &qp->recv_sgl, end);
 	vrnic_sgl_put(&qp->recv_sgl);
-	r->va += pkt->len;
-	r->left -= pkt->len;
-	r->len += pkt->len;
+	r->va += len;
+	r->left -= len;
+	r->len += len;
 	if (pkt->info & VRNIC_PKT_IMM)
 		deliver(qp, skb, IB_WC_RECV_RDMA_WITH_IMM, r->len);
 	return VRNIC_RX_DONE;
@@ -409,6 +410,27 @@ static bool order_fits(const struct vrnic_resp *r, u32 info)
 	if (info & VRNIC_PKT_START)
 		return !r->kind;
 	return r->kind && r->kind == kind;
+}
+
+/**
+ * vrnic_resp_has_room() - does all of a train fit into the message under way?
+ * @qp: target
+ * @pkt: train
+ *
+ * If not, one of its packets will be refused, and that one has to be found.
+ */
+bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+{
+	const struct vrnic_resp *r = &qp->roce->resp;
+	const struct vrnic_recv *recv = &qp->recv;
+	u32 len = vrnic_pkt_bytes(pkt);
+
+	if (!order_fits(r, pkt->info) || !length_fits(qp, pkt))
+		return false;
+	if (pkt->info & VRNIC_PKT_WRITE)
+		return len < r->left;
+	return recv->active &&
+	       r->len + len <= vrnic_sge_total(recv->sge, recv->num_sge);
 }
 
 /**

@@ -135,23 +135,29 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 }
 
 /*
- * Packets that came together, each with a clone of the buffer. Almost always all
- * are for the same queue pair; a thread runs any other. Return: likewise.
+ * Packets that came together, each with a clone of the buffer; those that can be
+ * executed as one share it. Almost always all are for the same queue pair; a thread
+ * runs any other. Return: likewise.
  */
 static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 {
-	u32 size = skb_shinfo(skb)->gso_size, len = skb->len, at;
+	u32 size = skb_shinfo(skb)->gso_size, len = skb->len, at, end;
 	struct vrnic_qp *all = NULL, *qp;
 	struct sk_buff *one;
+	bool fits;
 
-	for (at = 0; at < len; at += size) {
+	for (at = 0; at < len; at = end) {
 		size = min(size, len - at);
-		one = at + size < len ? skb_clone(skb, GFP_ATOMIC) : skb;
+		end = at + size;
+		fits = vrnic_pkt_parse(skb, at, size);
+		if (fits && !static_branch_unlikely(&vrnic_faults_armed))
+			end += vrnic_pkt_couple(skb, at, size) * size;
+		one = end < len ? skb_clone(skb, GFP_ATOMIC) : skb;
 		if (!one) {
 			vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
 			continue;
 		}
-		qp = sort_packet(net, one, vrnic_pkt_parse(one, at, size));
+		qp = sort_packet(net, one, fits);
 		if (all && qp && qp != all)
 			vrnic_queue(&all->run);
 		if (all && qp)

@@ -77,6 +77,68 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
 }
 
+/**
+ * vrnic_pkt_couple() - make a train of a packet and those that only go on with it
+ * @skb: buffer; vrnic_pkt_parse() was content with the packet
+ * @at: offset of its BTH
+ * @size: bytes of each packet
+ *
+ * In the middle of a message nothing but the PSN changes, and nothing is asked for:
+ * such packets are looked at once, and executed at once.
+ *
+ * Return: packets that were added to it.
+ */
+u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_bth first, bth;
+	u32 more, end;
+
+	if (!(pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE)) ||
+	    pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END) || pkt->ackreq ||
+	    skb_copy_bits(skb, at, &first, sizeof(first)))
+		return 0;
+	end = min_t(u32, skb->len, U16_MAX);
+	for (more = 0; at + (more + 2) * size <= end; more++) {
+		if (skb_copy_bits(skb, at + (more + 1) * size, &bth, sizeof(bth)))
+			break;
+		be32_add_cpu(&first.psn, 1);
+		if (memcmp(&first, &bth, sizeof(bth)))
+			break;
+	}
+	if (more) {
+		pkt->train = true;
+		pkt->more = more;
+		pkt->stride = size;
+	}
+	return more;
+}
+
+/**
+ * vrnic_pkt_uncouple() - make packets of a train again
+ * @qp: queue pair; those behind the first become the next in its queue
+ * @skb: train; afterwards, its first packet
+ */
+void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct sk_buff *one;
+	u32 n;
+
+	pkt->train = false;
+	/* each is put ahead of those behind it */
+	for (n = pkt->more; n; n--) {
+		one = skb_clone(skb, GFP_ATOMIC);
+		if (!one) {
+			vrnic_count(qp->dev, RCVD_DROPPED);
+			continue;
+		}
+		vrnic_pkt(one)->psn = vrnic_psn_add(pkt->psn, n);
+		vrnic_pkt(one)->payload += n * pkt->stride;
+		skb_queue_head(&qp->rxq, one);
+	}
+}
+
 /*
  * The CRC over the headers up to @bth, of the @index-th packet of a buffer that
  * was not taken apart, of @size bytes; or of the only one, if @size is 0.
@@ -147,21 +209,16 @@ static bool is_from_memory(const struct sk_buff *skb)
 	return skb_has_shared_frag(skb);
 }
 
-/**
- * vrnic_pkt_intact() - has a packet come as it was sent?
- * @skb: vrnic_pkt_parse() was content with it
- */
-bool vrnic_pkt_intact(struct sk_buff *skb)
+/* Is the ICRC of the @n-th packet of a train right, or that of the only one? */
+static bool is_intact(struct sk_buff *skb, u32 n)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	u32 at = pkt->payload - vrnic_ext_len(pkt->info) -
-		 sizeof(struct vrnic_bth);
-	u32 end = pkt->payload + ALIGN(pkt->len, 4);
+	u32 payload = pkt->payload + (n ? n * pkt->stride : 0);
+	u32 at = payload - vrnic_ext_len(pkt->info) - sizeof(struct vrnic_bth);
+	u32 end = payload + ALIGN(pkt->len, 4);
 	u32 index = skb_is_gso(skb) ? at / skb_shinfo(skb)->gso_size : 0;
 	__le32 icrc;
 
-	if (is_from_memory(skb) && !pkt->spoiled)
-		return true;
 	if (skb_copy_bits(skb, end, &icrc, sizeof(icrc)))
 		return false;
 	/* the packet itself may be shared: it is left as it is */
@@ -170,6 +227,23 @@ bool vrnic_pkt_intact(struct sk_buff *skb)
 	/* IP identifications may have counted, or have been the same */
 	return icrc_fits(skb, at, end, index, icrc) ||
 	       (index && !pkt->ipv6 && icrc_fits(skb, at, end, 0, icrc));
+}
+
+/**
+ * vrnic_pkt_intact() - has a packet, or a train, come as it was sent?
+ * @skb: vrnic_pkt_parse() was content with it
+ */
+bool vrnic_pkt_intact(struct sk_buff *skb)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 n;
+
+	if (is_from_memory(skb) && !pkt->spoiled)
+		return true;
+	for (n = 0; n < vrnic_pkt_count(pkt); n++)
+		if (!is_intact(skb, n))
+			return false;
+	return true;
 }
 
 /* The address that a packet came from or went to, as a GID. */
@@ -215,22 +289,31 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 }
 
 /**
- * vrnic_pkt_copy() - the payload of a packet, to where it belongs
+ * vrnic_pkt_copy() - the payload of a packet or a train, to where it belongs
  * @skb: packet
  * @dst: memory; its position moves on
  * @final: the message ends with it
  */
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
 {
-	u32 from = vrnic_pkt(skb)->payload, len = vrnic_pkt(skb)->len;
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 from = pkt->payload, len = pkt->len, stride = 0, last = 0;
+	u32 at, done, n;
 	struct skb_seq_state state;
-	u32 done = 0, n;
 	const u8 *data;
 
-	skb_prepare_seq_read(skb, from, from + len, &state);
-	while ((n = skb_seq_read(done, &data, &state))) {
+	if (pkt->train) {
+		stride = pkt->stride;
+		last = pkt->more * stride;
+	}
+	skb_prepare_seq_read(skb, from, from + last + len, &state);
+	for (at = 0, done = 0; (n = skb_seq_read(at + done, &data, &state)); ) {
 		n = min(n, len - done);
 		done += n;
-		vrnic_sgl_write(dst, data, n, final && done == len);
+		vrnic_sgl_write(dst, data, n, final && at == last && done == len);
+		if (done == len && at != last) {
+			at += stride;
+			done = 0;
+		}
 	}
 }

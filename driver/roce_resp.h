@@ -30,6 +30,7 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn);
 void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome);
 
 /* roce_exec.c */
+bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb);
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access);
 

@@ -232,10 +232,12 @@ static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
-	u32 pkts = 1;
+	u32 pkts;
 
 	if (pkt->info & VRNIC_PKT_READ)
 		pkts = vrnic_psn_count(r->reply.left, qp->roce->mtu);
+	else
+		pkts = vrnic_pkt_count(pkt);
 	r->psn = vrnic_psn_add(r->psn, pkts);
 	if (pkt->info & VRNIC_PKT_END) {
 		r->kind = 0;
@@ -250,6 +252,15 @@ static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 		r->ack = false;
 }
 
+/* A train is executed as one packet where one packet could only be executed. */
+static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+{
+	const struct vrnic_resp *r = &qp->roce->resp;
+
+	return pkt->psn == r->psn && !r->uc_drop &&
+	       skb_queue_empty(&r->early.list) && vrnic_resp_has_room(qp, pkt);
+}
+
 /**
  * vrnic_resp_request() - execute a request packet
  * @qp: target
@@ -261,6 +272,8 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 	enum vrnic_rx rx;
 
+	if (pkt->train && !goes_whole(qp, pkt))
+		vrnic_pkt_uncouple(qp, skb);
 	if (qp->type == IB_QPT_RC && vrnic_psn_diff(pkt->psn, r->psn) > 0) {
 		too_early(qp, skb);
 		return;

@@ -70,6 +70,8 @@ u64 draw(void)
 	X(NETWORK, "IP options, UDP lengths and sums", false)		\
 	X(FRAGMENT, "fragments", false)					\
 	X(SEGMENT, "joined by the peer's stack", true)			\
+	X(TRAIN, "middles of messages, joined", true)			\
+	X(BAD_TRAIN, "such, and one of them is wrong", true)		\
 	X(FLIPPED, "flipped bits of the transport", true)		\
 	X(FLIPPED_IP, "flipped bits anywhere", false)
 
@@ -508,12 +510,63 @@ static void flipped(struct target *t)
 	pkt_send_spoilt(&pkt, 1 + below(4), anywhere, !one_in(6));
 }
 
+/* One packet of a message of @total bytes to @a, or to a receive. */
+static void part(struct target *t, const struct area *a, u8 op, u32 total, u32 len)
+{
+	begin(t, op);
+	pkt.psn &= VRNIC_PSN_MASK;
+	if (vrnic_bth_info(op) & VRNIC_PKT_RETH)
+		put_reth(a->va, a->rkey, total);
+	imm_or_key(op);
+	put_data(len);
+}
+
+/*
+ * A message whose middle comes in one buffer, which is taken as one packet.
+ * @wrong: one of its packets is none that can be executed.
+ */
+static void train(struct target *t, bool wrong)
+{
+	const struct area *a = open_area(IBV_ACCESS_REMOTE_WRITE);
+	enum class k = wrong ? CLASS_BAD_TRAIN : CLASS_TRAIN;
+	u32 n = a->len / t->mtu, total, bad;
+	bool write = !wrong || one_in(2);
+
+	if (!t->ipv6 || service(t) == VRNIC_SVC_UD || n < 4 ||
+	    (write && !(t->access & IBV_ACCESS_REMOTE_WRITE)))
+		return;
+	n = bad = 2 + below(n < 16 ? n - 3 : 13);
+	total = (n + 1) * t->mtu + 1 + below(t->mtu);
+	/* some middle packet is the last that the message has room for */
+	part(t, a, write ? write_op(true, false) : send_op(true, false),
+	     wrong && one_in(3) ? total - (1 + below(n)) * t->mtu : total, t->mtu);
+	shoot(k, &pkt);
+	next(t, 1);
+	part(t, a, write ? write_op(false, false) : send_op(false, false), total, t->mtu);
+	if (wrong && one_in(3))
+		bad = below(n);
+	if (wrong && one_in(3))
+		pkt.psn = vrnic_psn_add(pkt.psn, below(9) - 4);
+	sent[k] += n;
+	pkt_send_gso(&pkt, n, bad);
+	next(t, n);
+	part(t, a, write ? write_op(false, true) : send_op(false, true), total,
+	     total - (n + 1) * t->mtu);
+	shoot(k, &pkt);
+	next(t, 1);
+}
+
+static void wrong_train(struct target *t)
+{
+	train(t, true);
+}
+
 /* What may end a connection: the last of a session. */
 static void fatal(struct target *t)
 {
 	static void (*const kinds[])(struct target *t) = {
 		no_right, no_right, out_of_bounds, out_of_bounds, wrong_length, out_of_order,
-		wrong_form, too_long, flipped, flipped,
+		wrong_form, too_long, wrong_train, wrong_train, flipped, flipped,
 	};
 
 	kinds[below(sizeof(kinds) / sizeof(kinds[0]))](t);
@@ -733,7 +786,7 @@ static void segments(struct target *t)
 		next(t, n);
 	}
 	sent[CLASS_SEGMENT] += n;
-	pkt_send_gso(&pkt, n);
+	pkt_send_gso(&pkt, n, n);
 }
 
 /* What does not move a responder. */
@@ -950,6 +1003,8 @@ static void shoot_connected(struct target *t)
 			harmless(t);
 		else if (one_in(16))
 			segments(t);
+		else if (one_in(16))
+			train(t, false);
 		else
 			right(t);
 	}

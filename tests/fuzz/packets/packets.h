@@ -146,7 +146,8 @@ void pkt_init(struct pkt *p, const struct target *t, u8 opcode, u32 psn);
 void pkt_send(const struct pkt *p);
 /* Flip @n bits behind the IP header, or anywhere in the frame; the ICRC is made to fit, or not. */
 void pkt_send_spoilt(const struct pkt *p, unsigned int n, bool anywhere, bool fit);
-void pkt_send_gso(const struct pkt *p, unsigned int n);
+/* @n packets, of which @bad, if there is one, has a wrong ICRC. */
+void pkt_send_gso(const struct pkt *p, unsigned int n, unsigned int bad);
 void wire_flush(void);
 bool wire_read(int ms);
 extern u64 frames_sent;

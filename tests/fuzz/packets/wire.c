@@ -287,7 +287,7 @@ void pkt_send_spoilt(const struct pkt *p, unsigned int n, bool anywhere, bool fi
  * The peer's stack joins equal packets into one, and the device's has to take it
  * apart. IPv6: there every part's header is known before, as its ICRC needs.
  */
-void pkt_send_gso(const struct pkt *p, unsigned int n)
+void pkt_send_gso(const struct pkt *p, unsigned int n, unsigned int bad)
 {
 	static u8 parts[65000], part[FRAME_MAX];
 	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(VRNIC_ROCE_PORT) };
@@ -302,6 +302,7 @@ void pkt_send_gso(const struct pkt *p, unsigned int n)
 		size = build(&one, part) - IP6_BYTES - UDP_BYTES;
 		put16(part + IP6_BYTES, GSO_SPORT);
 		put_icrc(part, true, part + IP6_BYTES + UDP_BYTES + size - VRNIC_ICRC_BYTES);
+		part[IP6_BYTES + UDP_BYTES + size - 1] ^= i == bad;
 		memcpy(parts + len, part + IP6_BYTES + UDP_BYTES, size);
 		len += size;
 		frames_sent++;
