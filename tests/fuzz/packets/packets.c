@@ -535,7 +535,8 @@ static void train(struct target *t, bool wrong)
 	if (!t->ipv6 || service(t) == VRNIC_SVC_UD || n < 4 ||
 	    (write && !(t->access & IBV_ACCESS_REMOTE_WRITE)))
 		return;
-	n = bad = 2 + below(n < 16 ? n - 3 : 13);
+	n = 2 + below(n < 16 ? n - 3 : 13);
+	bad = n;	/* none */
 	total = (n + 1) * t->mtu + 1 + below(t->mtu);
 	/* some middle packet is the last that the message has room for */
 	part(t, a, write ? write_op(true, false) : send_op(true, false),
