@@ -12,6 +12,12 @@
  * which the runner looks at after it gave VRNIC_RUN_BUSY back; so work is never
  * left behind, and never done twice.
  *
+ * What comes from the network is run in softirq, often in that of a doorbell whose
+ * peer is on this machine, while the peer's process rings on another CPU. That
+ * waits for the softirq, which will soon be done, and goes on itself: so each of two
+ * processes that talk to each other has its own work done on its own CPU. Both give
+ * the ring back before they let anything come in that may be for it.
+ *
  * A process that posts faster than its doorbells are served may gain by not
  * ringing them: a thread takes over and stays with the ring for a while, on a
  * CPU that has nothing else to do, and the process posts into memory only. What
@@ -19,6 +25,7 @@
  * thread leaves a ring that it does not serve faster than its owner would.
  */
 
+#include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/moduleparam.h>
@@ -54,11 +61,15 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
+/* Longest that a caller waits for a runner that will soon be done. */
+#define WAIT_NS		(20 * NSEC_PER_USEC)
+
 static void enqueue(struct vrnic_runnable *r)
 {
 	struct vrnic_runner *runner = r->runner;
 	unsigned long flags;
 
+	WRITE_ONCE(r->brief, false);
 	spin_lock_irqsave(&runner->lock, flags);
 	list_add_tail(&r->link, &runner->queue);
 	spin_unlock_irqrestore(&runner->lock, flags);
@@ -79,8 +90,8 @@ static struct vrnic_runnable *dequeue(struct vrnic_runner *runner)
 }
 
 /*
- * Give the run bit back, then look for work that came in while it was held.
- * Returns true if the caller has the run bit again.
+ * Give the run bit back, then look for work that came in while it was held, and
+ * that nobody waits to do. Returns true if the caller has the run bit again.
  *
  * The clear is a release: what this runner did happens before what the next
  * one does. The full barrier pairs with the one in test_and_set_bit() of
@@ -96,26 +107,66 @@ static bool release_or_again(struct vrnic_runnable *r)
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
-	smp_mb__after_atomic(); /* pairs with claim() and vrnic_park() */
+	/* pairs with claim(), claim_soon() and vrnic_park() */
+	smp_mb__after_atomic();
 	if (test_bit(VRNIC_RUN_PARKED, &r->state)) {
 		wake_up_all(&r->parked);
 		again = false;
 	} else {
 		again = test_bit(VRNIC_RUN_AGAIN, &r->state) &&
+			!test_bit(VRNIC_RUN_WAITED, &r->state) &&
 			!test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
 	}
 	rcu_read_unlock();
 	return again;
 }
 
+static bool take(struct vrnic_runnable *r, bool brief)
+{
+	if (test_bit(VRNIC_RUN_PARKED, &r->state) ||
+	    test_and_set_bit(VRNIC_RUN_BUSY, &r->state))
+		return false;
+	WRITE_ONCE(r->brief, brief);
+	return true;
+}
+
 /* Announce work; true if the caller is the one to run it. */
-static bool claim(struct vrnic_runnable *r)
+static bool claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
 	smp_mb__after_atomic(); /* pairs with release_or_again() */
-	if (test_bit(VRNIC_RUN_PARKED, &r->state))
+	return take(r, brief);
+}
+
+/* Likewise, the owner's work. */
+static bool claim_rung(struct vrnic_runnable *r)
+{
+	/* ahead of AGAIN: the run that takes notice of that sees it */
+	set_bit(VRNIC_RUN_RUNG, &r->state);
+	return claim(r, false);
+}
+
+/*
+ * claim() by one who will soon be done; if another such one has it, when that is
+ * done. With softirqs held off: who waits is not put to sleep meanwhile.
+ */
+static bool claim_soon(struct vrnic_runnable *r)
+{
+	u64 since;
+
+	if (claim(r, true))
+		return true;
+	if (!READ_ONCE(r->brief))
 		return false;
-	return !test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
+	since = local_clock();
+	set_bit(VRNIC_RUN_WAITED, &r->state);
+	while (test_bit(VRNIC_RUN_BUSY, &r->state) && READ_ONCE(r->brief) &&
+	       local_clock() - since < WAIT_NS)
+		cpu_relax();
+	clear_bit(VRNIC_RUN_WAITED, &r->state);
+	/* pairs with release_or_again(): either it sees that nobody waits, or we BUSY clear */
+	smp_mb__after_atomic();
+	return claim(r, true);
 }
 
 /* One run, with the run bit held. */
@@ -127,6 +178,8 @@ static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
 	/* what was posted before AGAIN was set is visible to this run */
 	smp_mb__after_atomic();
+	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
+		       test_bit(VRNIC_RUN_GATHER, &r->state) || !budget->atomic;
 	return r->ops->run(r, budget);
 }
 
@@ -198,10 +251,94 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
 		spent->descs += CALLER_DESCS - budget.descs;
 		spent->taken += budget.taken;
 		spent->stream = budget.stream;
-	} while (verdict == VRNIC_IDLE &&
+	} while (verdict != VRNIC_MORE &&
 		 test_bit(VRNIC_RUN_AGAIN, &r->state) &&
 		 !test_bit(VRNIC_RUN_PARKED, &r->state));
-	return verdict == VRNIC_IDLE;
+	return verdict != VRNIC_MORE;
+}
+
+static void deliver(struct vrnic_runnable *r, const struct vrnic_budget *told)
+{
+	if (told->parcel)
+		r->ops->deliver(r, told->parcel);
+}
+
+/*
+ * Likewise, with softirqs held off, and give the run bit back: when they run, answers
+ * of a peer on this machine find it free. But as long as there is more to send than
+ * may be under way, answers are waited for here: it goes on in this process, not in
+ * softirqs, which hold up others.
+ */
+static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
+{
+	struct vrnic_budget budget;
+	enum vrnic_verdict verdict;
+	bool again;
+
+	do {
+		if (!r->ops->atomic(r)) {
+			enqueue(r);
+			return false;
+		}
+		budget = (struct vrnic_budget){
+			.bytes = READ_ONCE(caller_bytes),
+			.descs = CALLER_DESCS,
+			.atomic = true,
+		};
+		WRITE_ONCE(r->brief, true);
+		verdict = run_budget(r, &budget);
+		spent->taken += budget.taken;
+		spent->stream = budget.stream;
+		if (verdict == VRNIC_MORE) {
+			enqueue(r);
+			deliver(r, &budget);
+			return false;
+		}
+		if (verdict == VRNIC_EXPECTS) {
+			deliver(r, &budget);
+			budget.parcel = NULL;
+			WRITE_ONCE(r->brief, false);
+			local_bh_enable();
+			local_bh_disable();
+		}
+		again = release_or_again(r);
+		deliver(r, &budget);
+	} while (again);
+	return true;
+}
+
+/* serve_atomic() is over, which began at @came. Return: true if there is more to do. */
+static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *spent)
+{
+	/* whoever has it by now has more to do than to keep this account */
+	if (!take(r, true))
+		return false;
+	/* what was taken is complete when it is answered, which may be now */
+	spent->descs = spent->taken;
+	if (overtaken(r, came, spent)) {
+		enqueue(r);
+		return false;
+	}
+	*spent = (struct vrnic_budget){};
+	return release_or_again(r);
+}
+
+static void kick_atomic(struct vrnic_runnable *r)
+{
+	struct vrnic_budget spent = {};
+	cycles_t came = get_cycles();
+	bool mine;
+
+	local_bh_disable();
+	mine = claim_soon(r);
+	while (mine) {
+		mine = serve_atomic(r, &spent);
+		/* softirqs run here */
+		local_bh_enable();
+		local_bh_disable();
+		mine = mine && settle(r, came, &spent);
+	}
+	local_bh_enable();
 }
 
 /**
@@ -212,7 +349,12 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
  */
 void vrnic_kick(struct vrnic_runnable *r)
 {
-	if (!claim(r))
+	if (r->ops->atomic && r->ops->atomic(r)) {
+		set_bit(VRNIC_RUN_RUNG, &r->state);
+		kick_atomic(r);
+		return;
+	}
+	if (!claim_rung(r))
 		return;
 	do {
 		struct vrnic_budget spent = {};
@@ -228,28 +370,35 @@ void vrnic_kick(struct vrnic_runnable *r)
 /**
  * vrnic_poke() - run @r here and now, in softirq, for what came from the network
  * @r: what to run; its run function minds the budget's @atomic
+ * @small: it is little, and better done here than behind what another runner does;
+ *	of much that comes, each runner has its share
  *
  * What takes longer, or may sleep, goes to a thread.
  */
-void vrnic_poke(struct vrnic_runnable *r)
+void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
-	int runs = 0;
+	enum vrnic_verdict verdict;
+	struct vrnic_budget budget;
+	bool again;
+	int runs;
 
-	if (!claim(r))
-		return;
-	do {
-		struct vrnic_budget budget = {
+	again = small ? claim_soon(r) : claim(r, true);
+	for (runs = 0; again; runs++) {
+		if (runs == POKE_RUNS || !r->ops->atomic(r)) {
+			enqueue(r);
+			return;
+		}
+		budget = (struct vrnic_budget){
 			.bytes = POKE_BYTES,
 			.descs = CALLER_DESCS,
 			.atomic = true,
 		};
-
-		if (runs++ == POKE_RUNS ||
-		    run_budget(r, &budget) == VRNIC_MORE) {
+		verdict = run_budget(r, &budget);
+		again = verdict != VRNIC_MORE && release_or_again(r);
+		if (verdict == VRNIC_MORE)
 			enqueue(r);
-			return;
-		}
-	} while (release_or_again(r));
+		deliver(r, &budget);
+	}
 }
 
 /**
@@ -260,7 +409,7 @@ void vrnic_poke(struct vrnic_runnable *r)
  */
 void vrnic_queue(struct vrnic_runnable *r)
 {
-	if (claim(r))
+	if (claim_rung(r))
 		enqueue(r);
 }
 

@@ -22,21 +22,27 @@ struct task_struct;
  *	turn, and what the run has to tell
  * @bytes: to be moved
  * @descs: descriptors to be completed
- * @atomic: the runner is in softirq: must not sleep
+ * @atomic: the runner is in softirq, or holds softirqs off: must not sleep
+ * @rung: told to the run: its owner announced descriptors since the last one, or need
+ *	not announce them. If not, those that are new may be left to who is about to
  * @stream: told by the run: who posts would rather ring less often
  * @taken: told by the run: descriptors that were taken from the ring
+ * @parcel: told by the run, if @atomic: to be delivered when another runner may come
  */
 struct vrnic_budget {
 	u64 bytes;
 	u32 descs;
 	bool atomic;
+	bool rung;
 	bool stream;
 	u32 taken;
+	void *parcel;
 };
 
 /* What a run of a ring found. */
 enum vrnic_verdict {
 	VRNIC_IDLE,	/* nothing left to do, or it waits for its timer */
+	VRNIC_EXPECTS,	/* it goes on as soon as a peer answers */
 	VRNIC_MORE,	/* the budget is used up */
 };
 
@@ -53,6 +59,9 @@ struct vrnic_runnable;
  * @gather: from now on, calls may be few, and late; or they may not any more.
  *	Returns whether something may have come in that was not announced. In any
  *	context, beside @run. NULL: every call is needed
+ * @atomic: may it be run with softirqs held off, as it is now? NULL: no
+ * @deliver: see to the parcel of a run, beside other runs. With softirqs held off;
+ *	not NULL if runs leave any
  */
 struct vrnic_runnable_ops {
 	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
@@ -60,6 +69,8 @@ struct vrnic_runnable_ops {
 	void (*stay)(struct vrnic_runnable *r);
 	void (*leave)(struct vrnic_runnable *r);
 	bool (*gather)(struct vrnic_runnable *r, bool on);
+	bool (*atomic)(struct vrnic_runnable *r);
+	void (*deliver)(struct vrnic_runnable *r, void *parcel);
 };
 
 /**
@@ -97,6 +108,7 @@ struct vrnic_gather {
  * @link: in @runner's list while queued; protected by @runner's lock
  * @timer: queues it when it fires
  * @parked: waits for @state to lose VRNIC_RUN_BUSY
+ * @brief: its runner will soon be done: written by that, read by who may wait
  * @left: when the last caller left it, in cycles; as what follows, protected by
  *	VRNIC_RUN_BUSY
  * @streak: callers in a row that came back faster than they were served
@@ -112,6 +124,7 @@ struct vrnic_runnable {
 	struct list_head link;
 	struct hrtimer timer;
 	wait_queue_head_t parked;
+	bool brief;
 	cycles_t left;
 	u32 streak;
 	u32 patience;
@@ -124,6 +137,8 @@ struct vrnic_runnable {
 #define VRNIC_RUN_PARKED	2	/* must not be run */
 #define VRNIC_RUN_STAY		3	/* the thread is to stay with it */
 #define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer looks */
+#define VRNIC_RUN_RUNG		5	/* its owner has announced work */
+#define VRNIC_RUN_WAITED	6	/* somebody waits for its runner, to go on from there */
 
 /**
  * struct vrnic_runner - an engine thread
@@ -155,11 +170,17 @@ void vrnic_engine_stop(struct vrnic_engine *engine);
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 			 const struct vrnic_runnable_ops *ops);
 void vrnic_kick(struct vrnic_runnable *r);
-void vrnic_poke(struct vrnic_runnable *r);
+void vrnic_poke(struct vrnic_runnable *r, bool small);
 void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
+
+/* Is somebody here who goes on with it? Then its run may end. */
+static inline bool vrnic_is_waited(const struct vrnic_runnable *r)
+{
+	return test_bit(VRNIC_RUN_WAITED, &r->state);
+}
 
 void vrnic_gather_init(struct vrnic_runnable *r);
 void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs);

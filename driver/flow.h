@@ -62,7 +62,13 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const struct rdma_ah_attr *attr,
 		       const union ib_gid *sgid, int oif);
 
+/* roce_tx.c */
+struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp);
+void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb);
+
 /* roce_req.c */
+void vrnic_roce_rung(struct vrnic_qp *qp);
+bool vrnic_roce_expects(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce_send.c */

@@ -96,7 +96,7 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (qp->roce) {
 		vrnic_resp_gap(qp);
 		vrnic_resp_ack(qp);
-		vrnic_roce_push(qp);
+		vrnic_roce_push_requests(qp, budget);
 	}
 	if (!qp->link)
 		local_bh_enable();
@@ -228,6 +228,7 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 	struct vrnic_req *q = to_req(qp);
 
 	/* far from zero, so that a count can be less than the first */
+	q->rung = qp->sq.idx;
 	q->una = (1ULL << 32) | (qp->attr.sq_psn & VRNIC_PSN_MASK);
 	q->cur = q->una;
 	q->top = q->una;

@@ -146,6 +146,7 @@ static inline void *vrnic_pkt_ext(struct sk_buff *skb)
  * @nr: packets in @skb
  * @full: the last one is shorter: no other can follow
  * @lent: fragments of @skb are pages of a memory region
+ * @ack: its first packet is an acknowledgment
  * @page: room for what is copied
  */
 struct vrnic_burst {
@@ -154,6 +155,7 @@ struct vrnic_burst {
 	u32 nr;
 	bool full;
 	bool lent;
+	bool ack;
 	struct page_frag page;
 };
 
@@ -236,6 +238,7 @@ struct vrnic_wop {
  * @slot_head: of the copies: oldest
  * @slot_tail: next to be used
  * @ahead: slots of the send ring that the window's operations take
+ * @rung: slots up to here were announced
  * @loaded: index of the operation in vrnic_qp.op
  * @has_loaded: there is one
  * @blocked: an operation failed: nothing new is begun
@@ -273,6 +276,7 @@ struct vrnic_req {
 	u32 slot_head;
 	u32 slot_tail;
 	u32 ahead;
+	u32 rung;
 	u32 loaded;
 	bool has_loaded;
 	bool blocked;
@@ -406,16 +410,18 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 void vrnic_path_drop(struct vrnic_path *path);
 struct dst_entry *vrnic_path_route(struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
+int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 
 /* roce_arrive.c */
 bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
-void vrnic_pkt_run(struct vrnic_qp *qp);
+void vrnic_pkt_run(struct vrnic_qp *qp, bool small);
 
 /* roce_tx.c */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx);
 void vrnic_roce_push(struct vrnic_qp *qp);
+void vrnic_roce_push_requests(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 void vrnic_burst_drop(struct vrnic_burst *b);
 
 /* roce_pkt.c */

@@ -28,8 +28,9 @@ static bool stack_is_low(void)
 /**
  * vrnic_pkt_run() - there are packets for a queue pair
  * @qp: queue pair
+ * @small: they are
  */
-void vrnic_pkt_run(struct vrnic_qp *qp)
+void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 {
 	/*
 	 * Datagrams go into a pair that local senders use too: with its mutex. And
@@ -37,7 +38,7 @@ void vrnic_pkt_run(struct vrnic_qp *qp)
 	 */
 	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
 	    !stack_is_low())
-		vrnic_poke(&qp->run);
+		vrnic_poke(&qp->run, small);
 	else
 		vrnic_queue(&qp->run);
 }
@@ -158,7 +159,7 @@ static void arrive_late(struct vrnic_dev *dev, struct sk_buff *skb)
 	if (!qp || qp->dev != dev || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
 		kfree_skb(skb);
 	else if (enqueue(qp, skb))
-		vrnic_pkt_run(qp);
+		vrnic_pkt_run(qp, false);
 	if (qp)
 		vrnic_qp_put(qp);
 }

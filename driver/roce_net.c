@@ -50,6 +50,9 @@ struct vrnic_wire {
 /* What the sockets hold; softirqs empty them at once. */
 #define RCVBUF_BYTES	SZ_4M
 
+/* Up to here it takes longer to get at a packet's data than to see to them. */
+#define SMALL_BYTES	1024
+
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
@@ -60,7 +63,7 @@ static void enqueue_member(struct vrnic_qp *qp, void *arg)
 	if (!skb)
 		vrnic_count(qp->dev, RCVD_DROPPED);
 	else if (vrnic_pkt_arrive(qp, skb))
-		vrnic_pkt_run(qp);
+		vrnic_pkt_run(qp, false);
 }
 
 /* A group: to its members on all devices here that are not the sender's. */
@@ -194,42 +197,48 @@ static struct sk_buff *take(struct sock *sk)
 }
 
 /*
- * sock.sk_data_ready: softirq. Sockets of tunnels (encap_rcv) are called without
- * a queue, but what came as one buffer is taken apart for them; this one takes
- * it as it is, as if by UDP_GRO. Whoever takes a packet from the socket also sorts
- * it under the lock, so that those of a flow cannot overtake each other.
+ * sock.sk_data_ready: softirq, once for each buffer that was queued. Sockets of
+ * tunnels (encap_rcv) are called without a queue, but what came as one buffer is
+ * taken apart for them; this one takes it as it is, as if by UDP_GRO. Whoever takes a
+ * buffer from the socket also sorts it under the lock, so that those of a flow cannot
+ * overtake each other. What another CPU queued meanwhile is left to that.
  */
 static void data_ready(struct sock *sk)
 {
+	struct vrnic_qp *qp = NULL;
 	struct vrnic_wire *w;
-	struct vrnic_qp *qp;
 	struct sk_buff *skb;
+	bool small = false;
 
 	rcu_read_lock();
 	w = rcu_dereference_sk_user_data(sk);
-	while (w) {
-		qp = NULL;
+	if (w) {
 		spin_lock_bh(&w->order);
 		skb = take(sk);
-		if (skb)
+		if (skb) {
+			small = skb->len <= SMALL_BYTES;
 			qp = sort(sock_net(sk), skb);
-		spin_unlock_bh(&w->order);
-		if (!skb)
-			break;
-		if (qp) {
-			vrnic_pkt_run(qp);
-			vrnic_qp_put(qp);
 		}
+		spin_unlock_bh(&w->order);
+	}
+	if (qp) {
+		vrnic_pkt_run(qp, small);
+		vrnic_qp_put(qp);
 	}
 	rcu_read_unlock();
 }
 
 static void sock_attach(struct vrnic_wire *w, struct sock *sk)
 {
+	struct sk_buff *skb;
+
 	write_lock_bh(&sk->sk_callback_lock);
 	rcu_assign_sk_user_data(sk, w);
 	sk->sk_data_ready = data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
+	/* what was queued before that: nobody would be called for it */
+	while ((skb = take(sk)))
+		kfree_skb(skb);
 }
 
 static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
@@ -502,26 +511,39 @@ struct dst_entry *vrnic_path_route(struct vrnic_path *path)
 }
 
 /**
- * vrnic_path_send() - hand a packet with its IP header to the network
- * @path: path; its route was just looked up
+ * vrnic_wire_send() - hand a packet with its IP header and its route to the network
+ * @w: sockets of the sender's namespace
  * @skb: packet; gone afterwards
  *
  * Return: 0 or a negative errno. Either way it may still be lost.
  */
-int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb)
+int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb)
 {
+	bool ipv6 = skb->protocol == htons(ETH_P_IPV6);
 	struct sock *sk;
 	int err = -ENETDOWN;
 
-	skb_dst_set(skb, dst_clone(path->dst));
 	rcu_read_lock();
-	sk = rcu_dereference(path->wire->sk[path->ipv6]);
+	sk = rcu_dereference(w->sk[ipv6]);
 	if (!sk)
 		kfree_skb(skb);
-	else if (path->ipv6)
+	else if (ipv6)
 		err = ip6_local_out(sock_net(sk), sk, skb);
 	else
 		err = ip_local_out(sock_net(sk), sk, skb);
 	rcu_read_unlock();
 	return net_xmit_eval(err);
+}
+
+/**
+ * vrnic_path_send() - hand a packet with its IP header to the network
+ * @path: path; its route was just looked up
+ * @skb: packet; gone afterwards
+ *
+ * Return: as vrnic_wire_send().
+ */
+int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb)
+{
+	skb_dst_set(skb, dst_clone(path->dst));
+	return vrnic_wire_send(path->wire, skb);
 }

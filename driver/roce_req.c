@@ -169,13 +169,17 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 		w->chunk = 1;	/* done */
 }
 
-/* Take the next descriptor into the window. */
+/*
+ * Take the next descriptor into the window; but not one that its owner has not
+ * announced: it does so now, and will send it without holding up anybody.
+ */
 static bool admit(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 	struct vrnic_wop *w;
 
 	if (q->blocked || READ_ONCE(qp->state) != IB_QPS_RTS ||
+	    (s32)(q->rung - (qp->sq.idx + q->ahead)) <= 0 ||
 	    q->tail - q->head == VRNIC_WINDOW_OPS ||
 	    q->slot_tail - q->slot_head > VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS)
 		return false;
@@ -216,11 +220,10 @@ static struct vrnic_wop *next_op(struct vrnic_req *q)
 	return NULL;
 }
 
-/* Return: true if packets were sent or operations begun. */
+/* Return: true if there is more to send at once. */
 static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_req *q = to_req(qp);
-	bool busy = false;
 	struct vrnic_wop *w;
 	int n = 0;
 
@@ -230,18 +233,16 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		w = next_op(q);
 		if (!w) {
 			if (!window_open(q) || q->send != q->tail || !admit(qp))
-				break;
+				return false;
 			budget->taken++;
-			busy = true;
 			continue;
 		}
 		vrnic_req_load(qp, q->send);
 		if (!vrnic_req_send_op(qp, w, budget))
-			break;
-		busy = true;
+			return false;
 		n++;
 	}
-	return busy;
+	return true;
 }
 
 static void count_done(struct vrnic_qp *qp, const struct vrnic_wop *w)
@@ -326,6 +327,35 @@ static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /**
+ * vrnic_roce_rung() - all that is in the send ring by now was announced
+ * @qp: requester; its run bit is held
+ */
+void vrnic_roce_rung(struct vrnic_qp *qp)
+{
+	to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+}
+
+/**
+ * vrnic_roce_expects() - will there be more to send when the peer answers?
+ * @qp: requester, and target: the answer to a READ may take several runs
+ */
+bool vrnic_roce_expects(const struct vrnic_qp *qp)
+{
+	const struct vrnic_req *q = &qp->roce->req;
+
+	return q->send != q->tail || qp->roce->resp.reply.active ||
+	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
+}
+
+/* Nothing is under way, and nothing to be begun: a target is mostly so. */
+static bool is_quiet(struct vrnic_qp *qp)
+{
+	const struct vrnic_req *q = to_req(qp);
+
+	return q->head == q->tail && q->rung == qp->sq.idx;
+}
+
+/**
  * vrnic_roce_send() - go on with the requests of an RC queue pair
  * @qp: requester; in RTS, or in SQD: then nothing new is begun
  * @budget: bounds this burst
@@ -336,6 +366,8 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
+	if (is_quiet(qp))
+		return false;
 	/*
 	 * What the peer answers meanwhile is looked at together, and not at the
 	 * bottom of a stack that has the way out of the network on it.
@@ -343,14 +375,15 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	local_bh_disable();
 	vrnic_req_clock(qp);
 	vrnic_req_gap(qp);
-	busy = retire(qp, budget);
+	retire(qp, budget);
+	busy = false;
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
-		busy |= transmit(qp, budget);
+		busy = transmit(qp, budget);
 		/* what needs no peer, or failed at once, is complete by now */
 		busy |= retire(qp, budget);
 		vrnic_req_set_timer(qp);
 	}
-	vrnic_roce_push(qp);
+	vrnic_roce_push_requests(qp, budget);
 	local_bh_enable();
-	return busy;
+	return busy || !budget->descs;
 }

@@ -70,6 +70,7 @@ void vrnic_resp_ack(struct vrnic_qp *qp)
 	vrnic_resp_answer(qp, VRNIC_BTH_ACK,
 			  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED,
 			  vrnic_psn_add(r->psn, -1));
+	qp->roce->burst.ack = qp->roce->burst.nr == 1;
 }
 
 /* A NAK says that all before @r->psn was executed, too. */

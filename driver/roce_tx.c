@@ -224,6 +224,7 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	b->nr = 0;
 	b->full = false;
 	b->lent = false;
+	b->ack = false;
 	return true;
 }
 
@@ -330,11 +331,11 @@ static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 						IPPROTO_UDP, 0);
 }
 
-static int push(struct vrnic_qp *qp, struct vrnic_path *path,
-		struct vrnic_burst *b)
+/* The buffer is complete. Return: buffer, which the burst has no more. */
+static struct sk_buff *finish(struct vrnic_qp *qp, const struct vrnic_path *path,
+			      struct vrnic_burst *b)
 {
 	struct sk_buff *skb = b->skb;
-	int err;
 
 	b->skb = NULL;
 	set_lengths(skb, path->ipv6);
@@ -348,7 +349,14 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
 	}
-	err = vrnic_path_send(path, skb);
+	return skb;
+}
+
+static int push(struct vrnic_qp *qp, struct vrnic_path *path,
+		struct vrnic_burst *b)
+{
+	int err = vrnic_path_send(path, finish(qp, path, b));
+
 	if (err)
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 	else
@@ -437,6 +445,61 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 		kfree_skb(b->skb);
 		b->skb = NULL;
 	}
+}
+
+static bool is_ack(const struct vrnic_burst *b)
+{
+	return b->skb && b->ack && b->nr == 1;
+}
+
+/**
+ * vrnic_roce_push_requests() - likewise, but an acknowledgment may wait until the run
+ * has ended
+ * @qp: sender; it is connected
+ * @budget: the run's
+ *
+ * Whatever else is sent has to be so in its order, by one runner. But an
+ * acknowledgment may be overtaken; and to send it takes about as long as all that was
+ * to be done for it.
+ */
+void vrnic_roce_push_requests(struct vrnic_qp *qp, const struct vrnic_budget *budget)
+{
+	if (!budget->atomic || !is_ack(&qp->roce->burst))
+		vrnic_roce_push(qp);
+}
+
+/**
+ * vrnic_roce_parcel() - what is left to be sent when a run has ended
+ * @qp: sender; it is connected, and its run bit is held still
+ *
+ * Return: buffer for vrnic_roce_deliver(), or NULL: nothing is left.
+ */
+struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp)
+{
+	struct vrnic_path *path = &qp->roce->path;
+	struct vrnic_burst *b = &qp->roce->burst;
+	struct sk_buff *skb;
+
+	if (!is_ack(b) || !vrnic_path_route(path)) {
+		vrnic_roce_push(qp);
+		return NULL;
+	}
+	skb = finish(qp, path, b);
+	skb_dst_set(skb, dst_clone(path->dst));
+	return skb;
+}
+
+/**
+ * vrnic_roce_deliver() - send what vrnic_roce_parcel() left
+ * @qp: sender; others may run it
+ * @skb: buffer; gone afterwards
+ */
+void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	if (vrnic_wire_send(qp->dev->wire, skb))
+		vrnic_count(qp->dev, SEND_ERR);
+	else
+		vrnic_count(qp->dev, SENT_PKTS);
 }
 
 /* Nothing is sent any more. */

@@ -319,6 +319,12 @@ static bool nothing_left(struct vrnic_qp *qp)
 	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
 }
 
+static bool expects(const struct vrnic_qp *qp)
+{
+	return has_window(qp) && READ_ONCE(qp->state) == IB_QPS_RTS &&
+	       vrnic_roce_expects(qp);
+}
+
 static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 				 struct vrnic_budget *budget)
 {
@@ -326,14 +332,22 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 
 	enum vrnic_verdict verdict = VRNIC_MORE;
 
+	if (budget->rung && has_window(qp))
+		vrnic_roce_rung(qp);
 	while (budget->descs && budget->bytes) {
 		if (!run_step(qp, budget)) {
+			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
+			break;
+		}
+		if (vrnic_is_waited(r)) {
 			verdict = VRNIC_IDLE;
 			break;
 		}
 	}
 	vrnic_loop_release(qp);
 	budget->stream = vrnic_ring_streams(&qp->sq);
+	if (budget->atomic && has_window(qp))
+		budget->parcel = vrnic_roce_parcel(qp);
 	return nothing_left(qp) ? VRNIC_IDLE : verdict;
 }
 
@@ -352,10 +366,25 @@ static bool sq_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(&container_of(r, struct vrnic_qp, run)->sq, on);
 }
 
+/* Connected over the wire; but a native link may have to wait for memory. */
+static bool sq_atomic(struct vrnic_runnable *r)
+{
+	const struct vrnic_qp *qp = container_of(r, struct vrnic_qp, run);
+
+	return READ_ONCE(qp->roce) && !READ_ONCE(qp->link);
+}
+
+static void sq_deliver(struct vrnic_runnable *r, void *parcel)
+{
+	vrnic_roce_deliver(container_of(r, struct vrnic_qp, run), parcel);
+}
+
 /* A queue pair, as the engine runs it. */
 const struct vrnic_runnable_ops vrnic_sq_ops = {
 	.run = sq_run,
 	.stay = sq_stay,
 	.leave = sq_leave,
 	.gather = sq_gather,
+	.atomic = sq_atomic,
+	.deliver = sq_deliver,
 };
