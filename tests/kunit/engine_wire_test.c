@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The engine, with a runnable that is run for packets and for descriptors, as that of
+ * a queue pair on the wire: softirqs are held off, nobody has the run bit when it can
+ * be had, and who waits goes on.
+ */
+
+#include <kunit/test.h>
+#include <linux/bottom_half.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+
+#include "engine.h"
+
+#define CALLERS		4
+#define CALLS		2000
+#define PATIENCE	(10 * HZ)
+
+/**
+ * struct probe - a runnable that looks at how it is run
+ * @r: for the engine
+ * @peer: softirq that answers what the next run sends
+ * @runs: times that it was run
+ * @packets: came from the network
+ * @descs: were posted, and announced after that
+ * @seen_packets: of @packets, what runs saw
+ * @seen_descs: of @descs, what runs saw that were told that they are announced
+ * @inside: runners that are in it
+ * @overlaps: times that there were more than one
+ * @verdict: of the next run; VRNIC_IDLE after that
+ * @answered: the next run's peer answers at once
+ * @announced: the next run announces a descriptor
+ * @stream: whoever rings posts a stream
+ * @taken: descriptors that the next run takes
+ * @parcel: runs leave one
+ * @linger: the next run waits until somebody waits for it
+ * @was_waited: and somebody did
+ * @sleepy: a run could have slept
+ * @rung: what the last run was told
+ * @busy_then: the peer found it busy
+ * @delivered: parcels
+ * @held: parcels that were delivered while nobody else could run it
+ * @gathers: calls of that
+ * @who: who ran it last
+ */
+struct probe {
+	struct vrnic_runnable r;
+	struct tasklet_struct peer;
+	atomic_t runs;
+	atomic_t packets;
+	atomic_t descs;
+	int seen_packets;
+	int seen_descs;
+	atomic_t inside;
+	int overlaps;
+	enum vrnic_verdict verdict;
+	bool answered;
+	bool announced;
+	bool stream;
+	u32 taken;
+	bool parcel;
+	bool linger;
+	bool was_waited;
+	bool sleepy;
+	bool rung;
+	bool busy_then;
+	atomic_t delivered;
+	int held;
+	int gathers;
+	struct task_struct *who;
+};
+
+struct rig {
+	struct vrnic_engine engine;
+	struct probe *p;
+	atomic_t callers;
+};
+
+static bool is_busy(const struct probe *p)
+{
+	return test_bit(VRNIC_RUN_BUSY, &p->r.state);
+}
+
+static void linger(struct probe *p)
+{
+	unsigned long limit = jiffies + HZ;
+
+	p->linger = false;
+	while (!vrnic_is_waited(&p->r) && time_before(jiffies, limit))
+		cpu_relax();
+	WRITE_ONCE(p->was_waited, vrnic_is_waited(&p->r));
+}
+
+static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
+				    struct vrnic_budget *budget)
+{
+	struct probe *p = container_of(r, struct probe, r);
+	enum vrnic_verdict verdict = p->verdict;
+
+	if (atomic_inc_return(&p->inside) > 1)
+		p->overlaps++;
+	p->verdict = VRNIC_IDLE;
+	p->who = current;
+	p->sleepy |= budget->atomic && !softirq_count();
+	p->rung = budget->rung;
+	budget->stream = p->stream;
+	budget->taken += p->taken;
+	p->taken = 0;
+	if (budget->rung)
+		p->seen_descs = atomic_read(&p->descs);
+	p->seen_packets = atomic_read(&p->packets);
+	if (p->answered)
+		tasklet_schedule(&p->peer);
+	p->answered = false;
+	if (p->announced) {
+		p->announced = false;
+		vrnic_queue(r);
+	}
+	if (budget->atomic && p->parcel)
+		budget->parcel = p;
+	atomic_dec(&p->inside);
+	atomic_inc(&p->runs);
+	if (p->linger)
+		linger(p);
+	return verdict;
+}
+
+static bool probe_gather(struct vrnic_runnable *r, bool on)
+{
+	struct probe *p = container_of(r, struct probe, r);
+
+	p->gathers++;
+	/* something comes in just now */
+	if (on)
+		vrnic_poke(r, false);
+	return false;
+}
+
+static bool probe_atomic(struct vrnic_runnable *r)
+{
+	return true;
+}
+
+static void probe_deliver(struct vrnic_runnable *r, void *parcel)
+{
+	struct probe *p = parcel;
+
+	p->held += is_busy(p);
+	atomic_inc(&p->delivered);
+}
+
+static const struct vrnic_runnable_ops probe_ops = {
+	.run = probe_run,
+	.gather = probe_gather,
+	.atomic = probe_atomic,
+	.deliver = probe_deliver,
+};
+
+static void answer(struct tasklet_struct *peer)
+{
+	struct probe *p = from_tasklet(p, peer, peer);
+
+	p->busy_then = is_busy(p);
+	atomic_inc(&p->packets);
+	vrnic_poke(&p->r, true);
+}
+
+static void retire(void *arg)
+{
+	struct probe *p = arg;
+
+	tasklet_kill(&p->peer);
+	vrnic_park(&p->r);
+	synchronize_rcu();
+}
+
+static void stop_engine(void *engine)
+{
+	vrnic_engine_stop(engine);
+}
+
+static int wire_init(struct kunit *test)
+{
+	struct rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	int err;
+
+	if (!rig)
+		return -ENOMEM;
+	rig->p = kunit_kzalloc(test, sizeof(*rig->p), GFP_KERNEL);
+	if (!rig->p)
+		return -ENOMEM;
+	err = vrnic_engine_start(&rig->engine, "vrnic-kunit");
+	if (err)
+		return err;
+	err = kunit_add_action_or_reset(test, stop_engine, &rig->engine);
+	if (err)
+		return err;
+	test->priv = rig;
+	tasklet_setup(&rig->p->peer, answer);
+	vrnic_runnable_init(&rig->p->r, &rig->engine, &probe_ops);
+	return kunit_add_action_or_reset(test, retire, rig->p);
+}
+
+static struct probe *probe(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+
+	return rig->p;
+}
+
+static void poke(struct probe *p, bool small)
+{
+	local_bh_disable();
+	vrnic_poke(&p->r, small);
+	local_bh_enable();
+}
+
+static bool eventually(const atomic_t *value, int wanted)
+{
+	unsigned long limit = jiffies + PATIENCE;
+
+	while (atomic_read(value) != wanted && time_before(jiffies, limit))
+		usleep_range(100, 200);
+	return atomic_read(value) == wanted;
+}
+
+static void expect_at_rest(struct kunit *test, struct probe *p, int runs)
+{
+	KUNIT_EXPECT_TRUE(test, eventually(&p->runs, runs));
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), runs);
+	KUNIT_EXPECT_FALSE(test, is_busy(p));
+	KUNIT_EXPECT_FALSE(test, p->sleepy);
+	KUNIT_EXPECT_EQ(test, p->overlaps, 0);
+}
+
+static void a_kick_holds_softirqs_off(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->sleepy = false;
+	vrnic_kick(&p->r);
+	KUNIT_EXPECT_EQ(test, softirq_count(), 0);
+	KUNIT_EXPECT_PTR_EQ(test, p->who, current);
+	expect_at_rest(test, p, 1);
+}
+
+/* A peer that answers at once is served before the kick returns, but not by it. */
+static void an_answer_finds_it_free(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->answered = true;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_FALSE(test, p->busy_then);
+	KUNIT_EXPECT_EQ(test, p->seen_packets, 1);
+}
+
+/* While more is to be sent than may be, answers are for who sends. */
+static void an_expected_answer_is_waited_for(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->answered = true;
+	p->verdict = VRNIC_EXPECTS;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_TRUE(test, p->busy_then);
+	KUNIT_EXPECT_PTR_EQ(test, p->who, current);
+	KUNIT_EXPECT_EQ(test, p->seen_packets, 1);
+}
+
+static void a_parcel_is_delivered_when_it_is_free(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->parcel = true;
+	vrnic_kick(&p->r);
+	poke(p, true);
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->delivered), 2);
+	KUNIT_EXPECT_EQ(test, p->held, 0);
+	/* nor is one lost if a thread goes on, whose runs have none, or if it is held on to */
+	p->verdict = VRNIC_MORE;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 4);
+	p->verdict = VRNIC_EXPECTS;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 5);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->delivered), 4);
+}
+
+static void a_poke_announces_nothing(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	poke(p, false);
+	KUNIT_EXPECT_FALSE(test, p->rung);
+	vrnic_kick(&p->r);
+	KUNIT_EXPECT_TRUE(test, p->rung);
+	poke(p, true);
+	KUNIT_EXPECT_FALSE(test, p->rung);
+	expect_at_rest(test, p, 3);
+}
+
+/* Whoever cannot have it leaves the news to who has it. */
+static void a_poke_takes_what_is_announced_meanwhile(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->announced = true;
+	poke(p, false);
+	KUNIT_EXPECT_TRUE(test, p->rung);
+	expect_at_rest(test, p, 2);
+}
+
+/* Something comes in when the kick is over but for its accounts. */
+static void a_late_packet_is_not_left(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->stream = true;
+	p->taken = 1;
+	vrnic_kick(&p->r);
+	KUNIT_EXPECT_GE(test, p->gathers, 1);
+	KUNIT_EXPECT_FALSE(test, is_busy(p));
+	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 2);
+	vrnic_kick(&p->r);
+	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 3);
+}
+
+static int lingering_thread(void *arg)
+{
+	struct rig *rig = arg;
+
+	vrnic_kick(&rig->p->r);
+	atomic_dec(&rig->callers);
+	return 0;
+}
+
+static void stop_thread(void *task)
+{
+	kthread_stop_put(task);
+}
+
+static void start(struct kunit *test, int (*fn)(void *arg), void *arg)
+{
+	struct rig *rig = test->priv;
+	struct task_struct *task = kthread_create(fn, arg, "caller");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_thread, task), 0);
+	atomic_inc(&rig->callers);
+	wake_up_process(task);
+}
+
+/* Who finds a runner that will soon be done waits, and goes on itself. */
+static void who_waits_goes_on(struct kunit *test)
+{
+	unsigned long limit = jiffies + PATIENCE;
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	p->linger = true;
+	start(test, lingering_thread, rig);
+	while (!atomic_read(&p->runs) && time_before(jiffies, limit))
+		cpu_relax();
+	/* on a slow machine a wait may end before the other one looks */
+	while (!READ_ONCE(p->was_waited) && time_before(jiffies, limit))
+		vrnic_kick(&p->r);
+	KUNIT_EXPECT_TRUE(test, p->was_waited);
+	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
+	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 2);
+	KUNIT_EXPECT_FALSE(test, is_busy(p));
+	KUNIT_EXPECT_EQ(test, p->overlaps, 0);
+}
+
+static void announce(struct probe *p, unsigned int how)
+{
+	switch (how % 4) {
+	case 0:
+		atomic_inc(&p->descs);
+		vrnic_queue(&p->r);
+		break;
+	case 1:
+		atomic_inc(&p->packets);
+		poke(p, how & 4);
+		break;
+	default:
+		atomic_inc(&p->descs);
+		vrnic_kick(&p->r);
+	}
+}
+
+static int caller_thread(void *arg)
+{
+	struct rig *rig = arg;
+	unsigned int seed = (unsigned long)current, i;
+
+	for (i = 0; i < CALLS; i++) {
+		seed = seed * 1103515245 + 12345;
+		announce(rig->p, seed >> 16);
+		if (i % 64 == 0)
+			usleep_range(50, 100);
+	}
+	atomic_dec(&rig->callers);
+	return 0;
+}
+
+/* The last packet and the last descriptor were seen, and never were two inside. */
+static void many_callers(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+	int i;
+
+	p->parcel = true;
+	for (i = 0; i < CALLERS; i++)
+		start(test, caller_thread, rig);
+	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
+	msleep(20);
+	KUNIT_EXPECT_FALSE(test, is_busy(p));
+	KUNIT_EXPECT_EQ(test, p->seen_packets, atomic_read(&p->packets));
+	KUNIT_EXPECT_EQ(test, p->seen_descs, atomic_read(&p->descs));
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->packets) + atomic_read(&p->descs),
+			CALLERS * CALLS);
+	KUNIT_EXPECT_EQ(test, p->overlaps, 0);
+	KUNIT_EXPECT_FALSE(test, p->sleepy);
+}
+
+static struct kunit_case wire_cases[] = {
+	KUNIT_CASE(a_kick_holds_softirqs_off),
+	KUNIT_CASE(an_answer_finds_it_free),
+	KUNIT_CASE(an_expected_answer_is_waited_for),
+	KUNIT_CASE(a_parcel_is_delivered_when_it_is_free),
+	KUNIT_CASE(a_poke_announces_nothing),
+	KUNIT_CASE(a_poke_takes_what_is_announced_meanwhile),
+	KUNIT_CASE(a_late_packet_is_not_left),
+	KUNIT_CASE(who_waits_goes_on),
+	KUNIT_CASE(many_callers),
+	{}
+};
+
+static struct kunit_suite wire_suite = {
+	.name = "vrnic_engine_wire",
+	.init = wire_init,
+	.test_cases = wire_cases,
+};
+
+kunit_test_suite(wire_suite);
