@@ -64,6 +64,10 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 /* Longest that a caller waits for a runner that will soon be done. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
 
+/* Longest that what a softirq sent lies in its CPU's queues: so much, and for each byte. */
+#define SETTLE_NS	(100 * NSEC_PER_USEC)
+#define SETTLE_BYTE_NS	16
+
 static void enqueue(struct vrnic_runnable *r)
 {
 	struct vrnic_runner *runner = r->runner;
@@ -99,7 +103,7 @@ static struct vrnic_runnable *dequeue(struct vrnic_runner *runner)
  */
 static bool release_or_again(struct vrnic_runnable *r)
 {
-	bool again;
+	bool brief = r->brief, again;
 
 	/*
 	 * Whoever parks @r may free it as soon as the bit is clear; but only
@@ -114,7 +118,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 		again = false;
 	} else {
 		again = test_bit(VRNIC_RUN_AGAIN, &r->state) &&
-			!test_bit(VRNIC_RUN_WAITED, &r->state) &&
+			!(brief && test_bit(VRNIC_RUN_WAITED, &r->state)) &&
 			!test_and_set_bit(VRNIC_RUN_BUSY, &r->state);
 	}
 	rcu_read_unlock();
@@ -126,7 +130,7 @@ static bool take(struct vrnic_runnable *r, bool brief)
 	if (test_bit(VRNIC_RUN_PARKED, &r->state) ||
 	    test_and_set_bit(VRNIC_RUN_BUSY, &r->state))
 		return false;
-	WRITE_ONCE(r->brief, brief);
+	WRITE_ONCE(r->brief, brief && local_clock() >= r->settled);
 	return true;
 }
 
@@ -267,14 +271,17 @@ static void deliver(struct vrnic_runnable *r, const struct vrnic_budget *told)
  * Likewise, with softirqs held off, and give the run bit back: when they run, answers
  * of a peer on this machine find it free. But as long as there is more to send than
  * may be under way, answers are waited for here: it goes on in this process, not in
- * softirqs, which hold up others.
+ * softirqs, which hold up others. And if several processes or threads ring, it is kept
+ * until softirqs have run: what the next one sends must not overtake this.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 {
 	struct vrnic_budget budget;
+	bool others = r->caller != current;
 	enum vrnic_verdict verdict;
 	bool again;
 
+	r->caller = current;
 	do {
 		if (!r->ops->atomic(r)) {
 			enqueue(r);
@@ -285,21 +292,19 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			.descs = CALLER_DESCS,
 			.atomic = true,
 		};
-		WRITE_ONCE(r->brief, true);
 		verdict = run_budget(r, &budget);
 		spent->taken += budget.taken;
 		spent->stream = budget.stream;
-		if (verdict == VRNIC_MORE) {
-			enqueue(r);
-			deliver(r, &budget);
-			return false;
-		}
-		if (verdict == VRNIC_EXPECTS) {
+		if (verdict != VRNIC_IDLE || others) {
 			deliver(r, &budget);
 			budget.parcel = NULL;
 			WRITE_ONCE(r->brief, false);
 			local_bh_enable();
 			local_bh_disable();
+		}
+		if (verdict == VRNIC_MORE) {
+			enqueue(r);
+			return false;
 		}
 		again = release_or_again(r);
 		deliver(r, &budget);
@@ -402,6 +407,23 @@ void vrnic_poke(struct vrnic_runnable *r, bool small)
 }
 
 /**
+ * vrnic_sends_in_order() - a run sends what must not be overtaken
+ * @r: its runnable
+ * @bytes: how much
+ *
+ * It lies in a queue of this CPU until softirqs run, or go on, and what another CPU
+ * sends does not wait for that: so nobody is to stand ready to go on. A doorbell keeps
+ * @r until they have run, or has nothing more to send; a softirq cannot.
+ */
+void vrnic_sends_in_order(struct vrnic_runnable *r, u32 bytes)
+{
+	WRITE_ONCE(r->brief, false);
+	if (in_serving_softirq())
+		r->settled = max(r->settled, local_clock()) + SETTLE_NS +
+			     (u64)bytes * SETTLE_BYTE_NS;
+}
+
+/**
  * vrnic_queue() - have a thread run @r
  * @r: what to run
  *
@@ -461,6 +483,9 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 {
 	r->ops = ops;
 	r->streak = 0;
+	r->brief = false;
+	r->caller = NULL;
+	r->settled = 0;
 	r->patience = PATIENCE_MIN;
 	r->left = get_cycles();
 	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %

@@ -108,7 +108,11 @@ struct vrnic_gather {
  * @link: in @runner's list while queued; protected by @runner's lock
  * @timer: queues it when it fires
  * @parked: waits for @state to lose VRNIC_RUN_BUSY
- * @brief: its runner will soon be done: written by that, read by who may wait
+ * @brief: its runner will soon be done, and has sent nothing that must not be
+ *	overtaken: written by that, read by who may wait
+ * @settled: when what softirqs sent has left their CPU's queues, in ns of
+ *	local_clock(); as @caller, protected by VRNIC_RUN_BUSY
+ * @caller: process that rang last, to be compared only
  * @left: when the last caller left it, in cycles; as what follows, protected by
  *	VRNIC_RUN_BUSY
  * @streak: callers in a row that came back faster than they were served
@@ -125,6 +129,8 @@ struct vrnic_runnable {
 	struct hrtimer timer;
 	wait_queue_head_t parked;
 	bool brief;
+	u64 settled;
+	const void *caller;
 	cycles_t left;
 	u32 streak;
 	u32 patience;
@@ -173,13 +179,14 @@ void vrnic_kick(struct vrnic_runnable *r);
 void vrnic_poke(struct vrnic_runnable *r, bool small);
 void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
+void vrnic_sends_in_order(struct vrnic_runnable *r, u32 bytes);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
 
 /* Is somebody here who goes on with it? Then its run may end. */
 static inline bool vrnic_is_waited(const struct vrnic_runnable *r)
 {
-	return test_bit(VRNIC_RUN_WAITED, &r->state);
+	return READ_ONCE(r->brief) && test_bit(VRNIC_RUN_WAITED, &r->state);
 }
 
 void vrnic_gather_init(struct vrnic_runnable *r);

@@ -354,6 +354,7 @@ struct vrnic_reply {
  * @ack: an acknowledgment is due
  * @naked: nothing is acknowledged until @psn comes
  * @again: the peer has gone back once more
+ * @replied: the present run has sent answers with data
  * @early: requests that came before one that is missing
  * @va: WRITE: where the next packet goes
  * @rkey: WRITE: key
@@ -372,6 +373,7 @@ struct vrnic_resp {
 	bool ack;
 	bool naked;
 	bool again;
+	bool replied;
 	struct vrnic_early early;
 	u64 va;
 	u32 rkey;

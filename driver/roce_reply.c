@@ -47,6 +47,7 @@ void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 	vrnic_resp_put_aeth(qp, &tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
 	memcpy(tx.ext + tx.ext_len, &ack, sizeof(ack));
 	tx.ext_len += sizeof(ack);
+	to_resp(qp)->replied = true;
 	vrnic_resp_send(qp, &tx);
 }
 
@@ -79,6 +80,7 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 	if (reply->replay)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 	err = vrnic_roce_xmit(qp, &qp->roce->path, &tx);
+	to_resp(qp)->replied = true;
 	reply->first = false;
 	reply->psn = vrnic_psn_add(reply->psn, 1);
 	reply->va += n;

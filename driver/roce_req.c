@@ -327,23 +327,28 @@ static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /**
- * vrnic_roce_rung() - all that is in the send ring by now was announced
- * @qp: requester; its run bit is held
+ * vrnic_roce_begin() - a run begins
+ * @qp: requester and target; its run bit is held
+ * @rung: all that is in the send ring by now was announced
  */
-void vrnic_roce_rung(struct vrnic_qp *qp)
+void vrnic_roce_begin(struct vrnic_qp *qp, bool rung)
 {
-	to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+	if (rung)
+		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+	qp->roce->resp.replied = false;
 }
 
 /**
- * vrnic_roce_expects() - will there be more to send when the peer answers?
- * @qp: requester, and target: the answer to a READ may take several runs
+ * vrnic_roce_expects() - will there be more to send when the peer answers, or asks?
+ * @qp: requester, and target: whoever asked for data may ask for more, and answers
+ *	must not overtake each other
  */
 bool vrnic_roce_expects(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
 
 	return q->send != q->tail || qp->roce->resp.reply.active ||
+	       qp->roce->resp.replied ||
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
 

@@ -352,11 +352,19 @@ static struct sk_buff *finish(struct vrnic_qp *qp, const struct vrnic_path *path
 	return skb;
 }
 
+static bool is_ack(const struct vrnic_burst *b)
+{
+	return b->skb && b->ack && b->nr == 1;
+}
+
 static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 		struct vrnic_burst *b)
 {
-	int err = vrnic_path_send(path, finish(qp, path, b));
+	int err;
 
+	if (!is_ack(b))
+		vrnic_sends_in_order(&qp->run, b->skb->len);
+	err = vrnic_path_send(path, finish(qp, path, b));
 	if (err)
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 	else
@@ -445,11 +453,6 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 		kfree_skb(b->skb);
 		b->skb = NULL;
 	}
-}
-
-static bool is_ack(const struct vrnic_burst *b)
-{
-	return b->skb && b->ack && b->nr == 1;
 }
 
 /**

@@ -332,8 +332,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 
 	enum vrnic_verdict verdict = VRNIC_MORE;
 
-	if (budget->rung && has_window(qp))
-		vrnic_roce_rung(qp);
+	if (has_window(qp))
+		vrnic_roce_begin(qp, budget->rung);
 	while (budget->descs && budget->bytes) {
 		if (!run_step(qp, budget)) {
 			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;

@@ -256,11 +256,53 @@ static void an_answer_finds_it_free(struct kunit *test)
 {
 	struct probe *p = probe(test);
 
+	vrnic_kick(&p->r);
 	p->answered = true;
 	vrnic_kick(&p->r);
-	expect_at_rest(test, p, 2);
+	expect_at_rest(test, p, 3);
 	KUNIT_EXPECT_FALSE(test, p->busy_then);
 	KUNIT_EXPECT_EQ(test, p->seen_packets, 1);
+}
+
+static int kicking_thread(void *arg)
+{
+	struct rig *rig = arg;
+
+	vrnic_kick(&rig->p->r);
+	atomic_dec(&rig->callers);
+	return 0;
+}
+
+static void stop_thread(void *task)
+{
+	kthread_stop_put(task);
+}
+
+static void start(struct kunit *test, int (*fn)(void *arg), void *arg)
+{
+	struct rig *rig = test->priv;
+	struct task_struct *task = kthread_create(fn, arg, "caller");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_thread, task), 0);
+	atomic_inc(&rig->callers);
+	wake_up_process(task);
+}
+
+/* What one thread sends is out of this CPU's queues before another one may send. */
+static void of_several_callers_each_keeps_it(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+
+	vrnic_kick(&p->r);
+	start(test, kicking_thread, rig);
+	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
+	p->answered = true;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 4);
+	KUNIT_EXPECT_TRUE(test, p->busy_then);
 }
 
 /* While more is to be sent than may be, answers are for who sends. */
@@ -281,19 +323,20 @@ static void a_parcel_is_delivered_when_it_is_free(struct kunit *test)
 {
 	struct probe *p = probe(test);
 
+	vrnic_kick(&p->r);
 	p->parcel = true;
 	vrnic_kick(&p->r);
 	poke(p, true);
-	expect_at_rest(test, p, 2);
+	expect_at_rest(test, p, 3);
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->delivered), 2);
 	KUNIT_EXPECT_EQ(test, p->held, 0);
 	/* nor is one lost if a thread goes on, whose runs have none, or if it is held on to */
 	p->verdict = VRNIC_MORE;
 	vrnic_kick(&p->r);
-	expect_at_rest(test, p, 4);
+	expect_at_rest(test, p, 5);
 	p->verdict = VRNIC_EXPECTS;
 	vrnic_kick(&p->r);
-	expect_at_rest(test, p, 5);
+	expect_at_rest(test, p, 6);
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->delivered), 4);
 }
 
@@ -336,32 +379,6 @@ static void a_late_packet_is_not_left(struct kunit *test)
 	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 3);
 }
 
-static int lingering_thread(void *arg)
-{
-	struct rig *rig = arg;
-
-	vrnic_kick(&rig->p->r);
-	atomic_dec(&rig->callers);
-	return 0;
-}
-
-static void stop_thread(void *task)
-{
-	kthread_stop_put(task);
-}
-
-static void start(struct kunit *test, int (*fn)(void *arg), void *arg)
-{
-	struct rig *rig = test->priv;
-	struct task_struct *task = kthread_create(fn, arg, "caller");
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_thread, task), 0);
-	atomic_inc(&rig->callers);
-	wake_up_process(task);
-}
-
 /* Who finds a runner that will soon be done waits, and goes on itself. */
 static void who_waits_goes_on(struct kunit *test)
 {
@@ -372,7 +389,7 @@ static void who_waits_goes_on(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
 	p->linger = true;
-	start(test, lingering_thread, rig);
+	start(test, kicking_thread, rig);
 	while (!atomic_read(&p->runs) && time_before(jiffies, limit))
 		cpu_relax();
 	/* on a slow machine a wait may end before the other one looks */
@@ -441,6 +458,7 @@ static void many_callers(struct kunit *test)
 static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(a_kick_holds_softirqs_off),
 	KUNIT_CASE(an_answer_finds_it_free),
+	KUNIT_CASE(of_several_callers_each_keeps_it),
 	KUNIT_CASE(an_expected_answer_is_waited_for),
 	KUNIT_CASE(a_parcel_is_delivered_when_it_is_free),
 	KUNIT_CASE(a_poke_announces_nothing),
