@@ -27,6 +27,7 @@
 
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
+#include <linux/interrupt.h>
 #include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
@@ -63,10 +64,6 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 
 /* Longest that a caller waits for a runner that will soon be done. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
-
-/* Longest that what a softirq sent lies in its CPU's queues: so much, and for each byte. */
-#define SETTLE_NS	(100 * NSEC_PER_USEC)
-#define SETTLE_BYTE_NS	16
 
 static void enqueue(struct vrnic_runnable *r)
 {
@@ -130,7 +127,8 @@ static bool take(struct vrnic_runnable *r, bool brief)
 	if (test_bit(VRNIC_RUN_PARKED, &r->state) ||
 	    test_and_set_bit(VRNIC_RUN_BUSY, &r->state))
 		return false;
-	WRITE_ONCE(r->brief, brief && local_clock() >= r->settled);
+	WRITE_ONCE(r->brief, brief);
+	r->in_order = false;
 	return true;
 }
 
@@ -268,6 +266,37 @@ static void deliver(struct vrnic_runnable *r, const struct vrnic_budget *told)
 }
 
 /*
+ * Does what the runner of @r sent lie in a queue of this CPU still? Another CPU's is
+ * not behind it. In softirq that cannot be told before the present one has ended.
+ */
+static bool is_under_way(struct vrnic_runnable *r)
+{
+	if (!r->in_order)
+		return false;
+	preempt_disable();
+	r->in_order = local_softirq_pending() & BIT(NET_RX_SOFTIRQ);
+	preempt_enable();
+	return r->in_order;
+}
+
+/* Keep the run bit until it does not. */
+static void leave_later(struct vrnic_runnable *r, bool unfinished)
+{
+	r->unfinished = unfinished;
+	/* comes behind the network's softirq, on this CPU */
+	tasklet_schedule(&r->after);
+}
+
+/* A thread has to go on. */
+static void hand_over(struct vrnic_runnable *r)
+{
+	if (is_under_way(r))
+		leave_later(r, true);
+	else
+		enqueue(r);
+}
+
+/*
  * Likewise, with softirqs held off, and give the run bit back: when they run, answers
  * of a peer on this machine find it free. But as long as there is more to send than
  * may be under way, answers are waited for here: it goes on in this process, not in
@@ -301,10 +330,14 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			WRITE_ONCE(r->brief, false);
 			local_bh_enable();
 			local_bh_disable();
-		}
-		if (verdict == VRNIC_MORE) {
-			enqueue(r);
-			return false;
+			if (verdict == VRNIC_MORE) {
+				hand_over(r);
+				return false;
+			}
+			if (is_under_way(r)) {
+				leave_later(r, false);
+				return false;
+			}
 		}
 		again = release_or_again(r);
 		deliver(r, &budget);
@@ -366,10 +399,41 @@ void vrnic_kick(struct vrnic_runnable *r)
 		cycles_t came = get_cycles();
 
 		if (!serve(r, &spent) || overtaken(r, came, &spent)) {
-			enqueue(r);
+			hand_over(r);
 			return;
 		}
 	} while (release_or_again(r));
+}
+
+/* In softirq, with the run bit held. */
+static void run_poked(struct vrnic_runnable *r)
+{
+	enum vrnic_verdict verdict;
+	struct vrnic_budget budget;
+	bool again = true;
+	int runs;
+
+	for (runs = 0; again; runs++) {
+		if (runs == POKE_RUNS || !r->ops->atomic(r)) {
+			enqueue(r);
+			return;
+		}
+		budget = (struct vrnic_budget){
+			.bytes = POKE_BYTES,
+			.descs = CALLER_DESCS,
+			.atomic = true,
+		};
+		verdict = run_budget(r, &budget);
+		if (r->in_order) {
+			deliver(r, &budget);
+			leave_later(r, verdict == VRNIC_MORE);
+			return;
+		}
+		again = verdict != VRNIC_MORE && release_or_again(r);
+		if (verdict == VRNIC_MORE)
+			enqueue(r);
+		deliver(r, &budget);
+	}
 }
 
 /**
@@ -382,45 +446,35 @@ void vrnic_kick(struct vrnic_runnable *r)
  */
 void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
-	enum vrnic_verdict verdict;
-	struct vrnic_budget budget;
-	bool again;
-	int runs;
+	if (small ? claim_soon(r) : claim(r, true))
+		run_poked(r);
+}
 
-	again = small ? claim_soon(r) : claim(r, true);
-	for (runs = 0; again; runs++) {
-		if (runs == POKE_RUNS || !r->ops->atomic(r)) {
-			enqueue(r);
-			return;
-		}
-		budget = (struct vrnic_budget){
-			.bytes = POKE_BYTES,
-			.descs = CALLER_DESCS,
-			.atomic = true,
-		};
-		verdict = run_budget(r, &budget);
-		again = verdict != VRNIC_MORE && release_or_again(r);
-		if (verdict == VRNIC_MORE)
-			enqueue(r);
-		deliver(r, &budget);
-	}
+/* Softirqs of this CPU have gone on since its runner sent something. */
+static void leave_now(struct tasklet_struct *after)
+{
+	struct vrnic_runnable *r = container_of(after, struct vrnic_runnable, after);
+
+	if (is_under_way(r))
+		tasklet_schedule(after);
+	else if (r->unfinished)
+		enqueue(r);
+	else if (release_or_again(r))
+		run_poked(r);
 }
 
 /**
  * vrnic_sends_in_order() - a run sends what must not be overtaken
  * @r: its runnable
- * @bytes: how much
  *
  * It lies in a queue of this CPU until softirqs run, or go on, and what another CPU
- * sends does not wait for that: so nobody is to stand ready to go on. A doorbell keeps
- * @r until they have run, or has nothing more to send; a softirq cannot.
+ * sends does not wait for that. So nobody is to stand ready to go on; and unless it is
+ * a doorbell that has nothing more to send, @r is kept until it has left.
  */
-void vrnic_sends_in_order(struct vrnic_runnable *r, u32 bytes)
+void vrnic_sends_in_order(struct vrnic_runnable *r)
 {
 	WRITE_ONCE(r->brief, false);
-	if (in_serving_softirq())
-		r->settled = max(r->settled, local_clock()) + SETTLE_NS +
-			     (u64)bytes * SETTLE_BYTE_NS;
+	r->in_order = true;
 }
 
 /**
@@ -464,6 +518,7 @@ void vrnic_park(struct vrnic_runnable *r)
 	/* pairs with the barriers in claim() and release_or_again() */
 	smp_mb__after_atomic();
 	wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
+	tasklet_kill(&r->after);
 	hrtimer_cancel(&r->timer);
 	vrnic_gather_end(r);
 }
@@ -485,13 +540,14 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	r->streak = 0;
 	r->brief = false;
 	r->caller = NULL;
-	r->settled = 0;
+	r->in_order = false;
 	r->patience = PATIENCE_MIN;
 	r->left = get_cycles();
 	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
 				     engine->nr];
 	r->state = 0;
 	INIT_LIST_HEAD(&r->link);
+	tasklet_setup(&r->after, leave_now);
 	init_waitqueue_head(&r->parked);
 	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	vrnic_gather_init(r);
@@ -567,10 +623,14 @@ static void stay(struct vrnic_runnable *r)
 /* Give a queued runnable its turn; what is not finished goes to the tail. */
 static void take_turn(struct vrnic_runnable *r)
 {
+	bool more;
+
 	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
 		stay(r);
-	if (run_once(r, THREAD_BYTES, THREAD_DESCS) == VRNIC_MORE ||
-	    release_or_again(r))
+	more = run_once(r, THREAD_BYTES, THREAD_DESCS) == VRNIC_MORE;
+	if (is_under_way(r))
+		leave_later(r, more);
+	else if (more || release_or_again(r))
 		enqueue(r);
 }
 

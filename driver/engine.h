@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/timex.h>
@@ -110,11 +111,12 @@ struct vrnic_gather {
  * @parked: waits for @state to lose VRNIC_RUN_BUSY
  * @brief: its runner will soon be done, and has sent nothing that must not be
  *	overtaken: written by that, read by who may wait
- * @settled: when what softirqs sent has left their CPU's queues, in ns of
- *	local_clock(); as @caller, protected by VRNIC_RUN_BUSY
+ * @after: gives VRNIC_RUN_BUSY back when what was sent has left its CPU's queues
+ * @in_order: its runner has sent what must not be overtaken; as what follows, protected
+ *	by VRNIC_RUN_BUSY
+ * @unfinished: a thread has to go on, after that
  * @caller: process that rang last, to be compared only
- * @left: when the last caller left it, in cycles; as what follows, protected by
- *	VRNIC_RUN_BUSY
+ * @left: when the last caller left it, in cycles
  * @streak: callers in a row that came back faster than they were served
  * @patience: streak at which a thread takes over
  * @alone: cycles per descriptor, posting included, when callers drive: a moving
@@ -129,7 +131,9 @@ struct vrnic_runnable {
 	struct hrtimer timer;
 	wait_queue_head_t parked;
 	bool brief;
-	u64 settled;
+	struct tasklet_struct after;
+	bool in_order;
+	bool unfinished;
 	const void *caller;
 	cycles_t left;
 	u32 streak;
@@ -179,7 +183,7 @@ void vrnic_kick(struct vrnic_runnable *r);
 void vrnic_poke(struct vrnic_runnable *r, bool small);
 void vrnic_queue(struct vrnic_runnable *r);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
-void vrnic_sends_in_order(struct vrnic_runnable *r, u32 bytes);
+void vrnic_sends_in_order(struct vrnic_runnable *r);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
 

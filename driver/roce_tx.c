@@ -363,7 +363,7 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 	int err;
 
 	if (!is_ack(b))
-		vrnic_sends_in_order(&qp->run, b->skb->len);
+		vrnic_sends_in_order(&qp->run);
 	err = vrnic_path_send(path, finish(qp, path, b));
 	if (err)
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);

@@ -36,6 +36,7 @@
  * @verdict: of the next run; VRNIC_IDLE after that
  * @answered: the next run's peer answers at once
  * @announced: the next run announces a descriptor
+ * @ordered: the next run sends what must not be overtaken
  * @stream: whoever rings posts a stream
  * @taken: descriptors that the next run takes
  * @parcel: runs leave one
@@ -62,6 +63,7 @@ struct probe {
 	enum vrnic_verdict verdict;
 	bool answered;
 	bool announced;
+	bool ordered;
 	bool stream;
 	u32 taken;
 	bool parcel;
@@ -122,6 +124,9 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		p->announced = false;
 		vrnic_queue(r);
 	}
+	if (p->ordered)
+		vrnic_sends_in_order(r);
+	p->ordered = false;
 	if (budget->atomic && p->parcel)
 		budget->parcel = p;
 	atomic_dec(&p->inside);
@@ -340,6 +345,58 @@ static void a_parcel_is_delivered_when_it_is_free(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->delivered), 4);
 }
 
+/*
+ * What a softirq sent may lie in a queue of its CPU. Until softirqs have gone on,
+ * nobody else is to send, and no thread has it.
+ */
+static void what_a_poke_sent_is_not_overtaken(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->ordered = true;
+	local_bh_disable();
+	vrnic_poke(&p->r, false);
+	KUNIT_EXPECT_TRUE(test, is_busy(p));
+	vrnic_poke(&p->r, false);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), 1);
+	local_bh_enable();
+	/* who could not run it is served */
+	expect_at_rest(test, p, 2);
+}
+
+static void a_thread_waits_for_what_a_poke_sent(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->ordered = true;
+	p->verdict = VRNIC_MORE;
+	local_bh_disable();
+	vrnic_poke(&p->r, true);
+	KUNIT_EXPECT_TRUE(test, is_busy(p));
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->r.link));
+	udelay(100);
+	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), 1);
+	local_bh_enable();
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_PTR_NE(test, p->who, current);
+}
+
+/* It comes to rest while it may not be run. */
+static void what_a_poke_sent_is_not_left_when_it_is_parked(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->ordered = true;
+	local_bh_disable();
+	vrnic_poke(&p->r, true);
+	set_bit(VRNIC_RUN_PARKED, &p->r.state);
+	local_bh_enable();
+	vrnic_park(&p->r);
+	vrnic_unpark(&p->r);
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 2);
+}
+
 static void a_poke_announces_nothing(struct kunit *test)
 {
 	struct probe *p = probe(test);
@@ -410,6 +467,7 @@ static void announce(struct probe *p, unsigned int how)
 		vrnic_queue(&p->r);
 		break;
 	case 1:
+		WRITE_ONCE(p->ordered, how & 8);
 		atomic_inc(&p->packets);
 		poke(p, how & 4);
 		break;
@@ -461,6 +519,9 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(of_several_callers_each_keeps_it),
 	KUNIT_CASE(an_expected_answer_is_waited_for),
 	KUNIT_CASE(a_parcel_is_delivered_when_it_is_free),
+	KUNIT_CASE(what_a_poke_sent_is_not_overtaken),
+	KUNIT_CASE(a_thread_waits_for_what_a_poke_sent),
+	KUNIT_CASE(what_a_poke_sent_is_not_left_when_it_is_parked),
 	KUNIT_CASE(a_poke_announces_nothing),
 	KUNIT_CASE(a_poke_takes_what_is_announced_meanwhile),
 	KUNIT_CASE(a_late_packet_is_not_left),
