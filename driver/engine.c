@@ -62,6 +62,12 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
+/*
+ * The network's softirq takes at least 64 packets in a round, and by default no more
+ * than 1,000 wait: what was sent has left after so many, whatever comes in later.
+ */
+#define ROUNDS		32
+
 /* Longest that a caller waits for a runner that will soon be done. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
 
@@ -283,6 +289,7 @@ static bool is_under_way(struct vrnic_runnable *r)
 static void leave_later(struct vrnic_runnable *r, bool unfinished)
 {
 	r->unfinished = unfinished;
+	r->rounds = ROUNDS;
 	/* comes behind the network's softirq, on this CPU */
 	tasklet_schedule(&r->after);
 }
@@ -455,7 +462,7 @@ static void leave_now(struct tasklet_struct *after)
 {
 	struct vrnic_runnable *r = container_of(after, struct vrnic_runnable, after);
 
-	if (is_under_way(r))
+	if (is_under_way(r) && --r->rounds)
 		tasklet_schedule(after);
 	else if (r->unfinished)
 		enqueue(r);

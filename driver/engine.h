@@ -115,6 +115,7 @@ struct vrnic_gather {
  * @in_order: its runner has sent what must not be overtaken; as what follows, protected
  *	by VRNIC_RUN_BUSY
  * @unfinished: a thread has to go on, after that
+ * @rounds: times that the network's softirq may go on before that
  * @caller: process that rang last, to be compared only
  * @left: when the last caller left it, in cycles
  * @streak: callers in a row that came back faster than they were served
@@ -134,6 +135,7 @@ struct vrnic_runnable {
 	struct tasklet_struct after;
 	bool in_order;
 	bool unfinished;
+	u32 rounds;
 	const void *caller;
 	cycles_t left;
 	u32 streak;

@@ -12,6 +12,7 @@
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
@@ -37,6 +38,8 @@
  * @answered: the next run's peer answers at once
  * @announced: the next run announces a descriptor
  * @ordered: the next run sends what must not be overtaken
+ * @queue: rounds that packets have to wait; NULL: nobody asks
+ * @queued: how many these were at the last run
  * @stream: whoever rings posts a stream
  * @taken: descriptors that the next run takes
  * @parcel: runs leave one
@@ -64,6 +67,8 @@ struct probe {
 	bool answered;
 	bool announced;
 	bool ordered;
+	const int *queue;
+	int queued;
 	bool stream;
 	u32 taken;
 	bool parcel;
@@ -78,10 +83,22 @@ struct probe {
 	struct task_struct *who;
 };
 
+/**
+ * struct rig - an engine with a runnable, beside a network
+ * @engine: the engine
+ * @p: what it runs
+ * @callers: threads that have not ended
+ * @dev: network device
+ * @napi: its receiver
+ * @waiting: rounds of softirqs until no packet waits there; less than 0: for ever
+ */
 struct rig {
 	struct vrnic_engine engine;
 	struct probe *p;
 	atomic_t callers;
+	struct net_device *dev;
+	struct napi_struct napi;
+	int waiting;
 };
 
 static bool is_busy(const struct probe *p)
@@ -124,6 +141,8 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		p->announced = false;
 		vrnic_queue(r);
 	}
+	if (p->queue)
+		p->queued = *p->queue;
 	if (p->ordered)
 		vrnic_sends_in_order(r);
 	p->ordered = false;
@@ -374,11 +393,76 @@ static void a_thread_waits_for_what_a_poke_sent(struct kunit *test)
 	vrnic_poke(&p->r, true);
 	KUNIT_EXPECT_TRUE(test, is_busy(p));
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->r.link));
-	udelay(100);
+	mdelay(1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), 1);
 	local_bh_enable();
 	expect_at_rest(test, p, 2);
 	KUNIT_EXPECT_PTR_NE(test, p->who, current);
+}
+
+static int napi_round(struct napi_struct *napi, int budget)
+{
+	struct rig *rig = container_of(napi, struct rig, napi);
+
+	if (!READ_ONCE(rig->waiting)) {
+		napi_complete(napi);
+		return 0;
+	}
+	if (rig->waiting > 0)
+		rig->waiting--;
+	return budget;
+}
+
+static void end_traffic(void *arg)
+{
+	struct rig *rig = arg;
+
+	WRITE_ONCE(rig->waiting, 0);
+	napi_disable(&rig->napi);
+	netif_napi_del(&rig->napi);
+}
+
+/* Packets wait in this CPU's queue for @rounds, and some of them are a softirq's. */
+static void send_behind_others(struct kunit *test, int rounds)
+{
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+
+	rig->dev = kunit_kzalloc(test, sizeof(*rig->dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, rig->dev);
+	init_dummy_netdev(rig->dev);
+	netif_napi_add(rig->dev, &rig->napi, napi_round);
+	napi_enable(&rig->napi);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_traffic, rig), 0);
+	p->ordered = true;
+	local_bh_disable();
+	rig->waiting = rounds;
+	napi_schedule(&rig->napi);
+	vrnic_poke(&p->r, false);
+	vrnic_poke(&p->r, false);
+	local_bh_enable();
+}
+
+static void what_waits_behind_others_is_not_overtaken(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+
+	p->queue = &rig->waiting;
+	send_behind_others(test, 5);
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_EQ(test, p->queued, 0);
+}
+
+/* What comes in later is not waited for. */
+static void a_flood_keeps_nobody(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct probe *p = rig->p;
+
+	send_behind_others(test, -1);
+	expect_at_rest(test, p, 2);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(rig->waiting), -1);
 }
 
 /* It comes to rest while it may not be run. */
@@ -521,6 +605,8 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(a_parcel_is_delivered_when_it_is_free),
 	KUNIT_CASE(what_a_poke_sent_is_not_overtaken),
 	KUNIT_CASE(a_thread_waits_for_what_a_poke_sent),
+	KUNIT_CASE(what_waits_behind_others_is_not_overtaken),
+	KUNIT_CASE(a_flood_keeps_nobody),
 	KUNIT_CASE(what_a_poke_sent_is_not_left_when_it_is_parked),
 	KUNIT_CASE(a_poke_announces_nothing),
 	KUNIT_CASE(a_poke_takes_what_is_announced_meanwhile),
