@@ -160,18 +160,21 @@ static bool claim_rung(struct vrnic_runnable *r)
  */
 static bool claim_soon(struct vrnic_runnable *r)
 {
+	bool mine;
 	u64 since;
 
-	if (claim(r, true))
-		return true;
-	if (!READ_ONCE(r->brief))
-		return false;
-	since = local_clock();
+	/* ahead of AGAIN: who sees that, and that somebody waits, leaves it to him */
 	set_bit(VRNIC_RUN_WAITED, &r->state);
-	while (test_bit(VRNIC_RUN_BUSY, &r->state) && READ_ONCE(r->brief) &&
-	       local_clock() - since < WAIT_NS)
-		cpu_relax();
+	mine = claim(r, true);
+	if (!mine && READ_ONCE(r->brief)) {
+		since = local_clock();
+		while (test_bit(VRNIC_RUN_BUSY, &r->state) && READ_ONCE(r->brief) &&
+		       local_clock() - since < WAIT_NS)
+			cpu_relax();
+	}
 	clear_bit(VRNIC_RUN_WAITED, &r->state);
+	if (mine)
+		return true;
 	/* pairs with release_or_again(): either it sees that nobody waits, or we BUSY clear */
 	smp_mb__after_atomic();
 	return claim(r, true);
@@ -181,6 +184,8 @@ static bool claim_soon(struct vrnic_runnable *r)
 static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
 				     struct vrnic_budget *budget)
 {
+	enum vrnic_verdict verdict;
+
 	if (test_bit(VRNIC_RUN_PARKED, &r->state))
 		return VRNIC_IDLE;
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
@@ -188,7 +193,11 @@ static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
 	smp_mb__after_atomic();
 	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
 		       test_bit(VRNIC_RUN_GATHER, &r->state) || !budget->atomic;
-	return r->ops->run(r, budget);
+	verdict = r->ops->run(r, budget);
+	/* if nobody waits for it when the run bit is given back, it is done here */
+	if (budget->left)
+		set_bit(VRNIC_RUN_AGAIN, &r->state);
+	return verdict;
 }
 
 static enum vrnic_verdict run_once(struct vrnic_runnable *r,

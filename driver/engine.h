@@ -28,6 +28,7 @@ struct task_struct;
  *	not announce them. If not, those that are new may be left to who is about to
  * @stream: told by the run: who posts would rather ring less often
  * @taken: told by the run: descriptors that were taken from the ring
+ * @left: told by the run: there is more to do, for which somebody else is on his way
  * @parcel: told by the run, if @atomic: to be delivered when another runner may come
  */
 struct vrnic_budget {
@@ -37,6 +38,7 @@ struct vrnic_budget {
 	bool rung;
 	bool stream;
 	u32 taken;
+	bool left;
 	void *parcel;
 };
 

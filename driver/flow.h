@@ -67,7 +67,8 @@ struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp);
 void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb);
 
 /* roce_req.c */
-void vrnic_roce_begin(struct vrnic_qp *qp, bool rung);
+bool vrnic_roce_left(struct vrnic_qp *qp);
+void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 bool vrnic_roce_expects(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 

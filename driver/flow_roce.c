@@ -40,26 +40,45 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 		vrnic_resp_request(qp, skb);
 }
 
+/*
+ * Did the next packet come since the run began, and is it small? Who brought it waits
+ * for the run bit, or is about to; on that CPU nothing else keeps it from being seen to.
+ */
+static bool is_others(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb;
+
+	if (qp->type != IB_QPT_RC || !qp->roce || qp->roce->due)
+		return false;
+	skb = skb_peek(&qp->rxq);
+	return skb && vrnic_pkt_small(skb);
+}
+
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
-	while ((skb = skb_dequeue(&qp->rxq))) {
+	while (!is_others(qp)) {
+		skb = skb_dequeue(&qp->rxq);
+		if (!skb)
+			return NULL;
+		if (qp->roce && qp->roce->due)
+			qp->roce->due--;
 		budget->bytes -= min_t(u64, budget->bytes,
 				       vrnic_pkt_bytes(vrnic_pkt(skb)) + 64);
 		if (vrnic_pkt_intact(skb))
-			break;
+			return skb;
 		/* of a train, some packets are wrong, but not all need be */
 		if (vrnic_pkt(skb)->train) {
 			vrnic_pkt_uncouple(qp, skb);
 			if (vrnic_pkt_intact(skb))
-				break;
+				return skb;
 		}
 		vrnic_count(qp->dev, BAD_ICRC);
 		kfree_skb(skb);
 	}
-	return skb;
+	return NULL;
 }
 
 /* Answers, and news of congestion, need not wait until a READ is answered. */
@@ -67,7 +86,17 @@ static bool need_not_wait(struct vrnic_qp *qp)
 {
 	struct sk_buff *skb = skb_peek(&qp->rxq);
 
-	return skb && vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
+	return skb && !is_others(qp) &&
+		vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
+}
+
+/**
+ * vrnic_roce_left() - did a run leave packets to who brought them?
+ * @qp: queue pair whose run ends
+ */
+bool vrnic_roce_left(struct vrnic_qp *qp)
+{
+	return is_others(qp) && READ_ONCE(qp->state) < IB_QPS_ERR;
 }
 
 /* Go on with a READ that is being answered, or with the next packet. */

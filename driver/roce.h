@@ -121,6 +121,14 @@ static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
 	return (struct vrnic_pkt *)skb->cb;
 }
 
+/* Up to here it takes longer to get at a buffer's packets than to see to them. */
+#define VRNIC_PKT_SMALL	1024
+
+static inline bool vrnic_pkt_small(const struct sk_buff *skb)
+{
+	return skb->len <= VRNIC_PKT_SMALL;
+}
+
 /* How many packets it is. */
 static inline u32 vrnic_pkt_count(const struct vrnic_pkt *pkt)
 {
@@ -392,6 +400,7 @@ struct vrnic_resp {
  * @burst: what is about to be sent; empty between runs
  * @cc: what congestion leaves of the rate
  * @told_at: when the peer was last told of congestion, in ns; 0: never
+ * @due: packets that were there when the present run began; RC only
  * @req: as a requester
  * @resp: as a responder
  */
@@ -401,6 +410,7 @@ struct vrnic_roce {
 	struct vrnic_burst burst;
 	struct vrnic_cc cc;
 	u64 told_at;
+	u32 due;
 	struct vrnic_req req;
 	struct vrnic_resp resp;
 };

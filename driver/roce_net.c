@@ -50,9 +50,6 @@ struct vrnic_wire {
 /* What the sockets hold; softirqs empty them at once. */
 #define RCVBUF_BYTES	SZ_4M
 
-/* Up to here it takes longer to get at a packet's data than to see to them. */
-#define SMALL_BYTES	1024
-
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
@@ -216,7 +213,7 @@ static void data_ready(struct sock *sk)
 		spin_lock_bh(&w->order);
 		skb = take(sk);
 		if (skb) {
-			small = skb->len <= SMALL_BYTES;
+			small = vrnic_pkt_small(skb);
 			qp = sort(sock_net(sk), skb);
 		}
 		spin_unlock_bh(&w->order);

@@ -329,12 +329,14 @@ static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
 /**
  * vrnic_roce_begin() - a run begins
  * @qp: requester and target; its run bit is held
- * @rung: all that is in the send ring by now was announced
+ * @budget: the run's
  */
-void vrnic_roce_begin(struct vrnic_qp *qp, bool rung)
+void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 {
-	if (rung)
+	/* all that is in the send ring by now was announced */
+	if (budget->rung)
 		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+	qp->roce->due = budget->atomic ? skb_queue_len_lockless(&qp->rxq) : U32_MAX;
 	qp->roce->resp.replied = false;
 }
 

@@ -285,6 +285,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	rx = vrnic_resp_execute(qp, skb);
 	if (rx == VRNIC_RX_AGAIN) {
 		skb_queue_head(&qp->rxq, skb);
+		qp->roce->due++;
 		return;
 	}
 	if (rx == VRNIC_RX_DONE) {

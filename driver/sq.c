@@ -333,7 +333,7 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	enum vrnic_verdict verdict = VRNIC_MORE;
 
 	if (has_window(qp))
-		vrnic_roce_begin(qp, budget->rung);
+		vrnic_roce_begin(qp, budget);
 	while (budget->descs && budget->bytes) {
 		if (!run_step(qp, budget)) {
 			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
@@ -346,8 +346,10 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	}
 	vrnic_loop_release(qp);
 	budget->stream = vrnic_ring_streams(&qp->sq);
-	if (budget->atomic && has_window(qp))
+	if (budget->atomic && has_window(qp)) {
 		budget->parcel = vrnic_roce_parcel(qp);
+		budget->left = vrnic_roce_left(qp);
+	}
 	return nothing_left(qp) ? VRNIC_IDLE : verdict;
 }
 

@@ -40,6 +40,7 @@
  * @ordered: the next run sends what must not be overtaken
  * @queue: rounds that packets have to wait; NULL: nobody asks
  * @queued: how many these were at the last run
+ * @leaves: the next run leaves something to somebody
  * @stream: whoever rings posts a stream
  * @taken: descriptors that the next run takes
  * @parcel: runs leave one
@@ -69,6 +70,7 @@ struct probe {
 	bool ordered;
 	const int *queue;
 	int queued;
+	bool leaves;
 	bool stream;
 	u32 taken;
 	bool parcel;
@@ -141,6 +143,8 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		p->announced = false;
 		vrnic_queue(r);
 	}
+	budget->left = p->leaves;
+	p->leaves = false;
 	if (p->queue)
 		p->queued = *p->queue;
 	if (p->ordered)
@@ -505,6 +509,23 @@ static void a_poke_takes_what_is_announced_meanwhile(struct kunit *test)
 	expect_at_rest(test, p, 2);
 }
 
+/* Nobody comes for what a run left: then it is for the next one, at once. */
+static void what_is_left_is_not_lost(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->leaves = true;
+	poke(p, true);
+	expect_at_rest(test, p, 2);
+	p->leaves = true;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 4);
+	p->leaves = true;
+	p->ordered = true;
+	poke(p, false);
+	expect_at_rest(test, p, 6);
+}
+
 /* Something comes in when the kick is over but for its accounts. */
 static void a_late_packet_is_not_left(struct kunit *test)
 {
@@ -610,6 +631,7 @@ static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(what_a_poke_sent_is_not_left_when_it_is_parked),
 	KUNIT_CASE(a_poke_announces_nothing),
 	KUNIT_CASE(a_poke_takes_what_is_announced_meanwhile),
+	KUNIT_CASE(what_is_left_is_not_lost),
 	KUNIT_CASE(a_late_packet_is_not_left),
 	KUNIT_CASE(who_waits_goes_on),
 	KUNIT_CASE(many_callers),
