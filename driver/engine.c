@@ -619,8 +619,10 @@ static void stay(struct vrnic_runnable *r)
 
 	r->ops->stay(r);
 	while (trial.pays && may_stay(r) && local_clock() - busy < limit) {
-		budget.bytes = THREAD_BYTES;
-		budget.descs = THREAD_DESCS;
+		budget = (struct vrnic_budget){
+			.bytes = THREAD_BYTES,
+			.descs = THREAD_DESCS,
+		};
 		if (run_budget(r, &budget) == VRNIC_IDLE &&
 		    budget.descs == THREAD_DESCS) {
 			cpu_relax();
