@@ -373,6 +373,9 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
+	/* the run itself may have posted answers: nobody announces these */
+	if (qp->link)
+		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
 	if (is_quiet(qp))
 		return false;
 	/*
