@@ -171,7 +171,8 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 
 /*
  * Take the next descriptor into the window; but not one that its owner has not
- * announced: it does so now, and will send it without holding up anybody.
+ * announced: it does so now, and will send it without holding up anybody. (An index
+ * that is out of bounds is announced, too, and found by vrnic_sq_fetch().)
  */
 static bool admit(struct vrnic_qp *qp)
 {
@@ -179,7 +180,7 @@ static bool admit(struct vrnic_qp *qp)
 	struct vrnic_wop *w;
 
 	if (q->blocked || READ_ONCE(qp->state) != IB_QPS_RTS ||
-	    (s32)(q->rung - (qp->sq.idx + q->ahead)) <= 0 ||
+	    q->rung == qp->sq.idx + q->ahead ||
 	    q->tail - q->head == VRNIC_WINDOW_OPS ||
 	    q->slot_tail - q->slot_head > VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS)
 		return false;
