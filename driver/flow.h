@@ -67,7 +67,6 @@ struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp);
 void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb);
 
 /* roce_req.c */
-bool vrnic_roce_left(struct vrnic_qp *qp);
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 bool vrnic_roce_expects(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
@@ -86,6 +85,7 @@ void vrnic_roce_ready(struct vrnic_qp *qp);
 void vrnic_roce_resume(struct vrnic_qp *qp);
 void vrnic_roce_disconnect(struct vrnic_qp *qp);
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget);
+bool vrnic_roce_left(struct vrnic_qp *qp);
 bool vrnic_roce_flush(struct vrnic_qp *qp);
 bool vrnic_roce_idle(const struct vrnic_qp *qp);
 
