@@ -313,7 +313,7 @@ static void hand_over(struct vrnic_runnable *r)
 }
 
 /*
- * Likewise, with softirqs held off, and give the run bit back: when they run, answers
+ * As serve(), with softirqs held off, and give the run bit back: when they run, answers
  * of a peer on this machine find it free. But as long as there is more to send than
  * may be under way, answers are waited for here: it goes on in this process, not in
  * softirqs, which hold up others. And if several processes or threads ring, it is kept
