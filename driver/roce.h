@@ -35,6 +35,7 @@ struct vrnic_wire;
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
 #define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
 #define VRNIC_PROBE		2	/* packets that a loss is answered with */
+#define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
 #define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
 
@@ -203,6 +204,7 @@ struct vrnic_tx {
  */
 struct vrnic_early {
 	struct sk_buff_head list;
+	u64 looked;
 	u64 patience;
 	u32 asked;
 	bool was_asked;
@@ -261,6 +263,7 @@ struct vrnic_wop {
  * @hold: nothing from here on is sent before there is progress; 0: no such
  * @recover: losses of packets before it have shrunk @window already
  * @early: answers that came before one that is missing
+ * @lossy: packets before it go over a wire that may lose some
  * @window: packets that may be under way: less after a loss, then more again
  * @arrived: packets that were acknowledged since it grew
  * @rnr_left: RNR retries left
@@ -268,6 +271,9 @@ struct vrnic_wop {
  * @since: when the time for the present try began, in ns
  * @deadline: an answer is due by then; 0: none is
  * @wait: from the last packet to @deadline; doubles from one to the next
+ * @looked: @since of a try in which something was sent again; 0: no such
+ * @patience: the least @wait to begin with: as long as that took, until an answer
+ *	is timed again
  * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
  * @rtt_var: smoothed deviation from that
  * @timed: packet whose answer is timed; 0: none is
@@ -297,6 +303,7 @@ struct vrnic_req {
 	u64 went_back;
 	u64 hold;
 	u64 recover;
+	u64 lossy;
 	struct vrnic_early early;
 	u32 window;
 	u64 arrived;
@@ -305,6 +312,8 @@ struct vrnic_req {
 	u64 since;
 	u64 deadline;
 	u64 wait;
+	u64 looked;
+	u64 patience;
 	u64 rtt;
 	u64 rtt_var;
 	u64 timed;

@@ -18,15 +18,20 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 /*
  * When to look whether something was lost, if nobody answers: some times the
  * usual time, but not so early that a peer that was only held up is bothered.
- * Both ends of a link often have one message under way, with nothing behind it
- * that would show its loss: they look sooner.
+ * A wire that has lost nothing lately is more likely to be long, or the peer
+ * slow, as rdma_rxe is that yields the CPU after 1024 packets. Both ends of a
+ * link often have one message under way, with nothing behind it that would show
+ * its loss: they look sooner.
  */
 static u64 first_wait(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
-	u64 least = timeout_ns(qp) / (qp->link ? 32 : 8);
+	u64 usual = max(2 * q->rtt + 4 * q->rtt_var, q->patience);
+	u64 least = timeout_ns(qp) / (q->una < q->lossy ? 8 : 2);
 
-	return clamp(2 * q->rtt + 4 * q->rtt_var, least, timeout_ns(qp));
+	if (qp->link)
+		least /= 4;
+	return clamp(usual, least, timeout_ns(qp));
 }
 
 /* As TCP does it: RFC 6298. */
@@ -42,6 +47,20 @@ static void take_time(struct vrnic_req *q)
 		q->rtt_var = took / 2;
 	}
 	q->timed = 0;
+	q->patience = 0;
+}
+
+/*
+ * What was sent again may not have been lost, but late: the first time that is
+ * known of a wire so long that each answer comes after the first look. Only what
+ * was sent once is timed; so no other would come to be known.
+ */
+static void take_late(struct vrnic_req *q)
+{
+	u64 took = ktime_get_ns() - q->looked;
+
+	q->patience = took + took / 4;
+	q->looked = 0;
 }
 
 /* Two packets more for each window that arrived. */
@@ -64,6 +83,8 @@ void vrnic_req_progress(struct vrnic_qp *qp, u64 before)
 {
 	struct vrnic_req *q = to_req(qp);
 
+	if (q->looked)
+		take_late(q);
 	if (q->timed && q->una > q->timed)
 		take_time(q);
 	q->deadline = 0;
@@ -108,6 +129,7 @@ void vrnic_req_go_back_lost(struct vrnic_req *q)
 		q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
 		q->recover = q->top;
 	}
+	q->lossy = q->una + VRNIC_CLEAN_PKTS;
 	go_back(q);
 	q->hold = q->una + VRNIC_PROBE;
 }
@@ -208,6 +230,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 		vrnic_count(qp->dev, RETRIES);
 	}
 	q->went_back = 0;
+	q->looked = q->since;
 	vrnic_req_go_back_lost(q);
 }
 
