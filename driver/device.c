@@ -258,16 +258,16 @@ struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 	return qp;
 }
 
-/* Count a packet that came through @ndev and is nobody's. */
+/* Count packets that came through @ndev and are nobody's. */
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
-		     enum vrnic_stat stat)
+		     enum vrnic_stat stat, u32 count)
 {
 	struct vrnic_dev *dev;
 
 	read_lock_bh(&vrnic_devs_lock);
 	list_for_each_entry(dev, &vrnic_devs, link)
 		if (net_eq(dev_net(dev->ndev), net) && hears(dev, ndev))
-			this_cpu_inc(dev->stats->count[stat]);
+			this_cpu_add(dev->stats->count[stat], count);
 	read_unlock_bh(&vrnic_devs_lock);
 }
 

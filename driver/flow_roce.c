@@ -21,20 +21,25 @@ static void note_contact(struct vrnic_qp *qp)
 
 static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 {
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
 	if (!qp->roce || !vrnic_pkt_is_from(skb, &qp->roce->path)) {
-		vrnic_count_add(qp->dev, RCVD_DROPPED, vrnic_pkt_count(vrnic_pkt(skb)));
+		vrnic_count_add(qp->dev, RCVD_DROPPED, vrnic_pkt_count(pkt));
 		kfree_skb(skb);
 		return;
 	}
-	if (vrnic_pkt(skb)->info & VRNIC_PKT_CNP) {
+	if (pkt->info & VRNIC_PKT_CNP) {
 		vrnic_rate_notified(qp);
 		kfree_skb(skb);
 		return;
 	}
-	if (vrnic_pkt(skb)->ce)
-		vrnic_rate_marked(qp);
+	if (pkt->ce) {
+		vrnic_rate_marked(qp, vrnic_pkt_count(pkt));
+		/* whatever of it comes here again was counted */
+		pkt->ce = false;
+	}
 	note_contact(qp);
-	if (vrnic_pkt(skb)->info & VRNIC_PKT_RESP)
+	if (pkt->info & VRNIC_PKT_RESP)
 		vrnic_req_answer(qp, skb);
 	else
 		vrnic_resp_request(qp, skb);

@@ -708,13 +708,13 @@ void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
 	if (vrnic_pkt_intact(skb))
 		heard = heard_new(net, skb);
 	else
-		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC);
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
 
 	if (heard && heard_add(heard)) {
 		schedule_work(&hear);
 	} else {
 		kfree(heard);
-		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
 	}
 	kfree_skb(skb);
 }

@@ -106,15 +106,16 @@ static void send_cnp(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_rate_marked() - a packet came that met congestion: tell its sender
+ * vrnic_rate_marked() - packets came that met congestion: tell their sender
  * @qp: receiver
+ * @count: how many
  */
-void vrnic_rate_marked(struct vrnic_qp *qp)
+void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 {
 	struct vrnic_roce *roce = qp->roce;
 	u64 now = ktime_get_ns();
 
-	vrnic_count(qp->dev, NP_ECN_MARKED_ROCE_PACKETS);
+	vrnic_count_add(qp->dev, NP_ECN_MARKED_ROCE_PACKETS, count);
 	if (roce->told_at && now - roce->told_at < CNP_EVERY)
 		return;
 	roce->told_at = now;

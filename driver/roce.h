@@ -479,7 +479,7 @@ void vrnic_early_came(struct vrnic_early *e, u32 psn);
 void vrnic_early_again(struct vrnic_early *e, u32 psn);
 
 /* rate.c */
-void vrnic_rate_marked(struct vrnic_qp *qp);
+void vrnic_rate_marked(struct vrnic_qp *qp, u32 count);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 
 /* roce_retry.c */

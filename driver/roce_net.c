@@ -58,7 +58,7 @@ static void enqueue_member(struct vrnic_qp *qp, void *arg)
 	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
 
 	if (!skb)
-		vrnic_count(qp->dev, RCVD_DROPPED);
+		vrnic_count_add(qp->dev, RCVD_DROPPED, vrnic_pkt_count(vrnic_pkt(arg)));
 	else if (vrnic_pkt_arrive(qp, skb))
 		vrnic_pkt_run(qp, false);
 }
@@ -71,7 +71,8 @@ static void dispatch_group(struct net *net, struct sk_buff *skb)
 	vrnic_pkt_gids(skb, &from, &to);
 	if (!vrnic_mcast_receive(net, skb->dev, &from, &to, enqueue_member,
 				 skb))
-		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED,
+				vrnic_pkt_count(vrnic_pkt(skb)));
 	kfree_skb(skb);
 }
 
@@ -95,14 +96,15 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
 	return NULL;
 }
 
-static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why)
+static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
+		 u32 count)
 {
-	vrnic_dev_count(net, skb->dev, why);
+	vrnic_dev_count(net, skb->dev, why, count);
 	kfree_skb(skb);
 }
 
 /*
- * One packet, which vrnic_pkt_parse() may have been content with.
+ * One packet, or a train, which vrnic_pkt_parse() may have been content with.
  *
  * Return: queue pair that it waits for, to be run and put; NULL: none does.
  */
@@ -112,7 +114,7 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	struct vrnic_qp *qp;
 
 	if (!fits) {
-		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS);
+		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS, 1);
 		return NULL;
 	}
 	if (vrnic_pkt(skb)->info & VRNIC_PKT_HELLO) {
@@ -125,7 +127,8 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	}
 	qp = find_qp(net, skb);
 	if (!qp) {
-		drop(net, skb, VRNIC_STAT_RCVD_DROPPED);
+		drop(net, skb, VRNIC_STAT_RCVD_DROPPED,
+		     vrnic_pkt_count(vrnic_pkt(skb)));
 		return NULL;
 	}
 	if (vrnic_pkt_arrive(qp, skb))
@@ -154,7 +157,8 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 			end += vrnic_pkt_couple(skb, at, size) * size;
 		one = end < len ? skb_clone(skb, GFP_ATOMIC) : skb;
 		if (!one) {
-			vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED);
+			vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED,
+					(end - at) / size);
 			continue;
 		}
 		qp = sort_packet(net, one, fits);

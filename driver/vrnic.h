@@ -400,7 +400,7 @@ struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid);
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
-		     enum vrnic_stat stat);
+		     enum vrnic_stat stat, u32 count);
 unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 const union ib_gid *from,
 				 const union ib_gid *to,
