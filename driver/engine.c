@@ -5,7 +5,7 @@
  * Whoever is there may drive. A doorbell runs the ring in the caller's own
  * context, within a budget: no context switch lies between the descriptor and
  * its execution. What is left then, what kernel consumers post (they may be in
- * atomic context), and what waited for a timer goes to a thread.
+ * atomic context), and what waited for a timer goes to a thread (engine_thread.c).
  *
  * One runner at a time: VRNIC_RUN_BUSY is set by whoever may run the ring, and
  * stays set while the ring is in a thread's queue. Others set VRNIC_RUN_AGAIN,
@@ -17,50 +17,26 @@
  * waits for the softirq, which will soon be done, and goes on itself: so each of two
  * processes that talk to each other has its own work done on its own CPU. Both give
  * the ring back before they let anything come in that may be for it.
- *
- * A process that posts faster than its doorbells are served may gain by not
- * ringing them: a thread takes over and stays with the ring for a while, on a
- * CPU that has nothing else to do, and the process posts into memory only. What
- * that is worth depends on how far apart the CPUs are, so it is measured: the
- * thread leaves a ring that it does not serve faster than its owner would.
  */
 
 #include <linux/bottom_half.h>
-#include <linux/cpumask.h>
 #include <linux/interrupt.h>
-#include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <linux/sched/stat.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 
 #include "compat.h"
-#include "engine.h"
-
-static unsigned int engine_threads = 4;
-module_param(engine_threads, uint, 0444);
-MODULE_PARM_DESC(engine_threads, "most engine threads of a device; never more than CPUs (default 4)");
+#include "engine_run.h"
 
 static unsigned int caller_bytes = SZ_1M;
 module_param(caller_bytes, uint, 0644);
 MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
 
-static unsigned int stay_us = 50;
-module_param(stay_us, uint, 0644);
-MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring that was busy; 0: never (default 50)");
-
-#define PATIENCE_MIN	16
-#define PATIENCE_MAX	4096
-#define TRIAL		256	/* descriptors that a thread's worth is judged by */
-
 #define CALLER_DESCS	64
 #define POKE_BYTES	SZ_256K
 #define POKE_RUNS	4
-#define THREAD_BYTES	SZ_1M
-#define THREAD_DESCS	256
 
 /*
  * The network's softirq takes at least 64 packets in a round, and by default no more
@@ -70,31 +46,6 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 
 /* Longest that a caller waits for a runner that will soon be done. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
-
-static void enqueue(struct vrnic_runnable *r)
-{
-	struct vrnic_runner *runner = r->runner;
-	unsigned long flags;
-
-	WRITE_ONCE(r->brief, false);
-	spin_lock_irqsave(&runner->lock, flags);
-	list_add_tail(&r->link, &runner->queue);
-	spin_unlock_irqrestore(&runner->lock, flags);
-	wake_up_process(runner->task);
-}
-
-static struct vrnic_runnable *dequeue(struct vrnic_runner *runner)
-{
-	struct vrnic_runnable *r;
-	unsigned long flags;
-
-	spin_lock_irqsave(&runner->lock, flags);
-	r = list_first_entry_or_null(&runner->queue, struct vrnic_runnable, link);
-	if (r)
-		list_del_init(&r->link);
-	spin_unlock_irqrestore(&runner->lock, flags);
-	return r;
-}
 
 /*
  * Give the run bit back, then look for work that came in while it was held, and
@@ -180,9 +131,14 @@ static bool claim_soon(struct vrnic_runnable *r)
 	return claim(r, true);
 }
 
-/* One run, with the run bit held. */
-static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
-				     struct vrnic_budget *budget)
+/**
+ * vrnic_run() - one run, with the run bit held
+ * @r: what to run
+ * @budget: what it may use up
+ *
+ * Return: what it found.
+ */
+enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {
 	enum vrnic_verdict verdict;
 
@@ -198,14 +154,6 @@ static enum vrnic_verdict run_budget(struct vrnic_runnable *r,
 	if (budget->left)
 		set_bit(VRNIC_RUN_AGAIN, &r->state);
 	return verdict;
-}
-
-static enum vrnic_verdict run_once(struct vrnic_runnable *r,
-				   u64 bytes, u32 descs)
-{
-	struct vrnic_budget budget = { .bytes = bytes, .descs = descs };
-
-	return run_budget(r, &budget);
 }
 
 /* A caller who came at @came served @descs descriptors, in a streak. */
@@ -242,7 +190,7 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
 	vrnic_gather_note(r, spent->stream, spent->taken);
 	r->left = now;
 	r->streak = quick ? r->streak + 1 : 0;
-	if (r->streak < r->patience || !r->ops->stay || !READ_ONCE(stay_us))
+	if (r->streak < r->patience || !vrnic_thread_stays(r))
 		return false;
 	r->streak = 0;
 	set_bit(VRNIC_RUN_STAY, &r->state);
@@ -264,7 +212,7 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			.descs = CALLER_DESCS,
 		};
 
-		verdict = run_budget(r, &budget);
+		verdict = vrnic_run(r, &budget);
 		spent->descs += CALLER_DESCS - budget.descs;
 		spent->taken += budget.taken;
 		spent->stream = budget.stream;
@@ -303,13 +251,17 @@ static void leave_later(struct vrnic_runnable *r, bool unfinished)
 	tasklet_schedule(&r->after);
 }
 
-/* A thread has to go on. */
-static void hand_over(struct vrnic_runnable *r)
+/**
+ * vrnic_leave() - a runner has done its share: give the run bit back
+ * @r: what it ran
+ * @more: there is more to do, for a thread
+ */
+void vrnic_leave(struct vrnic_runnable *r, bool more)
 {
 	if (is_under_way(r))
-		leave_later(r, true);
-	else
-		enqueue(r);
+		leave_later(r, more);
+	else if (more || release_or_again(r))
+		vrnic_thread_add(r);
 }
 
 /*
@@ -329,7 +281,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 	r->caller = current;
 	do {
 		if (!r->ops->atomic(r)) {
-			enqueue(r);
+			vrnic_thread_add(r);
 			return false;
 		}
 		budget = (struct vrnic_budget){
@@ -337,7 +289,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			.descs = CALLER_DESCS,
 			.atomic = true,
 		};
-		verdict = run_budget(r, &budget);
+		verdict = vrnic_run(r, &budget);
 		spent->taken += budget.taken;
 		spent->stream = budget.stream;
 		if (verdict != VRNIC_IDLE || others) {
@@ -347,7 +299,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			local_bh_enable();
 			local_bh_disable();
 			if (verdict == VRNIC_MORE) {
-				hand_over(r);
+				vrnic_leave(r, true);
 				return false;
 			}
 			if (is_under_way(r)) {
@@ -370,7 +322,7 @@ static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget 
 	/* what was taken is complete when it is answered, which may be now */
 	spent->descs = spent->taken;
 	if (overtaken(r, came, spent)) {
-		enqueue(r);
+		vrnic_thread_add(r);
 		return false;
 	}
 	*spent = (struct vrnic_budget){};
@@ -415,7 +367,7 @@ void vrnic_kick(struct vrnic_runnable *r)
 		cycles_t came = get_cycles();
 
 		if (!serve(r, &spent) || overtaken(r, came, &spent)) {
-			hand_over(r);
+			vrnic_leave(r, true);
 			return;
 		}
 	} while (release_or_again(r));
@@ -431,7 +383,7 @@ static void run_poked(struct vrnic_runnable *r)
 
 	for (runs = 0; again; runs++) {
 		if (runs == POKE_RUNS || !r->ops->atomic(r)) {
-			enqueue(r);
+			vrnic_thread_add(r);
 			return;
 		}
 		budget = (struct vrnic_budget){
@@ -439,7 +391,7 @@ static void run_poked(struct vrnic_runnable *r)
 			.descs = CALLER_DESCS,
 			.atomic = true,
 		};
-		verdict = run_budget(r, &budget);
+		verdict = vrnic_run(r, &budget);
 		if (r->in_order) {
 			deliver(r, &budget);
 			leave_later(r, verdict == VRNIC_MORE);
@@ -447,7 +399,7 @@ static void run_poked(struct vrnic_runnable *r)
 		}
 		again = verdict != VRNIC_MORE && release_or_again(r);
 		if (verdict == VRNIC_MORE)
-			enqueue(r);
+			vrnic_thread_add(r);
 		deliver(r, &budget);
 	}
 }
@@ -474,7 +426,7 @@ static void leave_now(struct tasklet_struct *after)
 	if (is_under_way(r) && --r->rounds)
 		tasklet_schedule(after);
 	else if (r->unfinished)
-		enqueue(r);
+		vrnic_thread_add(r);
 	else if (release_or_again(r))
 		run_poked(r);
 }
@@ -502,7 +454,7 @@ void vrnic_sends_in_order(struct vrnic_runnable *r)
 void vrnic_queue(struct vrnic_runnable *r)
 {
 	if (claim_rung(r))
-		enqueue(r);
+		vrnic_thread_add(r);
 }
 
 /**
@@ -557,7 +509,7 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	r->brief = false;
 	r->caller = NULL;
 	r->in_order = false;
-	r->patience = PATIENCE_MIN;
+	r->patience = VRNIC_PATIENCE_MIN;
 	r->left = get_cycles();
 	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
 				     engine->nr];
@@ -567,163 +519,4 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	init_waitqueue_head(&r->parked);
 	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	vrnic_gather_init(r);
-}
-
-/* Nobody else wants this CPU or this thread, and @r may be run. */
-static bool may_stay(struct vrnic_runnable *r)
-{
-	return !test_bit(VRNIC_RUN_PARKED, &r->state) && !need_resched() &&
-	       single_task_running() && list_empty_careful(&r->runner->queue) &&
-	       !kthread_should_stop();
-}
-
-/**
- * struct trial - is it worth it that a thread stays
- * @since: when the present trial began, in cycles
- * @descs: descriptors served in it
- * @total: descriptors served since the thread came
- * @pays: what the last trial said; true before there was one
- */
-struct trial {
-	cycles_t since;
-	u32 descs;
-	u32 total;
-	bool pays;
-};
-
-static void trial_note(struct trial *t, const struct vrnic_runnable *r,
-		       u32 descs)
-{
-	cycles_t now;
-
-	t->descs += descs;
-	t->total += descs;
-	if (t->descs < TRIAL)
-		return;
-	now = get_cycles();
-	t->pays = (u64)(now - t->since) < r->alone * t->descs;
-	t->since = now;
-	t->descs = 0;
-}
-
-/*
- * Stay with @r until it was idle for a while, or its owner would be faster. If
- * staying was worth little, it takes a longer streak until the next time.
- */
-static void stay(struct vrnic_runnable *r)
-{
-	struct trial trial = { .since = get_cycles(), .pays = true };
-	u64 limit = READ_ONCE(stay_us) * NSEC_PER_USEC;
-	u64 busy = local_clock();
-	struct vrnic_budget budget;
-
-	r->ops->stay(r);
-	while (trial.pays && may_stay(r) && local_clock() - busy < limit) {
-		budget = (struct vrnic_budget){
-			.bytes = THREAD_BYTES,
-			.descs = THREAD_DESCS,
-		};
-		if (run_budget(r, &budget) == VRNIC_IDLE &&
-		    budget.descs == THREAD_DESCS) {
-			cpu_relax();
-			continue;
-		}
-		trial_note(&trial, r, THREAD_DESCS - budget.descs);
-		busy = local_clock();
-	}
-	r->ops->leave(r);
-	if (trial.pays && trial.total > 4 * r->patience)
-		r->patience = PATIENCE_MIN;
-	else
-		r->patience = min(2 * r->patience, PATIENCE_MAX);
-}
-
-/* Give a queued runnable its turn; what is not finished goes to the tail. */
-static void take_turn(struct vrnic_runnable *r)
-{
-	bool more;
-
-	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
-		stay(r);
-	more = run_once(r, THREAD_BYTES, THREAD_DESCS) == VRNIC_MORE;
-	if (is_under_way(r))
-		leave_later(r, more);
-	else if (more || release_or_again(r))
-		enqueue(r);
-}
-
-static int runner_thread(void *arg)
-{
-	struct vrnic_runner *runner = arg;
-	struct vrnic_runnable *r;
-
-	while (!kthread_should_stop()) {
-		set_current_state(TASK_INTERRUPTIBLE);
-		r = dequeue(runner);
-		if (!r) {
-			if (!kthread_should_stop())
-				schedule();
-			__set_current_state(TASK_RUNNING);
-			continue;
-		}
-		__set_current_state(TASK_RUNNING);
-		take_turn(r);
-		cond_resched();
-	}
-	return 0;
-}
-
-static int runner_start(struct vrnic_runner *runner, const char *name,
-			unsigned int i)
-{
-	struct task_struct *task;
-
-	spin_lock_init(&runner->lock);
-	INIT_LIST_HEAD(&runner->queue);
-	task = kthread_create(runner_thread, runner, "%s/%u", name, i);
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	runner->task = task;
-	wake_up_process(task);
-	return 0;
-}
-
-/**
- * vrnic_engine_start() - start a device's threads
- * @engine: filled in
- * @name: the device's name, for the threads' names
- *
- * Return: 0 or a negative errno.
- */
-int vrnic_engine_start(struct vrnic_engine *engine, const char *name)
-{
-	unsigned int i, nr = clamp(engine_threads, 1U, num_online_cpus());
-	int err;
-
-	engine->runners = kcalloc(nr, sizeof(*engine->runners), GFP_KERNEL);
-	if (!engine->runners)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++) {
-		err = runner_start(&engine->runners[i], name, i);
-		if (err) {
-			engine->nr = i;
-			vrnic_engine_stop(engine);
-			return err;
-		}
-	}
-	engine->nr = nr;
-	return 0;
-}
-
-/* Every runnable is parked for good by now. */
-void vrnic_engine_stop(struct vrnic_engine *engine)
-{
-	unsigned int i;
-
-	for (i = 0; i < engine->nr; i++) {
-		WARN_ON(!list_empty(&engine->runners[i].queue));
-		kthread_stop(engine->runners[i].task);
-	}
-	kfree(engine->runners);
-	engine->nr = 0;
 }
