@@ -7,18 +7,13 @@
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/task.h>
 
-#include "engine.h"
+#include "engine_common.h"
 
 #define KICKERS		4
 #define KICKS		500
-#define PATIENCE	(10 * HZ)
 
 /**
  * struct counter - a runnable that counts
@@ -131,20 +126,6 @@ static const struct vrnic_runnable_ops counter_ops = {
 	.gather = count_gather,
 };
 
-/* Parked for good; then nobody may be looking at it any more. */
-static void retire(void *arg)
-{
-	struct counter *c = arg;
-
-	vrnic_park(&c->r);
-	synchronize_rcu();
-}
-
-static void stop_engine(void *engine)
-{
-	vrnic_engine_stop(engine);
-}
-
 static struct counter *new_counter(struct kunit *test, char id)
 {
 	struct rig *rig = test->priv;
@@ -153,44 +134,22 @@ static struct counter *new_counter(struct kunit *test, char id)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->id = id;
 	init_completion(&c->entered);
-	vrnic_runnable_init(&c->r, &rig->engine, &counter_ops);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, retire, c), 0);
+	add_runnable(test, &rig->engine, &c->r, &counter_ops);
 	return c;
 }
 
 static int engine_init(struct kunit *test)
 {
 	struct rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
-	int err;
 
 	if (!rig)
 		return -ENOMEM;
-	err = vrnic_engine_start(&rig->engine, "vrnic-kunit");
-	if (err)
-		return err;
-	err = kunit_add_action_or_reset(test, stop_engine, &rig->engine);
-	if (err)
-		return err;
+	start_engine(test, &rig->engine);
 	test->priv = rig;
 	rig->a = new_counter(test, 'a');
 	rig->b = new_counter(test, 'b');
 	rig->holder = new_counter(test, '-');
 	return 0;
-}
-
-static bool eventually(const atomic_t *value, int wanted)
-{
-	unsigned long limit = jiffies + PATIENCE;
-
-	while (atomic_read(value) != wanted && time_before(jiffies, limit))
-		usleep_range(100, 200);
-	return atomic_read(value) == wanted;
-}
-
-/* Long enough for a thread that has something to do to have done it. */
-static void settle(void)
-{
-	msleep(20);
 }
 
 static void kick_runs_here(struct kunit *test)
@@ -431,8 +390,9 @@ struct kicker {
 	unsigned int seed;
 };
 
-static void announce(struct rig *rig, unsigned int how)
+static void announce(void *arg, unsigned int how)
 {
+	struct rig *rig = arg;
 	struct counter *c = how & 4 ? rig->a : rig->b;
 
 	atomic_inc(&c->posted);
@@ -447,39 +407,21 @@ static void announce(struct rig *rig, unsigned int how)
 static int kicker_thread(void *arg)
 {
 	struct kicker *k = arg;
-	struct rig *rig = k->rig;
-	int i;
 
-	for (i = 0; i < KICKS; i++) {
-		k->seed = k->seed * 1103515245 + 12345;
-		announce(rig, k->seed >> 16);
-		if (i % 64 == 0)
-			usleep_range(50, 100);
-	}
-	atomic_dec(&rig->kickers);
+	random_calls(announce, k->rig, k->seed, KICKS);
+	atomic_dec(&k->rig->kickers);
 	return 0;
-}
-
-static void stop_kicker(void *task)
-{
-	kthread_stop_put(task);
 }
 
 static void start_kicker(struct kunit *test, int i)
 {
 	struct kicker *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
 	struct rig *rig = test->priv;
-	struct task_struct *task;
 
 	KUNIT_ASSERT_NOT_NULL(test, k);
 	k->rig = rig;
 	k->seed = i + 1;
-	task = kthread_create(kicker_thread, k, "kicker/%d", i);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_kicker, task), 0);
-	atomic_inc(&rig->kickers);
-	wake_up_process(task);
+	start_caller(test, kicker_thread, k, &rig->kickers);
 }
 
 static void start_kickers(struct kunit *test)

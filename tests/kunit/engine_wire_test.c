@@ -11,17 +11,13 @@
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/netdevice.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/task.h>
 
-#include "engine.h"
+#include "engine_common.h"
 
 #define CALLERS		4
 #define CALLS		2000
-#define PATIENCE	(10 * HZ)
 
 /**
  * struct probe - a runnable that looks at how it is run
@@ -199,40 +195,26 @@ static void answer(struct tasklet_struct *peer)
 	vrnic_poke(&p->r, true);
 }
 
-static void retire(void *arg)
+/* Before the runnable that it pokes is retired. */
+static void kill_peer(void *peer)
 {
-	struct probe *p = arg;
-
-	tasklet_kill(&p->peer);
-	vrnic_park(&p->r);
-	synchronize_rcu();
-}
-
-static void stop_engine(void *engine)
-{
-	vrnic_engine_stop(engine);
+	tasklet_kill(peer);
 }
 
 static int wire_init(struct kunit *test)
 {
 	struct rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
-	int err;
 
 	if (!rig)
 		return -ENOMEM;
 	rig->p = kunit_kzalloc(test, sizeof(*rig->p), GFP_KERNEL);
 	if (!rig->p)
 		return -ENOMEM;
-	err = vrnic_engine_start(&rig->engine, "vrnic-kunit");
-	if (err)
-		return err;
-	err = kunit_add_action_or_reset(test, stop_engine, &rig->engine);
-	if (err)
-		return err;
 	test->priv = rig;
+	start_engine(test, &rig->engine);
+	add_runnable(test, &rig->engine, &rig->p->r, &probe_ops);
 	tasklet_setup(&rig->p->peer, answer);
-	vrnic_runnable_init(&rig->p->r, &rig->engine, &probe_ops);
-	return kunit_add_action_or_reset(test, retire, rig->p);
+	return kunit_add_action_or_reset(test, kill_peer, &rig->p->peer);
 }
 
 static struct probe *probe(struct kunit *test)
@@ -249,19 +231,10 @@ static void poke(struct probe *p, bool small)
 	local_bh_enable();
 }
 
-static bool eventually(const atomic_t *value, int wanted)
-{
-	unsigned long limit = jiffies + PATIENCE;
-
-	while (atomic_read(value) != wanted && time_before(jiffies, limit))
-		usleep_range(100, 200);
-	return atomic_read(value) == wanted;
-}
-
 static void expect_at_rest(struct kunit *test, struct probe *p, int runs)
 {
 	KUNIT_EXPECT_TRUE(test, eventually(&p->runs, runs));
-	msleep(20);
+	settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), runs);
 	KUNIT_EXPECT_FALSE(test, is_busy(p));
 	KUNIT_EXPECT_FALSE(test, p->sleepy);
@@ -301,23 +274,6 @@ static int kicking_thread(void *arg)
 	return 0;
 }
 
-static void stop_thread(void *task)
-{
-	kthread_stop_put(task);
-}
-
-static void start(struct kunit *test, int (*fn)(void *arg), void *arg)
-{
-	struct rig *rig = test->priv;
-	struct task_struct *task = kthread_create(fn, arg, "caller");
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	get_task_struct(task);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_thread, task), 0);
-	atomic_inc(&rig->callers);
-	wake_up_process(task);
-}
-
 /* What one thread sends is out of this CPU's queues before another one may send. */
 static void of_several_callers_each_keeps_it(struct kunit *test)
 {
@@ -325,7 +281,7 @@ static void of_several_callers_each_keeps_it(struct kunit *test)
 	struct probe *p = rig->p;
 
 	vrnic_kick(&p->r);
-	start(test, kicking_thread, rig);
+	start_caller(test, kicking_thread, rig, &rig->callers);
 	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
 	p->answered = true;
 	vrnic_kick(&p->r);
@@ -551,7 +507,7 @@ static void who_waits_goes_on(struct kunit *test)
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
 	p->linger = true;
-	start(test, kicking_thread, rig);
+	start_caller(test, kicking_thread, rig, &rig->callers);
 	while (!atomic_read(&p->runs) && time_before(jiffies, limit))
 		cpu_relax();
 	/* on a slow machine a wait may end before the other one looks */
@@ -564,8 +520,10 @@ static void who_waits_goes_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->overlaps, 0);
 }
 
-static void announce(struct probe *p, unsigned int how)
+static void announce(void *arg, unsigned int how)
 {
+	struct probe *p = arg;
+
 	switch (how % 4) {
 	case 0:
 		atomic_inc(&p->descs);
@@ -585,14 +543,8 @@ static void announce(struct probe *p, unsigned int how)
 static int caller_thread(void *arg)
 {
 	struct rig *rig = arg;
-	unsigned int seed = (unsigned long)current, i;
 
-	for (i = 0; i < CALLS; i++) {
-		seed = seed * 1103515245 + 12345;
-		announce(rig->p, seed >> 16);
-		if (i % 64 == 0)
-			usleep_range(50, 100);
-	}
+	random_calls(announce, rig->p, (unsigned long)current, CALLS);
 	atomic_dec(&rig->callers);
 	return 0;
 }
@@ -606,9 +558,9 @@ static void many_callers(struct kunit *test)
 
 	p->parcel = true;
 	for (i = 0; i < CALLERS; i++)
-		start(test, caller_thread, rig);
+		start_caller(test, caller_thread, rig, &rig->callers);
 	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
-	msleep(20);
+	settle();
 	KUNIT_EXPECT_FALSE(test, is_busy(p));
 	KUNIT_EXPECT_EQ(test, p->seen_packets, atomic_read(&p->packets));
 	KUNIT_EXPECT_EQ(test, p->seen_descs, atomic_read(&p->descs));
