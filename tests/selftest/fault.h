@@ -24,17 +24,10 @@ static inline void fault_path(char *path, const char *file)
 static inline int fault_write(const char *file, long long value)
 {
 	char path[PATH_BYTES], text[24];
-	int fd, len, ret = 0;
 
 	fault_path(path, file);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	len = snprintf(text, sizeof(text), "%lld", value);
-	if (write(fd, text, len) != len)
-		ret = -errno;
-	close(fd);
-	return ret;
+	snprintf(text, sizeof(text), "%lld", value);
+	return write_file(path, text);
 }
 
 static inline long long fault_read(const char *file)

@@ -10,18 +10,6 @@
 #define DEVICE	"vrnic_fault"
 #define FORCE	"/sys/module/vrnic/parameters/force_roce"
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY), ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 static int64_t now_us(void)
 {
 	struct timespec t;

@@ -84,20 +84,13 @@ TEST_F(limits, locked_memory)
 
 static char cgroup[64], group[96];
 
-/* write_file(): into @name of the group @folder. Return: 0 or -errno. */
-static int write_file(const char *folder, const char *name, const char *text)
+/* Into @name of the group @folder. */
+static int cgroup_write(const char *folder, const char *name, const char *text)
 {
 	char path[160];
-	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
+	return write_file(path, text);
 }
 
 /* What the device has of the group's @name: nothing, or its line. */
@@ -125,7 +118,7 @@ static void leave_group(void)
 	char text[96];
 
 	snprintf(text, sizeof(text), "%s hca_object=max", dev_name());
-	write_file(group, "rdma.max", text);
+	cgroup_write(group, "rdma.max", text);
 	rmdir(group);
 	umount(cgroup);
 	rmdir(cgroup);
@@ -146,12 +139,12 @@ static int make_group(void)
 		rmdir(cgroup);
 		return ret;
 	}
-	ret = write_file(cgroup, "cgroup.subtree_control", "+rdma");
+	ret = cgroup_write(cgroup, "cgroup.subtree_control", "+rdma");
 	if (!ret && mkdir(group, 0700))
 		ret = -errno;
 	snprintf(text, sizeof(text), "%s hca_object=%d", dev_name(), OBJECTS);
 	if (!ret)
-		ret = write_file(group, "rdma.max", text);
+		ret = cgroup_write(group, "rdma.max", text);
 	if (ret)
 		leave_group();
 	return ret;
@@ -163,7 +156,7 @@ static int use_up_the_group(void *arg)
 	struct ibv_context *ctx;
 	int i;
 
-	if (write_file(group, "cgroup.procs", "0"))
+	if (cgroup_write(group, "cgroup.procs", "0"))
 		return 1;
 	ctx = dev_open_context();
 	if (!ctx)
@@ -284,7 +277,7 @@ static void *put_to_sleep(void *arg)
 {
 	int *ret = arg;
 
-	*ret = write_file("/sys/power", "state", "freeze");
+	*ret = write_file("/sys/power/state", "freeze");
 	return NULL;
 }
 
@@ -299,7 +292,7 @@ TEST_F_TIMEOUT(limits, system_sleeps_during_transfers, 300)
 	pthread_t sleeper;
 	int i, ret = -1;
 
-	if (geteuid() || write_file("/sys/power", "pm_test", "freezer"))
+	if (geteuid() || write_file("/sys/power/pm_test", "freezer"))
 		SKIP(return, "this kernel does not sleep for a test");
 	ASSERT_OK(pthread_create(&sleeper, NULL, put_to_sleep, &ret));
 	while (time(NULL) < before + 6) {
@@ -313,7 +306,7 @@ TEST_F_TIMEOUT(limits, system_sleeps_during_transfers, 300)
 	}
 	ASSERT_OK(pthread_join(sleeper, NULL));
 	EXPECT_OK(ret);
-	EXPECT_OK(write_file("/sys/power", "pm_test", "none"));
+	EXPECT_OK(write_file("/sys/power/pm_test", "none"));
 }
 
 TEST_HARNESS_MAIN

@@ -786,6 +786,21 @@ long long statistic(const char *name)
 	return kept_statistic(name);
 }
 
+int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ret = 0;
+	ssize_t len = strlen(text), written;
+
+	if (fd < 0)
+		return -errno;
+	/* in one call: files of the kernel take each one for a whole value */
+	written = write(fd, text, len);
+	if (written != len)
+		ret = written < 0 ? -errno : -EIO;
+	close(fd);
+	return ret;
+}
+
 int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)
 {
 	int ret = dev_open(&bed->dev);

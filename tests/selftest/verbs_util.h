@@ -233,6 +233,9 @@ long long statistic(const char *name);
 /* The same without a rest before it: up to 10 ms old, as the core keeps it. */
 long long kept_statistic(const char *name);
 
+/* All of @text into the file at @path, which exists: 0 or a negative errno. */
+int write_file(const char *path, const char *text);
+
 /**
  * struct bed - a device, a connected pair on it and two buffers: most tests
  */
