@@ -19,6 +19,16 @@ bool native_device(void)
 	return !strncmp(dev_name(), "vrnic", 5);
 }
 
+bool over_a_wire(void)
+{
+	FILE *file = fopen("/sys/module/vrnic/parameters/force_roce", "r");
+	bool forced = file && fgetc(file) == 'Y';
+
+	if (file)
+		fclose(file);
+	return forced;
+}
+
 int scaled(int n)
 {
 	const char *bed = getenv("VRNIC_BED");
@@ -264,6 +274,23 @@ int advance_until(struct vrnic_context *context, const int *count, int n)
 int nbed_until(struct nbed *bed, const int *count, int n)
 {
 	return until(bed->a.context, bed->b.context, count, n);
+}
+
+int node_fill(struct node *node, size_t bytes, const struct vrnic_done *done)
+{
+	static uint8_t data[VRNIC_MAX_MESSAGE];
+	int n = 0, refused = 0;
+
+	while (n < 1000 && refused < 30) {
+		if (!vrnic_send(node->to, 1, NULL, 0, data, bytes, done)) {
+			n++;
+			refused = 0;
+			continue;
+		}
+		refused++;
+		usleep(5000);
+	}
+	return n < 1000 ? n : -1;
 }
 
 int counter_done(struct vrnic_counter *counter)

@@ -21,6 +21,8 @@
 
 /* False on devices of other drivers, which these tests are not for. */
 bool native_device(void);
+/* Peers on this host are reached over RoCEv2: what one does, the other learns later. */
+bool over_a_wire(void);
 
 /* @n, or a tenth of it where everything is ten times as slow. */
 int scaled(int n);
@@ -73,6 +75,12 @@ struct node_info node_info(const struct node *node);
 int node_join(struct node *node, const struct node_info *peer);
 /* Swap infos over a socket and join; the other end does the same. */
 int node_meet(struct node *node, int fd);
+/*
+ * Messages of @bytes to the other end, which does not look, until its reception FIFO
+ * and this end's ring are full, not only the ring: over a wire a thread empties that,
+ * which may be slower than the sender for a while. Returns how many, or -1.
+ */
+int node_fill(struct node *node, size_t bytes, const struct vrnic_done *done);
 
 /**
  * struct nbed - two ends in one process, each with its own client

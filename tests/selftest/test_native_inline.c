@@ -214,25 +214,6 @@ static void ignore(struct vrnic_context *context,
 	++*(int *)arg;
 }
 
-/* Messages until b's reception FIFO and a's injection FIFO are full: how many. */
-static int stall(struct nbed *bed)
-{
-	static uint8_t data[VRNIC_MAX_MESSAGE];
-	int n = 0, refused = 0;
-
-	/* the engine may only be slower than this loop, where there is a wire */
-	while (n < 1000 && refused < 30) {
-		if (!vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL)) {
-			n++;
-			refused = 0;
-			continue;
-		}
-		refused++;
-		usleep(5000);
-	}
-	return n < 1000 ? n : -1;
-}
-
 TEST_F(inline_put, s2_5_try_again)
 {
 	struct nbed *bed = &self->bed;
@@ -240,7 +221,7 @@ TEST_F(inline_put, s2_5_try_again)
 	int got = 0, sent;
 
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, ignore, &got));
-	sent = stall(bed);
+	sent = node_fill(&bed->a, 3000, NULL);
 	ASSERT_GT(sent, 0);
 	EXPECT_EQ(-EAGAIN, put_inline(bed, data, FITS, 0,
 				      DONE(.remote = bed->a.counter)));
@@ -261,7 +242,7 @@ TEST_F(inline_put, s2_5_or_queue)
 	int i, got = 0, sent;
 
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, ignore, &got));
-	sent = stall(bed);
+	sent = node_fill(&bed->a, 3000, NULL);
 	ASSERT_GT(sent, 0);
 	for (i = 0; i < 200; i++) {
 		memset(data, i, sizeof(data));

@@ -138,8 +138,16 @@ TEST_F(misuse, addresses)
 		ASSERT_TRUE(ret == -ENOENT || ret == -EACCES) TH_LOG("%d", ret);
 	}
 	ASSERT_OK(node_close(&self->bed.b));
-	EXPECT_EQ(-ENOENT, vrnic_endpoint_create(self->bed.a.context, &address,
-						 &to));
+	for (i = 0; i < 100; i++) {
+		ret = vrnic_endpoint_create(self->bed.a.context, &address, &to);
+		if (ret)
+			break;
+		ASSERT_OK(vrnic_endpoint_destroy(to));
+		usleep(10000);
+	}
+	EXPECT_EQ(-ENOENT, ret);
+	if (!over_a_wire())
+		EXPECT_EQ(0, i);
 }
 
 /* Lengths that no memory has. */
