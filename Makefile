@@ -36,6 +36,7 @@ coverage:
 bench:
 	$(build) module provider siw
 	tools/bench/run
+	tools/bench/wire
 
 vm:
 	tools/vm/run --suite $(SUITE) --shell
@@ -61,7 +62,8 @@ help:
 	@echo '                       without those that kill and that scribble'
 	@echo 'make fuzz TIME=600     garbage in rings and calls, failing allocations, kills: hours; SEED=n repeats'
 	@echo 'make coverage          the lines of the module that the tests reach: half an hour'
-	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw'
+	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw;'
+	@echo '                       then over a wire, with TCP beside them: half an hour in all'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
 	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
