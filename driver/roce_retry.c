@@ -199,6 +199,8 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	q->rnr_until = ktime_get_ns() + vrnic_rnr_ns(code);
 	q->deadline = 0;
 	q->since = 0;
+	/* the peer answers: how long it is not ready says nothing of the wire */
+	q->looked = 0;
 	q->wait = 0;
 	go_back(q);
 }
