@@ -19,16 +19,6 @@ bool native_device(void)
 	return !strncmp(dev_name(), "vrnic", 5);
 }
 
-bool over_a_wire(void)
-{
-	FILE *file = fopen("/sys/module/vrnic/parameters/force_roce", "r");
-	bool forced = file && fgetc(file) == 'Y';
-
-	if (file)
-		fclose(file);
-	return forced;
-}
-
 int scaled(int n)
 {
 	const char *bed = getenv("VRNIC_BED");

@@ -21,8 +21,6 @@
 
 /* False on devices of other drivers, which these tests are not for. */
 bool native_device(void);
-/* Peers on this host are reached over RoCEv2: what one does, the other learns later. */
-bool over_a_wire(void);
 
 /* @n, or a tenth of it where everything is ten times as slow. */
 int scaled(int n);

@@ -8,7 +8,6 @@
 
 #define LEN	65536
 #define DEVICE	"vrnic_fault"
-#define FORCE	"/sys/module/vrnic/parameters/force_roce"
 
 static int64_t now_us(void)
 {
@@ -29,20 +28,13 @@ static struct pair_opts patient = { .timeout = 22 };
 
 FIXTURE_SETUP(wire)
 {
-	char forced = 'N';
-	int fd;
-
 	if (!faults_can_be_there())
 		SKIP(return, "no debugfs, or another driver's device");
-	fd = open(FORCE, O_RDONLY);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(1, read(fd, &forced, 1));
-	close(fd);
-	self->was_forced = forced == 'Y';
+	self->was_forced = over_a_wire();
 	ASSERT_OK(unshare(CLONE_NEWNET));
 	ASSERT_OK(system("ip link set lo up"));
 	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
-	ASSERT_OK(write_file(FORCE, "Y"));
+	ASSERT_OK(force_wire(true));
 	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
 	ASSERT_OK(bed_open(&self->bed, LEN, &patient));
 }
@@ -50,8 +42,7 @@ FIXTURE_SETUP(wire)
 FIXTURE_TEARDOWN(wire)
 {
 	EXPECT_OK(bed_close(&self->bed));
-	if (!self->was_forced)
-		EXPECT_OK(write_file(FORCE, "N"));
+	EXPECT_OK(force_wire(self->was_forced));
 	EXPECT_OK(system("rdma link del " DEVICE));
 }
 
@@ -233,6 +224,39 @@ TEST_F(wire, duplicates_have_no_effect)
 	EXPECT_EQ(8, injected("duplicate"));
 	EXPECT_EQ(8, dev_counter("duplicate_request"));
 	EXPECT_EQ(0, poll_stray(bed->b->rcq));
+}
+
+/*
+ * A receiver that is not ready, half a second long, after a loss. Then it is known
+ * that the wire loses, and not that it is slow: the next loss is found by the first
+ * of several looks within the ACK timeout, and costs no retry.
+ */
+TEST_F(wire, receiver_not_ready_makes_no_long_wire)
+{
+	struct bed *bed = &self->bed;
+	struct pair_opts opts = { .timeout = 17, .rnr_timer = 31 };
+	struct pair pair;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(only(&pair.b));
+	ASSERT_OK(ARM("drop", .times = 1));
+	ASSERT_OK(ARM("rnr", .times = 1));
+	ASSERT_OK(post_recv(&pair.b, &bed->dst, 0, LEN, 0));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .local = &bed->src,
+			.len = 64));
+	ASSERT_EQ(1, injected("drop"));
+	ASSERT_EQ(1, injected("rnr"));
+	ASSERT_EQ(1, dev_counter("rnr_waits"));
+	ASSERT_EQ(0, dev_counter("retries"));
+
+	ASSERT_OK(ARM("drop", .times = 1));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			.len = 64, .remote = &bed->dst));
+	EXPECT_EQ(1, injected("drop"));
+	EXPECT_LE(2, dev_counter("ack_timeouts"));
+	EXPECT_EQ(0, dev_counter("retries"));
+	EXPECT_OK(pair_close(&pair));
 }
 
 /* All at once, both ways, with a timer that is not as patient. */

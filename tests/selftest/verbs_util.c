@@ -17,6 +17,7 @@
 
 #define PORT		1
 #define GUARD_VALUE	0xa5
+#define FORCE_ROCE	"/sys/module/vrnic/parameters/force_roce"
 
 /* A time limit and the pause between two looks, which grows from nothing. */
 struct waiter {
@@ -799,6 +800,21 @@ int write_file(const char *path, const char *text)
 		ret = written < 0 ? -errno : -EIO;
 	close(fd);
 	return ret;
+}
+
+bool over_a_wire(void)
+{
+	FILE *file = fopen(FORCE_ROCE, "r");
+	bool forced = file && fgetc(file) == 'Y';
+
+	if (file)
+		fclose(file);
+	return forced;
+}
+
+int force_wire(bool forced)
+{
+	return write_file(FORCE_ROCE, forced ? "Y" : "N");
 }
 
 int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)

@@ -236,6 +236,11 @@ long long kept_statistic(const char *name);
 /* All of @text into the file at @path, which exists: 0 or a negative errno. */
 int write_file(const char *path, const char *text);
 
+/* Peers on this host are reached over RoCEv2: what one does, the other learns later. */
+bool over_a_wire(void);
+/* Whether they are, from now on: 0 or a negative errno. */
+int force_wire(bool forced);
+
 /**
  * struct bed - a device, a connected pair on it and two buffers: most tests
  */
