@@ -102,6 +102,7 @@ static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	req->status = IB_WC_SUCCESS;
 	req->vendor_err = VRNIC_VERR_NONE;
 	req->value = 0;
+	req->wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
 	if (link_post(inj->link, req, h, slot_of(inj)))
 		return VRNIC_STEP_WAIT;
 	vrnic_nmsg_release(&req->msg);

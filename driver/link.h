@@ -69,6 +69,7 @@ struct vrnic_nmsg {
  * @answered: the answer is there
  * @id: number; the lowest bit says which injector
  * @n: bytes that it moves
+ * @wants: bytes of data that the answer has if all is well: GET, if any
  * @into: GET: where the answer's data goes, if it is not looked up:
  * @key: GET: local key; or, of an injected descriptor, remote key
  * @addr: GET: address
@@ -91,6 +92,7 @@ struct vrnic_nreq {
 	bool answered;
 	u32 id;
 	u32 n;
+	u32 wants;
 	struct vrnic_seg into;
 	u32 key;
 	u64 addr;

@@ -224,15 +224,13 @@ static int start_answer(struct vrnic_link *link)
 	struct vrnic_nhdr *h = &rx->h;
 	struct vrnic_nreq *req;
 	bool good = h->status == IB_WC_SUCCESS && !(h->flags & VRNIC_NWIRE_AGAIN);
-	bool get;
 
 	spin_lock(&link->lock);
 	req = link->pending[h->id & 1];
 	spin_unlock(&link->lock);
 	if (!req || req->id != h->id || req->answered)
 		return -EPROTO;
-	get = vrnic_nreq_injector(req)->op.d.opcode == VRNIC_NOP_GET && !req->telling;
-	if (h->data != (get && good ? req->n : 0))
+	if (h->data != (good ? req->wants : 0))
 		return -EPROTO;
 	rx->req = req;
 	return 0;

@@ -266,6 +266,35 @@ TEST_F(inject, only_three_opcodes)
 	expect_refused(_metadata, self, 1, "three slots");
 }
 
+/* What is refused behind what moved: it is told, and the way goes on. */
+TEST_F(inject, refused_after_a_good_one)
+{
+	struct raw_fifo *b = &self->pair.b;
+	struct vrnic_ndesc good = fetch(self, b->buf.mr->rkey,
+					(uintptr_t)b->buf.addr, 112);
+	struct vrnic_record record;
+	int op;
+
+	good.target_counter = 0;
+	for (op = 0; op < 256; op++) {
+		if (op == VRNIC_NOP_PUT || op == VRNIC_NOP_RGET ||
+		    op == VRNIC_NOP_NOTIFY)
+			continue;
+		self->batch[0] = good;
+		self->batch[1] = good;
+		self->batch[1].opcode = op;
+		ASSERT_OK(rget(self, 2));
+		ASSERT_OK(record_of(self, false, VRNIC_REC_ERROR, &record))
+			TH_LOG("opcode %d", op);
+		EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err)
+			TH_LOG("opcode %d", op);
+	}
+	self->batch[0] = notify(VRNIC_NDESC_BACK, 7);
+	ASSERT_OK(rget(self, 1));
+	ASSERT_OK(record_of(self, false, VRNIC_REC_NOTIFY, &record));
+	EXPECT_EQ(7, record.arg);
+}
+
 /* Counters of the process that runs it only if they are open to peers. */
 TEST_F(inject, counters_are_validated)
 {
