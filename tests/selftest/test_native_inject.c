@@ -272,6 +272,7 @@ TEST_F(inject, refused_after_a_good_one)
 	struct raw_fifo *b = &self->pair.b;
 	struct vrnic_ndesc good = fetch(self, b->buf.mr->rkey,
 					(uintptr_t)b->buf.addr, 112);
+	uint8_t *data = self->pair.a.buf.addr + DATA;
 	struct vrnic_record record;
 	int op;
 
@@ -283,10 +284,13 @@ TEST_F(inject, refused_after_a_good_one)
 		self->batch[0] = good;
 		self->batch[1] = good;
 		self->batch[1].opcode = op;
+		memset(data, 0, 112);
 		ASSERT_OK(rget(self, 2));
 		ASSERT_OK(record_of(self, false, VRNIC_REC_ERROR, &record))
 			TH_LOG("opcode %d", op);
 		EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err)
+			TH_LOG("opcode %d", op);
+		EXPECT_EQ(0, memcmp(data, b->buf.addr, 112))
 			TH_LOG("opcode %d", op);
 	}
 	self->batch[0] = notify(VRNIC_NDESC_BACK, 7);
