@@ -86,11 +86,13 @@ patient_pair() {
 
 # own_fault OUTPUT: sets PAIR_WHY. With -R, the server listens a second time for the
 # connection that is measured, and the client does not wait for that: it is rejected
-# because nobody listens (8), by any device, and when it wants to try again, it crashes.
+# because nobody listens (8; UD: 1, IB_SIDR_UNSUPPORTED), by any device, and when it
+# wants to try again, it crashes.
 own_fault() {
 	case $1 in
 	*"Correlation coefficient"*) PAIR_WHY="could not calibrate its clock" ;;
-	*"CM_EVENT_REJECTED; error: 8."*) PAIR_WHY="connected before its server listened" ;;
+	*"CM_EVENT_REJECTED; error: 8."* | *"CM_EVENT_UNREACHABLE; error: 1."*)
+		PAIR_WHY="connected before its server listened" ;;
 	*) return 1 ;;
 	esac
 }
