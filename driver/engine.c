@@ -222,10 +222,11 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
 	return verdict != VRNIC_MORE;
 }
 
-static void deliver(struct vrnic_runnable *r, const struct vrnic_budget *told)
+static void deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 {
-	if (told->parcel)
-		r->ops->deliver(r, told->parcel);
+	if (parcel->full)
+		r->ops->deliver(r, parcel);
+	parcel->full = false;
 }
 
 /*
@@ -293,8 +294,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 		spent->taken += budget.taken;
 		spent->stream = budget.stream;
 		if (verdict != VRNIC_IDLE || others) {
-			deliver(r, &budget);
-			budget.parcel = NULL;
+			deliver(r, &budget.parcel);
 			WRITE_ONCE(r->brief, false);
 			local_bh_enable();
 			local_bh_disable();
@@ -308,7 +308,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			}
 		}
 		again = release_or_again(r);
-		deliver(r, &budget);
+		deliver(r, &budget.parcel);
 	} while (again);
 	return true;
 }
@@ -393,14 +393,14 @@ static void run_poked(struct vrnic_runnable *r)
 		};
 		verdict = vrnic_run(r, &budget);
 		if (r->in_order) {
-			deliver(r, &budget);
+			deliver(r, &budget.parcel);
 			leave_later(r, verdict == VRNIC_MORE);
 			return;
 		}
 		again = verdict != VRNIC_MORE && release_or_again(r);
 		if (verdict == VRNIC_MORE)
 			vrnic_thread_add(r);
-		deliver(r, &budget);
+		deliver(r, &budget.parcel);
 	}
 }
 

@@ -19,6 +19,16 @@
 struct task_struct;
 
 /**
+ * struct vrnic_parcel - what a run leaves to be delivered when another one may come
+ * @full: there is something; only its maker and its deliverer know what
+ * @room: for that
+ */
+struct vrnic_parcel {
+	bool full;
+	u64 room[14];
+};
+
+/**
  * struct vrnic_budget - what one run of a ring may use up before others get their
  *	turn, and what the run has to tell
  * @bytes: to be moved
@@ -29,7 +39,7 @@ struct task_struct;
  * @stream: told by the run: who posts would rather ring less often
  * @taken: told by the run: descriptors that were taken from the ring
  * @left: told by the run: there is more to do, for which somebody else is on his way
- * @parcel: told by the run, if @atomic: to be delivered when another runner may come
+ * @parcel: filled by the run, if @atomic
  */
 struct vrnic_budget {
 	u64 bytes;
@@ -39,7 +49,7 @@ struct vrnic_budget {
 	bool stream;
 	u32 taken;
 	bool left;
-	void *parcel;
+	struct vrnic_parcel parcel;
 };
 
 /* What a run of a ring found. */
@@ -73,7 +83,7 @@ struct vrnic_runnable_ops {
 	void (*leave)(struct vrnic_runnable *r);
 	bool (*gather)(struct vrnic_runnable *r, bool on);
 	bool (*atomic)(struct vrnic_runnable *r);
-	void (*deliver)(struct vrnic_runnable *r, void *parcel);
+	void (*deliver)(struct vrnic_runnable *r, struct vrnic_parcel *parcel);
 };
 
 /**

@@ -63,8 +63,8 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const union ib_gid *sgid, int oif);
 
 /* roce_tx.c */
-struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp);
-void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb);
+void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
+void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
 
 /* roce_req.c */
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);

@@ -129,8 +129,10 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		busy = true;
 	if (qp->roce) {
 		vrnic_resp_gap(qp);
-		vrnic_resp_ack(qp);
-		vrnic_roce_push_requests(qp, budget);
+		/* to make one takes about as long as all that was to be done for it */
+		if (!budget->atomic)
+			vrnic_resp_ack(qp);
+		vrnic_roce_push(qp);
 	}
 	if (!qp->link)
 		local_bh_enable();

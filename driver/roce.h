@@ -40,6 +40,16 @@ struct vrnic_wire;
 #define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
 
 /**
+ * struct vrnic_net_crc - part of the ICRC of packets that have the same length
+ * @size: bytes from BTH to ICRC; 0: nothing is known
+ * @crc: vrnic_icrc_net() of such a packet's headers
+ */
+struct vrnic_net_crc {
+	u32 size;
+	u32 crc;
+};
+
+/**
  * struct vrnic_path - where packets go
  * @wire: socket to send from; a reference is held
  * @ipv6: which kind of address
@@ -52,8 +62,8 @@ struct vrnic_wire;
  * @dgid: peer's address
  * @dst: route, or NULL: to be looked up
  * @cookie: for dst_check()
- * @crc_size: bytes, from BTH to ICRC, of the packets that @crc is for; 0: none
- * @crc: vrnic_icrc_net() of such a packet's headers
+ * @crc: what the ICRC of a packet begins with: [true] of an acknowledgment, [false] of
+ *	those that were made last
  */
 struct vrnic_path {
 	struct vrnic_wire *wire;
@@ -67,8 +77,7 @@ struct vrnic_path {
 	union ib_gid dgid;
 	struct dst_entry *dst;
 	u32 cookie;
-	u32 crc_size;
-	u32 crc;
+	struct vrnic_net_crc crc[2];
 };
 
 /**
@@ -442,7 +451,6 @@ void vrnic_pkt_run(struct vrnic_qp *qp, bool small);
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx);
 void vrnic_roce_push(struct vrnic_qp *qp);
-void vrnic_roce_push_requests(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 void vrnic_burst_drop(struct vrnic_burst *b);
 
 /* roce_pkt.c */
@@ -461,6 +469,7 @@ void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_resp_gap(struct vrnic_qp *qp);
+bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx);
 void vrnic_resp_ack(struct vrnic_qp *qp);
 
 /* roce_reply.c */

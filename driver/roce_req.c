@@ -394,7 +394,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		busy |= retire(qp, budget);
 		vrnic_req_set_timer(qp);
 	}
-	vrnic_roce_push_requests(qp, budget);
+	vrnic_roce_push(qp);
 	local_bh_enable();
 	return busy || !budget->descs;
 }

@@ -59,17 +59,35 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 	vrnic_resp_send(qp, &tx);
 }
 
-/* Acknowledge all that was executed, if that is due. */
-void vrnic_resp_ack(struct vrnic_qp *qp)
+/**
+ * vrnic_resp_take_ack() - is it due to acknowledge all that was executed?
+ * @qp: target
+ * @tx: filled in
+ */
+bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
 	if (!r->ack)
-		return;
+		return false;
 	r->ack = false;
-	vrnic_resp_answer(qp, VRNIC_BTH_ACK,
-			  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED,
-			  vrnic_psn_add(r->psn, -1));
+	*tx = (struct vrnic_tx){
+		.opcode = VRNIC_BTH_ACK,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = vrnic_psn_add(r->psn, -1),
+	};
+	vrnic_resp_put_aeth(qp, tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
+	return true;
+}
+
+/* Acknowledge all that was executed, if that is due. */
+void vrnic_resp_ack(struct vrnic_qp *qp)
+{
+	struct vrnic_tx tx;
+
+	if (!vrnic_resp_take_ack(qp, &tx))
+		return;
+	vrnic_roce_xmit(qp, &qp->roce->path, &tx);
 	qp->roce->burst.ack = qp->roce->burst.nr == 1;
 }
 

@@ -99,6 +99,7 @@ static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
 		q->timed = q->cur;
 		q->timed_at = ktime_get_ns();
 	}
+	vrnic_resp_ack(qp);
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
 	q->cur += pkts;
 	if (q->hold)

@@ -63,7 +63,7 @@ static void fill_ipv4(const struct vrnic_path *path, void *at)
 		/*
 		 * Never a fragment: so the identification may be anything, RFC
 		 * 6864; it is 0. Where a buffer is taken apart it counts from
-		 * there: net_crc().
+		 * there: next_crc().
 		 */
 		.frag_off = htons(IP_DF),
 		.ttl = path->ttl ?: ip4_dst_hoplimit(path->dst),
@@ -85,6 +85,20 @@ static void fill_ipv6(const struct vrnic_path *path, void *at)
 }
 
 /* Network and UDP headers, but for the lengths. */
+static void fill_net(const struct vrnic_path *path, void *at)
+{
+	struct udphdr *udp = at + net_bytes(path);
+
+	if (path->ipv6)
+		fill_ipv6(path, at);
+	else
+		fill_ipv4(path, at);
+	*udp = (struct udphdr) {
+		.source = htons(path->sport),
+		.dest = htons(VRNIC_ROCE_PORT),
+	};
+}
+
 static void put_net_headers(struct sk_buff *skb, const struct vrnic_path *path)
 {
 	void *at = skb_put(skb, net_bytes(path) + sizeof(struct udphdr));
@@ -92,14 +106,7 @@ static void put_net_headers(struct sk_buff *skb, const struct vrnic_path *path)
 	skb_reset_network_header(skb);
 	skb_set_transport_header(skb, net_bytes(path));
 	skb->protocol = path->ipv6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
-	if (path->ipv6)
-		fill_ipv6(path, at);
-	else
-		fill_ipv4(path, at);
-	*udp_hdr(skb) = (struct udphdr) {
-		.source = htons(path->sport),
-		.dest = htons(VRNIC_ROCE_PORT),
-	};
+	fill_net(path, at);
 }
 
 /* A piece of @page at the end of the buffer; a reference on it is taken. */
@@ -238,28 +245,39 @@ static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 	       !dst_xfrm(path->dst);
 }
 
+/* Bytes of an acknowledgment, from its BTH to its ICRC. */
+#define ACK_BYTES (sizeof(struct vrnic_bth) + sizeof(struct vrnic_aeth) + VRNIC_ICRC_BYTES)
+
 /*
- * The CRC over the network headers of a packet of @size bytes, which are those of the
- * buffer but for the lengths and the identification. Most packets of a path have the
- * same size.
+ * The CRC over the network headers of a packet of @size bytes. Most packets of a path
+ * that are no acknowledgments have the same size.
  */
-static u32 net_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 size)
+static u32 net_crc(struct vrnic_path *path, u32 size)
 {
+	struct vrnic_net_crc *known = &path->crc[size == ACK_BYTES];
 	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)];
 	u32 udp_len = sizeof(struct udphdr) + size;
 	u32 ip = net_bytes(path);
 
-	if (path->crc_size != size) {
-		memcpy(net, skb_network_header(b->skb), ip + sizeof(struct udphdr));
+	if (known->size != size) {
+		fill_net(path, net);
 		((struct udphdr *)(net + ip))->len = htons(udp_len);
 		if (path->ipv6)
 			((struct ipv6hdr *)net)->payload_len = htons(udp_len);
 		else
 			((struct iphdr *)net)->tot_len = htons(ip + udp_len);
-		path->crc = vrnic_icrc_net(net, path->ipv6);
-		path->crc_size = size;
+		known->crc = vrnic_icrc_net(net, path->ipv6);
+		known->size = size;
 	}
-	return path->ipv6 ? path->crc : vrnic_icrc_count(path->crc, b->nr);
+	return known->crc;
+}
+
+/* Likewise, of the next packet of a buffer: IPv4 headers have a count in them. */
+static u32 next_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 size)
+{
+	u32 crc = net_crc(path, size);
+
+	return path->ipv6 ? crc : vrnic_icrc_count(crc, b->nr);
 }
 
 /* Return: false: no memory; the buffer is of no use then. */
@@ -278,7 +296,7 @@ static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 	vrnic_bth_fill(bth, tx->opcode, pad, tx->solicited, tx->dqpn, tx->psn,
 		       tx->ackreq);
 	memcpy(bth + 1, tx->ext, tx->ext_len);
-	crc = vrnic_icrc_bth(net_crc(b, path, pkt_bytes(tx)), bth);
+	crc = vrnic_icrc_bth(next_crc(b, path, pkt_bytes(tx)), bth);
 	crc = vrnic_icrc_more(crc, bth + 1, tx->ext_len);
 	if (lend)
 		put_pages(b, tx, &crc);
@@ -331,9 +349,12 @@ static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 						IPPROTO_UDP, 0);
 }
 
-/* The buffer is complete. Return: buffer, which the burst has no more. */
-static struct sk_buff *finish(struct vrnic_qp *qp, const struct vrnic_path *path,
-			      struct vrnic_burst *b)
+/*
+ * The buffer is complete. @connected: its packets are of a connection. Return: buffer,
+ * which the burst has no more.
+ */
+static struct sk_buff *finish(const struct vrnic_path *path, struct vrnic_burst *b,
+			      bool connected)
 {
 	struct sk_buff *skb = b->skb;
 
@@ -344,7 +365,7 @@ static struct sk_buff *finish(struct vrnic_qp *qp, const struct vrnic_path *path
 		skb_shinfo(skb)->gso_segs = b->nr;
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	}
-	if (b->nr > 1 || b->lent || qp->roce) {
+	if (b->nr > 1 || b->lent || connected) {
 		/* others may write to lent pages; and vrnic_pkt_intact() sees whose it is */
 		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
@@ -354,7 +375,7 @@ static struct sk_buff *finish(struct vrnic_qp *qp, const struct vrnic_path *path
 
 static bool is_ack(const struct vrnic_burst *b)
 {
-	return b->skb && b->ack && b->nr == 1;
+	return b->ack && b->nr == 1;
 }
 
 static int push(struct vrnic_qp *qp, struct vrnic_path *path,
@@ -364,7 +385,7 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 
 	if (!is_ack(b))
 		vrnic_sends_in_order(&qp->run);
-	err = vrnic_path_send(path, finish(qp, path, b));
+	err = vrnic_path_send(path, finish(path, b, qp->roce));
 	if (err)
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 	else
@@ -456,53 +477,89 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_roce_push_requests() - likewise, but an acknowledgment may wait until the run
- * has ended
- * @qp: sender; it is connected
- * @budget: the run's
- *
- * Whatever else is sent has to be so in its order, by one runner. But an
- * acknowledgment may be overtaken; and to send it takes about as long as all that was
- * to be done for it.
+ * struct ack - an acknowledgment to be made: a parcel
+ * @path: to the peer; with a reference to the route
+ * @psn: as what follows: of struct vrnic_tx
+ * @dqpn: likewise
+ * @aeth: its extension header
  */
-void vrnic_roce_push_requests(struct vrnic_qp *qp, const struct vrnic_budget *budget)
+struct ack {
+	struct vrnic_path path;
+	u32 psn;
+	u32 dqpn;
+	struct vrnic_aeth aeth;
+};
+
+static struct ack *to_ack(struct vrnic_parcel *parcel)
 {
-	if (!budget->atomic || !is_ack(&qp->roce->burst))
-		vrnic_roce_push(qp);
+	BUILD_BUG_ON(sizeof(struct ack) > sizeof(parcel->room));
+	return (struct ack *)parcel->room;
 }
 
 /**
- * vrnic_roce_parcel() - what is left to be sent when a run has ended
+ * vrnic_roce_parcel() - a run ends: leave the acknowledgment of what it executed
  * @qp: sender; it is connected, and its run bit is held still
+ * @parcel: filled in if an acknowledgment is due
  *
- * Return: buffer for vrnic_roce_deliver(), or NULL: nothing is left.
+ * All else is sent in its order, by one runner. But an acknowledgment may be overtaken;
+ * and to make and send it takes longer than what it is for, while whoever sees that may
+ * come at once, and want the run bit.
  */
-struct sk_buff *vrnic_roce_parcel(struct vrnic_qp *qp)
+void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {
 	struct vrnic_path *path = &qp->roce->path;
-	struct vrnic_burst *b = &qp->roce->burst;
-	struct sk_buff *skb;
+	struct ack *ack = to_ack(parcel);
+	struct vrnic_tx tx;
 
-	if (!is_ack(b) || !vrnic_path_route(path)) {
-		vrnic_roce_push(qp);
-		return NULL;
+	if (!vrnic_resp_take_ack(qp, &tx))
+		return;
+	if (!vrnic_path_route(path)) {
+		vrnic_count(qp->dev, SEND_ERR);
+		return;
 	}
-	skb = finish(qp, path, b);
-	skb_dst_set(skb, dst_clone(path->dst));
-	return skb;
+	trace_vrnic_packet(qp->qpn, true, tx.opcode, tx.psn, 0);
+	vrnic_rate_sent(qp, ACK_BYTES);
+	/* known to all copies of the path from now on */
+	net_crc(path, ACK_BYTES);
+	ack->path = *path;
+	dst_hold(ack->path.dst);
+	ack->psn = tx.psn;
+	ack->dqpn = tx.dqpn;
+	memcpy(&ack->aeth, tx.ext, sizeof(ack->aeth));
+	parcel->full = true;
 }
 
 /**
- * vrnic_roce_deliver() - send what vrnic_roce_parcel() left
+ * vrnic_roce_deliver() - make and send the acknowledgment that vrnic_roce_parcel() left
  * @qp: sender; others may run it
- * @skb: buffer; gone afterwards
+ * @parcel: parcel
  */
-void vrnic_roce_deliver(struct vrnic_qp *qp, struct sk_buff *skb)
+void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {
-	if (vrnic_wire_send(qp->dev->wire, skb))
+	struct ack *ack = to_ack(parcel);
+	struct vrnic_burst b = {};
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_ACK,
+		.dqpn = ack->dqpn,
+		.psn = ack->psn,
+		.ext_len = sizeof(ack->aeth),
+	};
+	struct sk_buff *skb;
+	int err = -ENOMEM;
+
+	memcpy(tx.ext, &ack->aeth, sizeof(ack->aeth));
+	if (begin(&b, &ack->path, &tx) && put_packet(&b, &ack->path, &tx, false)) {
+		skb = finish(&ack->path, &b, true);
+		skb_dst_set(skb, ack->path.dst);
+		ack->path.dst = NULL;
+		err = vrnic_wire_send(ack->path.wire, skb);
+	}
+	if (err)
 		vrnic_count(qp->dev, SEND_ERR);
 	else
 		vrnic_count(qp->dev, SENT_PKTS);
+	vrnic_burst_drop(&b);
+	vrnic_path_drop(&ack->path);
 }
 
 /* Nothing is sent any more. */

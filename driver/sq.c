@@ -347,7 +347,7 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	vrnic_loop_release(qp);
 	budget->stream = vrnic_ring_streams(&qp->sq);
 	if (budget->atomic && has_window(qp)) {
-		budget->parcel = vrnic_roce_parcel(qp);
+		vrnic_roce_parcel(qp, &budget->parcel);
 		budget->left = vrnic_roce_left(qp);
 	}
 	return nothing_left(qp) ? VRNIC_IDLE : verdict;
@@ -376,7 +376,7 @@ static bool sq_atomic(struct vrnic_runnable *r)
 	return READ_ONCE(qp->roce) && !READ_ONCE(qp->link);
 }
 
-static void sq_deliver(struct vrnic_runnable *r, void *parcel)
+static void sq_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 {
 	vrnic_roce_deliver(container_of(r, struct vrnic_qp, run), parcel);
 }

@@ -147,7 +147,7 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		vrnic_sends_in_order(r);
 	p->ordered = false;
 	if (budget->atomic && p->parcel)
-		budget->parcel = p;
+		budget->parcel.full = true;
 	atomic_dec(&p->inside);
 	atomic_inc(&p->runs);
 	if (p->linger)
@@ -171,9 +171,9 @@ static bool probe_atomic(struct vrnic_runnable *r)
 	return true;
 }
 
-static void probe_deliver(struct vrnic_runnable *r, void *parcel)
+static void probe_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 {
-	struct probe *p = parcel;
+	struct probe *p = container_of(r, struct probe, r);
 
 	p->held += is_busy(p);
 	atomic_inc(&p->delivered);
