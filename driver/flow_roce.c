@@ -59,13 +59,26 @@ static bool is_others(struct vrnic_qp *qp)
 	return skb && vrnic_pkt_small(skb);
 }
 
+/* Softirqs put packets in. */
+static struct sk_buff *dequeue(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb;
+
+	if (skb_queue_empty_lockless(&qp->rxq))
+		return NULL;
+	spin_lock_bh(&qp->rxq.lock);
+	skb = __skb_dequeue(&qp->rxq);
+	spin_unlock_bh(&qp->rxq.lock);
+	return skb;
+}
+
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
 	while (!is_others(qp)) {
-		skb = skb_dequeue(&qp->rxq);
+		skb = dequeue(qp);
 		if (!skb)
 			return NULL;
 		if (qp->roce && qp->roce->due)
@@ -128,6 +141,8 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	       receive_one(qp, budget))
 		busy = true;
 	if (qp->roce) {
+		/* whoever goes on with the next packet would be longer about that */
+		vrnic_req_complete(qp, budget);
 		vrnic_resp_gap(qp);
 		/* to make one takes about as long as all that was to be done for it */
 		if (!budget->atomic)

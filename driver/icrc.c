@@ -30,19 +30,8 @@
 #define UDP_CHECK	6
 #define BTH_RESV8A	4
 
-/**
- * vrnic_icrc_net() - the CRC over IP and UDP header
- * @net: IP header without options, and UDP header behind it
- * @ipv6: it is IPv6
- *
- * Return: to be given to vrnic_icrc_bth().
- */
-u32 vrnic_icrc_net(const void *net, bool ipv6)
+static void mask_net(u8 *h, bool ipv6)
 {
-	size_t ip = ipv6 ? IP6_BYTES : IP4_BYTES;
-	u8 h[IP6_BYTES + UDP_BYTES];
-
-	memcpy(h, net, ip + UDP_BYTES);
 	if (ipv6) {
 		h[0] |= 0x0f;
 		memset(h + 1, 0xff, 3);
@@ -52,8 +41,41 @@ u32 vrnic_icrc_net(const void *net, bool ipv6)
 		h[IP4_TTL] = 0xff;
 		memset(h + IP4_CHECK, 0xff, 2);
 	}
-	memset(h + ip + UDP_CHECK, 0xff, 2);
-	return crc32_le(ICRC_SEED, h, ip + UDP_BYTES);
+	memset(h + (ipv6 ? IP6_BYTES : IP4_BYTES) + UDP_CHECK, 0xff, 2);
+}
+
+/**
+ * vrnic_icrc_net() - the CRC over IP and UDP header
+ * @net: IP header without options, and UDP header behind it
+ * @ipv6: it is IPv6
+ *
+ * Return: to be given to vrnic_icrc_bth().
+ */
+u32 vrnic_icrc_net(const void *net, bool ipv6)
+{
+	size_t len = (ipv6 ? IP6_BYTES : IP4_BYTES) + UDP_BYTES;
+	u8 h[IP6_BYTES + UDP_BYTES];
+
+	memcpy(h, net, len);
+	mask_net(h, ipv6);
+	return crc32_le(ICRC_SEED, h, len);
+}
+
+/**
+ * vrnic_icrc_whole() - the CRC of a packet that lies in one piece
+ * @copy: IP header without options, UDP header, BTH and what follows it; is changed
+ * @ipv6: it is IPv6
+ * @len: bytes, up to the ICRC
+ *
+ * Return: to be given to vrnic_icrc_end().
+ */
+u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len)
+{
+	size_t net = (ipv6 ? IP6_BYTES : IP4_BYTES) + UDP_BYTES;
+
+	mask_net(copy, ipv6);
+	((u8 *)copy)[net + BTH_RESV8A] = 0xff;
+	return crc32_le(ICRC_SEED, copy, len);
 }
 
 /**
@@ -92,6 +114,24 @@ u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth)
 	memcpy(h, bth, sizeof(h));
 	h[BTH_RESV8A] = 0xff;
 	return crc32_le(crc, h, sizeof(h));
+}
+
+/**
+ * vrnic_icrc_from_bth() - go on with the BTH, and what follows it in one piece
+ * @crc: of what is before it
+ * @bth: BTH; nobody else looks at it
+ * @len: bytes from the BTH on, up to the ICRC
+ *
+ * Return: to be given to vrnic_icrc_end().
+ */
+u32 vrnic_icrc_from_bth(u32 crc, struct vrnic_bth *bth, size_t len)
+{
+	u8 *resv8a = (u8 *)bth + BTH_RESV8A, is = *resv8a;
+
+	*resv8a = 0xff;
+	crc = crc32_le(crc, (u8 *)bth, len);
+	*resv8a = is;
+	return crc;
 }
 
 /**

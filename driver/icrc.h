@@ -14,6 +14,8 @@ struct vrnic_bth;
 u32 vrnic_icrc_net(const void *net, bool ipv6);
 u32 vrnic_icrc_count(u32 crc, u32 id);
 u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth);
+u32 vrnic_icrc_from_bth(u32 crc, struct vrnic_bth *bth, size_t len);
+u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len);
 u32 vrnic_icrc_begin(const void *net, bool ipv6);
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len);
 

@@ -84,12 +84,17 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 				   vrnic_psn_add(pkt->psn, n), pkt->len);
 }
 
-/* Its turn comes when the pair is run. Return: false if it was dropped. */
+/*
+ * Its turn comes when the pair is run. With softirqs held off. Return: false if it was
+ * dropped.
+ */
 static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	u32 count = vrnic_pkt_count(pkt);
+
+	lockdep_assert_in_softirq();
 
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE ||
 	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
@@ -100,11 +105,13 @@ static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	vrnic_count_add(qp->dev, RCVD_PKTS, count);
 	if (trace_vrnic_packet_enabled())
 		trace_packets(qp, pkt);
+	spin_lock(&qp->rxq.lock);
 	/* what says that it is too much is not to wait behind what is too much */
 	if (pkt->info & VRNIC_PKT_CNP)
-		skb_queue_head(&qp->rxq, skb);
+		__skb_queue_head(&qp->rxq, skb);
 	else
-		skb_queue_tail(&qp->rxq, skb);
+		__skb_queue_tail(&qp->rxq, skb);
+	spin_unlock(&qp->rxq.lock);
 	return true;
 }
 

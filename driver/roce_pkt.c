@@ -140,15 +140,13 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * The CRC over the headers up to @bth, of the @index-th packet of a buffer that
- * was not taken apart, of @size bytes; or of the only one, if @size is 0.
+ * The network headers of the @index-th packet of a buffer that was not taken apart, of
+ * @size bytes; or of the only one, if @size is 0. Return: bytes.
  */
-static u32 icrc_headers(const struct sk_buff *skb, u32 index, u32 size,
-			const struct vrnic_bth *bth)
+static u32 copy_net(const struct sk_buff *skb, u32 index, u32 size, u8 *net)
 {
 	bool ipv6 = vrnic_pkt((struct sk_buff *)skb)->ipv6;
 	u32 ip = ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)];
 	u32 udp_len = sizeof(struct udphdr) + size;
 	struct iphdr *ip4 = (void *)net;
 
@@ -162,7 +160,7 @@ static u32 icrc_headers(const struct sk_buff *skb, u32 index, u32 size,
 			ip4->id = htons(ntohs(ip4->id) + index);
 		}
 	}
-	return vrnic_icrc_bth(vrnic_icrc_net(net, ipv6), bth);
+	return ip + sizeof(struct udphdr);
 }
 
 static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
@@ -180,18 +178,29 @@ static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
 	return crc;
 }
 
+/* Up to here, from BTH to ICRC, a copy costs less than to go through the pieces. */
+#define COPY_MAX	128
+
 /* Is @icrc that of the packet from @at to @end, if it is the @index-th? */
 static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 		      __le32 icrc)
 {
+	u8 h[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + COPY_MAX];
 	u32 size = skb_is_gso(skb) ? end + VRNIC_ICRC_BYTES - at : 0;
+	u32 net = copy_net(skb, index, size, h), len = end - at;
+	bool ipv6 = vrnic_pkt(skb)->ipv6;
 	struct vrnic_bth bth;
 	u32 crc;
 
-	if (skb_copy_bits(skb, at, &bth, sizeof(bth)))
+	if (skb_copy_bits(skb, at, h + net, len <= COPY_MAX ? len : sizeof(bth)))
 		return false;
-	crc = icrc_headers(skb, index, size, &bth);
-	crc = icrc_data(skb, at + sizeof(bth), end, crc);
+	if (len <= COPY_MAX) {
+		crc = vrnic_icrc_whole(h, ipv6, net + len);
+	} else {
+		memcpy(&bth, h + net, sizeof(bth));
+		crc = vrnic_icrc_bth(vrnic_icrc_net(h, ipv6), &bth);
+		crc = icrc_data(skb, at + sizeof(bth), end, crc);
+	}
 	return icrc == vrnic_icrc_end(crc);
 }
 
@@ -302,6 +311,10 @@ void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
 	struct skb_seq_state state;
 	const u8 *data;
 
+	if (!pkt->train && from + len <= skb_headlen(skb)) {
+		vrnic_sgl_write(dst, skb->data + from, len, final);
+		return;
+	}
 	if (pkt->train) {
 		stride = pkt->stride;
 		last = pkt->more * stride;

@@ -315,7 +315,14 @@ static bool retire_one(struct vrnic_qp *qp)
 	return true;
 }
 
-static bool retire(struct vrnic_qp *qp, struct vrnic_budget *budget)
+/**
+ * vrnic_req_complete() - complete what was answered
+ * @qp: requester
+ * @budget: its descs bound this burst
+ *
+ * Return: true if there was something.
+ */
+bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy = false;
 
@@ -386,12 +393,12 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	local_bh_disable();
 	vrnic_req_clock(qp);
 	vrnic_req_gap(qp);
-	retire(qp, budget);
+	vrnic_req_complete(qp, budget);
 	busy = false;
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
 		busy = transmit(qp, budget);
 		/* what needs no peer, or failed at once, is complete by now */
-		busy |= retire(qp, budget);
+		busy |= vrnic_req_complete(qp, budget);
 		vrnic_req_set_timer(qp);
 	}
 	vrnic_roce_push(qp);

@@ -42,6 +42,7 @@ void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
 		    int verr);
 struct vrnic_wop *vrnic_req_oldest(struct vrnic_req *q, u32 *index);
 void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr);
+bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce_send.c */
 bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,

@@ -28,7 +28,7 @@
 /* Up to here a copy costs less than a fragment, of which there are few. */
 #define COPY_MAX	1024
 
-/* Up to here the payload of a buffer's first packet is copied behind its head. */
+/* Up to here a packet is in one piece; that of a buffer's first is its head. */
 #define HEAD_MAX	256
 
 /* Packets in a buffer, as UDP_SEGMENT has it; and their bytes, with all headers. */
@@ -280,9 +280,42 @@ static u32 next_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 si
 	return path->ipv6 ? crc : vrnic_icrc_count(crc, b->nr);
 }
 
-/* Return: false: no memory; the buffer is of no use then. */
-static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
-		       const struct vrnic_tx *tx, bool lend)
+static void fill_headers(struct vrnic_bth *bth, const struct vrnic_tx *tx)
+{
+	vrnic_bth_fill(bth, tx->opcode, pad_bytes(tx), tx->solicited, tx->dqpn, tx->psn,
+		       tx->ackreq);
+	memcpy(bth + 1, tx->ext, tx->ext_len);
+}
+
+/* In one piece. */
+static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
+		      const struct vrnic_tx *tx)
+{
+	u32 size = pkt_bytes(tx), left = tx->len;
+	struct vrnic_bth *bth = room(b, size);
+	void *from, *at;
+	__le32 icrc;
+	u64 n;
+
+	if (!bth)
+		return false;
+	fill_headers(bth, tx);
+	at = (void *)(bth + 1) + tx->ext_len;
+	for (; left; left -= n, at += n) {
+		from = vrnic_sgl_run(tx->src, left, &n);
+		vrnic_memcpy(at, from, n);
+		tx->src->pos += n;
+	}
+	memset(at, 0, pad_bytes(tx));
+	at += pad_bytes(tx);
+	icrc = vrnic_icrc_end(vrnic_icrc_from_bth(next_crc(b, path, size), bth,
+						  size - sizeof(icrc)));
+	memcpy(at, &icrc, sizeof(icrc));
+	return true;
+}
+
+static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
+		      const struct vrnic_tx *tx, bool lend)
 {
 	u8 pad = pad_bytes(tx);
 	struct vrnic_bth *bth;
@@ -293,9 +326,7 @@ static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 	bth = room(b, sizeof(*bth) + tx->ext_len);
 	if (!bth)
 		return false;
-	vrnic_bth_fill(bth, tx->opcode, pad, tx->solicited, tx->dqpn, tx->psn,
-		       tx->ackreq);
-	memcpy(bth + 1, tx->ext, tx->ext_len);
+	fill_headers(bth, tx);
 	crc = vrnic_icrc_bth(next_crc(b, path, pkt_bytes(tx)), bth);
 	crc = vrnic_icrc_more(crc, bth + 1, tx->ext_len);
 	if (lend)
@@ -308,6 +339,15 @@ static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 	memset(end, 0, pad);
 	icrc = vrnic_icrc_end(vrnic_icrc_more(crc, end, pad));
 	memcpy(end + pad, &icrc, sizeof(icrc));
+	return true;
+}
+
+/* Return: false: no memory; the buffer is of no use then. */
+static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
+		       const struct vrnic_tx *tx, bool lend)
+{
+	if (tx->len <= HEAD_MAX ? !put_small(b, path, tx) : !put_large(b, path, tx, lend))
+		return false;
 	b->nr++;
 	b->full = pkt_bytes(tx) < b->size;
 	return true;
