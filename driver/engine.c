@@ -79,7 +79,12 @@ static bool release_or_again(struct vrnic_runnable *r)
 	return again;
 }
 
-static bool take(struct vrnic_runnable *r, bool brief)
+/**
+ * vrnic_take() - have the run bit if nobody else has it
+ * @r: what to run; or to be left as it is, by vrnic_leave()
+ * @brief: that will not take long
+ */
+bool vrnic_take(struct vrnic_runnable *r, bool brief)
 {
 	if (test_bit(VRNIC_RUN_PARKED, &r->state) ||
 	    test_and_set_bit(VRNIC_RUN_BUSY, &r->state))
@@ -94,7 +99,7 @@ static bool claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
 	smp_mb__after_atomic(); /* pairs with release_or_again() */
-	return take(r, brief);
+	return vrnic_take(r, brief);
 }
 
 /* Likewise, the owner's work. */
@@ -317,7 +322,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *spent)
 {
 	/* whoever has it by now has more to do than to keep this account */
-	if (!take(r, true))
+	if (!vrnic_take(r, true))
 		return false;
 	/* what was taken is complete when it is answered, which may be now */
 	spent->descs = spent->taken;

@@ -71,7 +71,7 @@ struct vrnic_runnable;
  *	what came in before is looked for once more.
  * @gather: from now on, calls may be few, and late; or they may not any more.
  *	Returns whether something may have come in that was not announced. In any
- *	context, beside @run. NULL: every call is needed
+ *	context, but not beside @run. NULL: every call is needed
  * @atomic: may it be run with softirqs held off, as it is now? NULL: no
  * @deliver: see to the parcel of a run, beside other runs. With softirqs held off;
  *	not NULL if runs leave any
@@ -205,6 +205,12 @@ void vrnic_unpark(struct vrnic_runnable *r);
 static inline bool vrnic_is_waited(const struct vrnic_runnable *r)
 {
 	return READ_ONCE(r->brief) && test_bit(VRNIC_RUN_WAITED, &r->state);
+}
+
+/* May doorbells be late? To be asked by the runner: it does not end meanwhile. */
+static inline bool vrnic_is_gathering(const struct vrnic_runnable *r)
+{
+	return test_bit(VRNIC_RUN_GATHER, &r->state);
 }
 
 void vrnic_gather_init(struct vrnic_runnable *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Between the two halves of the engine: engine.c, who runs a ring, and
- * engine_thread.c, what its threads do.
+ * Between the parts of the engine: engine.c, who runs a ring; engine_thread.c, what its
+ * threads do; and gather.c, when doorbells may be late.
  */
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
@@ -12,6 +12,7 @@
 #define VRNIC_PATIENCE_MIN	16
 
 /* engine.c */
+bool vrnic_take(struct vrnic_runnable *r, bool brief);
 enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget);
 void vrnic_leave(struct vrnic_runnable *r, bool more);
 

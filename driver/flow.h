@@ -69,6 +69,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
 /* roce_req.c */
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 bool vrnic_roce_expects(const struct vrnic_qp *qp);
+u32 vrnic_roce_ahead(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce_send.c */

@@ -21,7 +21,7 @@
 #include <linux/moduleparam.h>
 
 #include "compat.h"
-#include "engine.h"
+#include "engine_run.h"
 
 static unsigned int gather_us = 200;
 module_param(gather_us, uint, 0644);
@@ -84,13 +84,17 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 		hrtimer_forward_now(timer, next_period(g));
 		return HRTIMER_RESTART;
 	}
+	/* a runner goes on gathering, or ends it with vrnic_gather_end() */
+	if (!vrnic_take(r, true)) {
+		hrtimer_forward_now(timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC));
+		return HRTIMER_RESTART;
+	}
 	left = r->ops->gather(r, false);
 	learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
-	/* whoever begins anew does so after this */
-	smp_mb__before_atomic();
 	clear_bit(VRNIC_RUN_GATHER, &r->state);
 	if (left)
-		vrnic_queue(r);
+		set_bit(VRNIC_RUN_RUNG, &r->state);
+	vrnic_leave(r, left);
 	return HRTIMER_NORESTART;
 }
 

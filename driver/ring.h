@@ -40,6 +40,7 @@
 struct vrnic_mmap;
 
 #define VRNIC_GATHER_SLOTS	16	/* for which one doorbell is enough */
+#define VRNIC_GATHER_WIRE	32	/* likewise, where it also takes a packet and an answer */
 
 /**
  * struct vrnic_ring - one ring, as the kernel sees it
@@ -138,6 +139,22 @@ static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
 	/* P3 */
 	smp_mb();
 	return READ_ONCE(ring->hdr->prod) - READ_ONCE(ring->idx);
+}
+
+/**
+ * vrnic_ring_gather_behind() - go on gathering, behind what is on the wire
+ * @ring: a send ring, by its runner
+ * @ahead: slots that were taken and are not complete yet. They take room, too: a ring
+ *	that is almost full has to move on.
+ */
+static inline void vrnic_ring_gather_behind(struct vrnic_ring *ring, u32 ahead)
+{
+	u32 slots = min_t(u32, VRNIC_GATHER_WIRE, ring->entries / 2);
+
+	slots = min(ahead + slots, ring->entries - ring->entries / 4);
+
+	if (READ_ONCE(ring->hdr->gather) != slots)
+		WRITE_ONCE(ring->hdr->gather, slots);
 }
 
 /* Its owner has written an index that cannot be. */

@@ -206,6 +206,7 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
 
 	if (!allows(qp, IB_ACCESS_REMOTE_WRITE))
@@ -216,6 +217,9 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	r->len = 0;
 	if (r->left > VRNIC_MAX_MSG)
 		return refuse_request(qp);
+	/* it is the only one, and takes nothing before its memory is looked up */
+	if (pkt->info & VRNIC_PKT_END && !(pkt->info & VRNIC_PKT_IMM))
+		return VRNIC_RX_DONE;
 	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
 		return refuse_access(qp);
 	vrnic_sgl_put(&qp->recv_sgl);

@@ -76,12 +76,16 @@ static void dispatch_group(struct net *net, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb)
+/* Return: with a reference held, unless it is @last, to which the last one went. */
+static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
+				struct vrnic_qp *last)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	union ib_gid from, to;
 	struct vrnic_qp *qp;
 
+	if (last && pkt->qpn == last->qpn && vrnic_pkt_fits(last, pkt))
+		return last;
 	if (pkt->qpn == 1) {
 		vrnic_pkt_gids(skb, &from, &to);
 		qp = vrnic_gsi_by_net(net, skb->dev, &to);
@@ -106,10 +110,11 @@ static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
 /*
  * One packet, or a train, which vrnic_pkt_parse() may have been content with.
  *
- * Return: queue pair that it waits for, to be run and put; NULL: none does.
+ * Return: queue pair that it waits for, to be run and put, but for @last, to which the
+ * last one went; NULL: none does.
  */
 static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
-				    bool fits)
+				    bool fits, struct vrnic_qp *last)
 {
 	struct vrnic_qp *qp;
 
@@ -125,7 +130,7 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 		dispatch_group(net, skb);
 		return NULL;
 	}
-	qp = find_qp(net, skb);
+	qp = find_qp(net, skb, last);
 	if (!qp) {
 		drop(net, skb, VRNIC_STAT_RCVD_DROPPED,
 		     vrnic_pkt_count(vrnic_pkt(skb)));
@@ -133,7 +138,8 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	}
 	if (vrnic_pkt_arrive(qp, skb))
 		return qp;
-	vrnic_qp_put(qp);
+	if (qp != last)
+		vrnic_qp_put(qp);
 	return NULL;
 }
 
@@ -161,12 +167,14 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 					(end - at) / size);
 			continue;
 		}
-		qp = sort_packet(net, one, fits);
-		if (all && qp && qp != all)
+		qp = sort_packet(net, one, fits, all);
+		if (!qp || qp == all)
+			continue;
+		if (all) {
 			vrnic_queue(&all->run);
-		if (all && qp)
 			vrnic_qp_put(all);
-		all = qp ?: all;
+		}
+		all = qp;
 	}
 	return all;
 }
@@ -182,7 +190,7 @@ static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
 	}
 	if (skb_is_gso(skb))
 		return sort_burst(net, skb);
-	return sort_packet(net, skb, vrnic_pkt_parse(skb, 0, skb->len));
+	return sort_packet(net, skb, vrnic_pkt_parse(skb, 0, skb->len), NULL);
 }
 
 static struct sk_buff *take(struct sock *sk)

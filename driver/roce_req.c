@@ -362,6 +362,12 @@ bool vrnic_roce_expects(const struct vrnic_qp *qp)
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
 
+/* Slots of the send ring that are under way. */
+u32 vrnic_roce_ahead(const struct vrnic_qp *qp)
+{
+	return qp->roce->req.ahead;
+}
+
 /* Nothing is under way, and nothing to be begun: a target is mostly so. */
 static bool is_quiet(struct vrnic_qp *qp)
 {

@@ -481,7 +481,8 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
-	if (!vrnic_path_route(path)) {
+	/* what others are put behind has a route, which is looked at when it is sent */
+	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
 	}

@@ -346,6 +346,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	}
 	vrnic_loop_release(qp);
 	budget->stream = vrnic_ring_streams(&qp->sq);
+	if (has_window(qp) && vrnic_is_gathering(r))
+		vrnic_ring_gather_behind(&qp->sq, vrnic_roce_ahead(qp));
 	if (budget->atomic && has_window(qp)) {
 		vrnic_roce_parcel(qp, &budget->parcel);
 		budget->left = vrnic_roce_left(qp);

@@ -250,6 +250,25 @@ static void desc_slots(struct kunit *test)
 				cases[i].slots);
 }
 
+/* How far the owner may fall behind; some room is left for it to go on. */
+static void ring_gathers(struct kunit *test)
+{
+	static const struct { u32 entries, ahead, slots; } cases[] = {
+		{ 1, 0, 0 }, { 1, 1, 1 }, { 2, 0, 1 }, { 8, 0, 4 }, { 8, 2, 6 }, { 8, 8, 6 },
+		{ 128, 0, 32 }, { 128, 60, 92 }, { 128, 128, 96 },
+	};
+	struct vrnic_ring *ring;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		ring = new_ring(test, cases[i].entries, VRNIC_SLOT_SIZE);
+		vrnic_ring_gather_behind(ring, cases[i].ahead);
+		KUNIT_EXPECT_EQ(test, ring->hdr->gather, cases[i].slots);
+		vrnic_ring_gather(ring, false);
+		KUNIT_EXPECT_EQ(test, ring->hdr->gather, 0);
+	}
+}
+
 static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(ring_sizes),
 	KUNIT_CASE(ring_slots_wrap),
@@ -262,6 +281,7 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(cqe_publish_laps),
 	KUNIT_CASE(ring_armed),
 	KUNIT_CASE(ring_doorbell),
+	KUNIT_CASE(ring_gathers),
 	KUNIT_CASE(ring_reset),
 	KUNIT_CASE(desc_slots),
 	{}

@@ -7,7 +7,6 @@
 #include "fault.h"
 
 #define LEN	65536
-#define DEVICE	"vrnic_fault"
 
 static int64_t now_us(void)
 {
@@ -19,8 +18,8 @@ static int64_t now_us(void)
 
 FIXTURE(wire)
 {
-	struct bed bed;
-	bool was_forced;
+	struct wire_bed wire;
+	struct bed *bed;
 };
 
 /* A long ACK timeout: nothing but faults is to make it send again. */
@@ -30,20 +29,13 @@ FIXTURE_SETUP(wire)
 {
 	if (!faults_can_be_there())
 		SKIP(return, "no debugfs, or another driver's device");
-	self->was_forced = over_a_wire();
-	ASSERT_OK(unshare(CLONE_NEWNET));
-	ASSERT_OK(system("ip link set lo up"));
-	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
-	ASSERT_OK(force_wire(true));
-	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
-	ASSERT_OK(bed_open(&self->bed, LEN, &patient));
+	ASSERT_OK(wire_bed_open(&self->wire, LEN, &patient));
+	self->bed = &self->wire.bed;
 }
 
 FIXTURE_TEARDOWN(wire)
 {
-	EXPECT_OK(bed_close(&self->bed));
-	EXPECT_OK(force_wire(self->was_forced));
-	EXPECT_OK(system("rdma link del " DEVICE));
+	EXPECT_OK(wire_bed_close(&self->wire));
 }
 
 /* Faults of packets that come to this side only. */
@@ -79,7 +71,7 @@ static int send_one(struct bed *bed, size_t len)
 
 TEST_F(wire, nothing_is_sent_again_without_faults)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 
 	ASSERT_DONE(write_all(bed, 1));
 	EXPECT_EQ(0, dev_counter("retransmitted_pkts"));
@@ -89,7 +81,7 @@ TEST_F(wire, nothing_is_sent_again_without_faults)
 
 TEST_F(wire, dropped_request_is_sent_again)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 
 	ASSERT_OK(only(bed->b));
 	ASSERT_OK(ARM("drop", .space = 4, .times = 1));
@@ -103,7 +95,7 @@ TEST_F(wire, dropped_request_is_sent_again)
 /* The request was executed, and comes twice. */
 TEST_F(wire, dropped_answer_makes_a_duplicate)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 
 	ASSERT_OK(only(bed->a));
 	ASSERT_OK(ARM("drop", .times = 1));
@@ -116,7 +108,7 @@ TEST_F(wire, dropped_answer_makes_a_duplicate)
 
 TEST_F(wire, dropping_all_exceeds_the_retries)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	struct pair_opts opts = { .timeout = 8, .retry = 2 };
 	struct pair pair;
 
@@ -138,7 +130,7 @@ TEST_F(wire, dropping_all_exceeds_the_retries)
 /* The ICRC finds each of them. */
 TEST_F(wire, corrupted_packets_are_found)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 
 	ASSERT_OK(only(bed->b));
 	ASSERT_OK(ARM("corrupt", .interval = 5, .times = 3));
@@ -150,7 +142,7 @@ TEST_F(wire, corrupted_packets_are_found)
 
 TEST_F(wire, delay_is_kept)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	int64_t begin;
 
 	ASSERT_OK(only(bed->b));
@@ -165,7 +157,7 @@ TEST_F(wire, delay_is_kept)
 /* The shortest of two delays is over first. */
 TEST_F(wire, delays_are_independent)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	struct pair pair;
 
 	ASSERT_OK(pair_open(&pair, &bed->dev, &patient));
@@ -187,7 +179,7 @@ TEST_F(wire, delays_are_independent)
 
 TEST_F(wire, reordered_packets_are_sorted)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 
 	ASSERT_OK(only(bed->b));
 	ASSERT_OK(ARM("reorder", .interval = 4, .own = "us", .value = 1000000));
@@ -199,7 +191,7 @@ TEST_F(wire, reordered_packets_are_sorted)
 /* One that nothing comes behind is not lost. */
 TEST_F(wire, reordered_last_packet_comes_in_the_end)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	int64_t begin;
 
 	ASSERT_OK(only(bed->b));
@@ -212,7 +204,7 @@ TEST_F(wire, reordered_last_packet_comes_in_the_end)
 
 TEST_F(wire, duplicates_have_no_effect)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	int i;
 
 	ASSERT_OK(only(bed->b));
@@ -233,7 +225,7 @@ TEST_F(wire, duplicates_have_no_effect)
  */
 TEST_F(wire, receiver_not_ready_makes_no_long_wire)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	struct pair_opts opts = { .timeout = 17, .rnr_timer = 31 };
 	struct pair pair;
 
@@ -262,7 +254,7 @@ TEST_F(wire, receiver_not_ready_makes_no_long_wire)
 /* All at once, both ways, with a timer that is not as patient. */
 TEST_F(wire, everything_at_once)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	struct pair_opts opts = { .timeout = 14 };
 	struct pair pair;
 	int i;
@@ -339,7 +331,7 @@ TEST_F(wire, reordered_datagrams_swap_places)
 {
 	struct ud ud = {};
 
-	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ud_open(&ud, self->bed));
 	ASSERT_OK(ARM("reorder", .space = 1, .times = 1, .own = "us",
 		      .value = 5000000));
 	ASSERT_DONE(ud_send(&ud, 1));
@@ -357,7 +349,7 @@ TEST_F(wire, duplicated_datagram_comes_twice)
 {
 	struct ud ud = {};
 
-	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ud_open(&ud, self->bed));
 	ASSERT_OK(ARM("duplicate", .times = 1));
 	ASSERT_DONE(ud_send(&ud, 1));
 	ASSERT_DONE(ud_send(&ud, 2));
@@ -371,7 +363,7 @@ TEST_F(wire, corrupted_datagram_is_lost)
 {
 	struct ud ud = {};
 
-	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ud_open(&ud, self->bed));
 	ASSERT_OK(ARM("corrupt", .times = 1));
 	ASSERT_DONE(ud_send(&ud, 1));
 	ASSERT_DONE(ud_send(&ud, 2));
@@ -415,7 +407,7 @@ TEST_F(wire, same_seed_same_losses)
 	struct ud ud = {};
 	int i, lost;
 
-	ASSERT_OK(ud_open(&ud, &self->bed));
+	ASSERT_OK(ud_open(&ud, self->bed));
 	for (i = 0; i < 3; i++) {
 		ASSERT_OK(arrivals(&ud, seeds[i], &came[i]));
 		lost = 64 - __builtin_popcountll(came[i]);
@@ -433,7 +425,7 @@ TEST_F(wire, same_seed_same_losses)
 
 TEST_F(wire, queue_pair_goes_before_its_packet_comes)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	int64_t begin = now_us();
 	struct ud ud = {};
 
@@ -452,7 +444,7 @@ TEST_F(wire, queue_pair_goes_before_its_packet_comes)
 /* With packets that are due in ten seconds, and somebody in a file. */
 TEST_F(wire, device_goes_while_faults_are_armed)
 {
-	struct bed *bed = &self->bed;
+	struct bed *bed = self->bed;
 	char path[PATH_BYTES], text[8];
 	int64_t begin = now_us();
 	struct ud ud = {};
@@ -469,7 +461,7 @@ TEST_F(wire, device_goes_while_faults_are_armed)
 	fault_path(path, "delay/us");
 	fd = open(path, O_RDWR);
 	ASSERT_LE(0, fd);
-	ASSERT_OK(system("rdma link del " DEVICE));
+	ASSERT_OK(system("rdma link del " WIRE_DEVICE));
 	EXPECT_EQ(-1, read(fd, text, sizeof(text)));
 	EXPECT_EQ(EIO, errno);
 	EXPECT_EQ(-1, write(fd, "1", 1));
@@ -478,7 +470,7 @@ TEST_F(wire, device_goes_while_faults_are_armed)
 	EXPECT_EQ(-ENOENT, fault_read("seed"));
 	EXPECT_GT(9000000, now_us() - begin);
 	/* its successor knows nothing of all that */
-	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(system("rdma link add " WIRE_DEVICE " type vrnic netdev lo"));
 	EXPECT_EQ(0, fault_read("delay/probability"));
 	ASSERT_OK(bed_open(bed, LEN, &patient));
 	EXPECT_DONE(write_all(bed, 7));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -844,4 +845,34 @@ int bed_close(struct bed *bed)
 	buf_close(&bed->dst);
 	dev_close(&bed->dev);
 	return ret ? ret : intact ? 0 : -EFAULT;
+}
+
+static int wire_device(void)
+{
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	if (system("ip link set lo up") ||
+	    system("rdma link add " WIRE_DEVICE " type vrnic netdev lo"))
+		return -ENODEV;
+	return setenv("VRNIC_DEV", WIRE_DEVICE, 1);
+}
+
+int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opts)
+{
+	int ret;
+
+	wire->was_forced = over_a_wire();
+	ret = wire_device();
+	if (!ret)
+		ret = force_wire(true);
+	return ret ?: bed_open(&wire->bed, len, opts);
+}
+
+int wire_bed_close(struct wire_bed *wire)
+{
+	int ret = bed_close(&wire->bed);
+
+	if (!ret)
+		ret = force_wire(wire->was_forced);
+	return ret ?: system("rdma link del " WIRE_DEVICE);
 }

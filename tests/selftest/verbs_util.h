@@ -255,4 +255,20 @@ int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts);
 /* 0 if everything could be destroyed and the guards are intact. */
 int bed_close(struct bed *bed);
 
+#define WIRE_DEVICE	"vrnic_wire"
+
+/**
+ * struct wire_bed - a bed whose two sides send packets to each other
+ * @bed: on WIRE_DEVICE, which is on lo, in a network namespace of the process's own: so nobody else
+ *	has the port, and all that is sent comes to that device
+ * @was_forced: what over_a_wire() said before
+ */
+struct wire_bed {
+	struct bed bed;
+	bool was_forced;
+};
+
+int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opts);
+int wire_bed_close(struct wire_bed *wire);
+
 #endif /* VERBS_UTIL_H */
