@@ -53,6 +53,29 @@ static void in_pieces(void)
 				 icrc_of(&packets[i], packets[i].bytes, piece));
 }
 
+/* As packets that lie in one piece are looked at, and made. */
+static void in_one_piece(void)
+{
+	const struct packet *p;
+	u8 copy[sizeof(packets[0].bytes)];
+	unsigned int i;
+	size_t net;
+	u32 crc;
+
+	for (i = 0; i < COUNT; i++) {
+		p = &packets[i];
+		net = ip_bytes(p) + 8;
+		memcpy(copy, p->bytes, p->len);
+		crc = vrnic_icrc_from_bth(vrnic_icrc_net(copy, p->ipv6),
+					  (struct vrnic_bth *)(copy + net),
+					  p->len - VRNIC_ICRC_BYTES - net);
+		CHECK_EQ(icrc_in(p), le32_to_cpu(vrnic_icrc_end(crc)));
+		CHECK_EQ(0, memcmp(copy, p->bytes, p->len));
+		crc = vrnic_icrc_whole(copy, p->ipv6, p->len - VRNIC_ICRC_BYTES);
+		CHECK_EQ(icrc_in(p), le32_to_cpu(vrnic_icrc_end(crc)));
+	}
+}
+
 /* What only counts in a burst need not be computed anew. */
 static void counted(void)
 {
@@ -148,7 +171,8 @@ static void known_headers_are_made(void)
 }
 
 static const struct unit_test tests[] = {
-	UNIT(known_packets), UNIT(in_pieces), UNIT(counted), UNIT(every_bit_counts),
+	UNIT(known_packets), UNIT(in_pieces), UNIT(in_one_piece),
+	UNIT(counted), UNIT(every_bit_counts),
 	UNIT(known_packets_parse), UNIT(known_headers_are_made),
 };
 
