@@ -123,13 +123,22 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 }
 
 /**
- * vrnic_rate_notified() - packets of ours met congestion
+ * vrnic_rate_congested() - packets of ours met congestion
+ * @qp: sender
+ */
+void vrnic_rate_congested(struct vrnic_qp *qp)
+{
+	struct vrnic_cc_scale scale = scale_of(qp, ktime_get_ns());
+
+	vrnic_cc_notified(&qp->roce->cc, &scale);
+}
+
+/**
+ * vrnic_rate_notified() - likewise, and the peer says so
  * @qp: sender
  */
 void vrnic_rate_notified(struct vrnic_qp *qp)
 {
-	struct vrnic_cc_scale scale = scale_of(qp, ktime_get_ns());
-
 	vrnic_count(qp->dev, RP_CNP_HANDLED);
-	vrnic_cc_notified(&qp->roce->cc, &scale);
+	vrnic_rate_congested(qp);
 }

@@ -34,7 +34,7 @@ struct vrnic_wire;
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
 #define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
-#define VRNIC_PROBE		2	/* packets that a loss is answered with */
+#define VRNIC_PROBE		2	/* packets that the first loss is answered with */
 #define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
 #define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
@@ -271,6 +271,7 @@ struct vrnic_wop {
  * @went_back: @una when it was last gone back without a timeout
  * @hold: nothing from here on is sent before there is progress; 0: no such
  * @recover: losses of packets before it have shrunk @window already
+ * @probe: packets that the next loss among those is answered with
  * @early: answers that came before one that is missing
  * @lossy: packets before it go over a wire that may lose some
  * @window: packets that may be under way: less after a loss, then more again
@@ -285,6 +286,7 @@ struct vrnic_wop {
  *	is timed again
  * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
  * @rtt_var: smoothed deviation from that
+ * @rtt_min: the least of late, in ns; 0: not known
  * @timed: packet whose answer is timed; 0: none is
  * @timed_at: when it was sent
  * @rnr_until: the peer is not ready before; 0: it is
@@ -312,6 +314,7 @@ struct vrnic_req {
 	u64 went_back;
 	u64 hold;
 	u64 recover;
+	u32 probe;
 	u64 lossy;
 	struct vrnic_early early;
 	u32 window;
@@ -325,6 +328,7 @@ struct vrnic_req {
 	u64 patience;
 	u64 rtt;
 	u64 rtt_var;
+	u64 rtt_min;
 	u64 timed;
 	u64 timed_at;
 	u64 rnr_until;
@@ -489,6 +493,7 @@ void vrnic_early_again(struct vrnic_early *e, u32 psn);
 
 /* rate.c */
 void vrnic_rate_marked(struct vrnic_qp *qp, u32 count);
+void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 
 /* roce_retry.c */

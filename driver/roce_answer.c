@@ -72,7 +72,7 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 		}
 		vrnic_count(qp->dev, RCVD_SEQ_ERR);
 		if (!q->rnr_until)
-			vrnic_req_go_back_lost(q);
+			vrnic_req_go_back_lost(qp);
 	}
 	return true;
 }

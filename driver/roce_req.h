@@ -50,8 +50,8 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 
 /* roce_retry.c */
 void vrnic_req_progress(struct vrnic_qp *qp, u64 before);
-void vrnic_req_go_back_lost(struct vrnic_req *q);
-void vrnic_req_go_back_once(struct vrnic_req *q);
+void vrnic_req_go_back_lost(struct vrnic_qp *qp);
+void vrnic_req_go_back_once(struct vrnic_qp *qp);
 void vrnic_req_gap(struct vrnic_qp *qp);
 void vrnic_req_rnr(struct vrnic_qp *qp, u8 code);
 void vrnic_req_clock(struct vrnic_qp *qp);

@@ -9,6 +9,8 @@
 #include "roce_req.h"
 
 #define RNR_FOREVER	7
+#define RTT_MIN_SHIFT	12	/* the least time is forgotten by that power of two a sample */
+#define QUEUED_NS	NSEC_PER_MSEC	/* less may be a processor that was busy */
 
 static u64 timeout_ns(const struct vrnic_qp *qp)
 {
@@ -34,11 +36,15 @@ static u64 first_wait(const struct vrnic_qp *qp)
 	return clamp(usual, least, timeout_ns(qp));
 }
 
-/* As TCP does it: RFC 6298. */
+/*
+ * As TCP does it: RFC 6298. And the least, which is forgotten in the course of some
+ * thousand: the path may have become longer.
+ */
 static void take_time(struct vrnic_req *q)
 {
 	s64 took = ktime_get_ns() - q->timed_at;
 
+	q->rtt_min = min_not_zero(q->rtt_min + (q->rtt_min >> RTT_MIN_SHIFT), (u64)took);
 	if (q->rtt) {
 		q->rtt_var += (abs(took - (s64)q->rtt) - (s64)q->rtt_var) / 4;
 		q->rtt += (took - (s64)q->rtt) / 8;
@@ -114,37 +120,59 @@ static void go_back(struct vrnic_req *q)
 	q->timed = 0;
 }
 
+/*
+ * Packets take longer than they need: they stand in a queue. Who came when that was
+ * full knows no shorter time than that of a queue that was drained a little.
+ */
+static bool is_queued(const struct vrnic_req *q)
+{
+	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
+}
+
 /**
  * vrnic_req_go_back_lost() - a loss: go back, and have less on the way
- * @q: requester
+ * @qp: requester
  *
  * What is lost is sent first, and nothing else until it is acknowledged. A peer
  * that has kept what came behind acknowledges that, too, and it need not be sent
  * again; any other acknowledges what it got, and the rest follows. Losses among
- * packets that were on the way together are one sign of congestion, not many.
+ * packets that were on the way together are one sign of congestion, not many; each
+ * costs a round trip to hear of, so each is answered with twice as many packets as the
+ * one before.
+ *
+ * A queue that overflows says that there is congestion as a mark would, if later.
  */
-void vrnic_req_go_back_lost(struct vrnic_req *q)
+void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 {
+	struct vrnic_req *q = to_req(qp);
+
 	if (q->una >= q->recover) {
+		if (is_queued(q))
+			vrnic_rate_congested(qp);
 		q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
 		q->recover = q->top;
+		q->probe = VRNIC_PROBE;
+	} else {
+		q->probe = min(2 * q->probe, q->window);
 	}
 	q->lossy = q->una + VRNIC_CLEAN_PKTS;
 	go_back(q);
-	q->hold = q->una + VRNIC_PROBE;
+	q->hold = q->una + q->probe;
 }
 
 /**
  * vrnic_req_go_back_once() - go back because of an answer: once, until there is
  * progress or a timeout
- * @q: requester
+ * @qp: requester
  */
-void vrnic_req_go_back_once(struct vrnic_req *q)
+void vrnic_req_go_back_once(struct vrnic_qp *qp)
 {
+	struct vrnic_req *q = to_req(qp);
+
 	if (q->went_back == q->una)
 		return;
 	q->went_back = q->una;
-	vrnic_req_go_back_lost(q);
+	vrnic_req_go_back_lost(qp);
 }
 
 /**
@@ -168,7 +196,7 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 		return;
 	}
 	vrnic_early_asked(&q->early, q->una);
-	vrnic_req_go_back_once(q);
+	vrnic_req_go_back_once(qp);
 	/* no more than what is missing: send_read() */
 	q->hold = q->una + 1;
 }
@@ -233,7 +261,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 	}
 	q->went_back = 0;
 	q->looked = q->since;
-	vrnic_req_go_back_lost(q);
+	vrnic_req_go_back_lost(qp);
 }
 
 /**
