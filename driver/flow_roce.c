@@ -141,11 +141,15 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	       receive_one(qp, budget))
 		busy = true;
 	if (qp->roce) {
-		/* whoever goes on with the next packet would be longer about that */
-		vrnic_req_complete(qp, budget);
 		vrnic_resp_gap(qp);
-		/* to make one takes about as long as all that was to be done for it */
-		if (!budget->atomic)
+		/*
+		 * Whoever waits with the next packet would have this one's owner wait until
+		 * he has seen to that. And he need not wait for an acknowledgment, which
+		 * takes about as long as all that was done for it: vrnic_roce_parcel().
+		 */
+		if (budget->atomic)
+			vrnic_req_complete(qp, budget);
+		else
 			vrnic_resp_ack(qp);
 		vrnic_roce_push(qp);
 	}
