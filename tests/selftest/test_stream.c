@@ -156,8 +156,8 @@ TEST_F(stream, doorbells_are_gathered_on_a_wire)
 
 	if (statistic("doorbells") < 0)
 		SKIP(return, "%s does not count doorbells", dev_name());
-	ASSERT_OK(wire_bed_open(&wire, LEN, &(struct pair_opts){ .max_wr = DEPTH }));
 	ASSERT_LE(0, usual);
+	ASSERT_OK(wire_bed_open(&wire, LEN, &(struct pair_opts){ .max_wr = DEPTH }));
 	ASSERT_OK(set_gather_us(100000));
 	before = statistic("doorbells");
 	EXPECT_OK(post_quickly(&wire.bed, 20 * ROUNDS, DEPTH - DEPTH / 4, 0));

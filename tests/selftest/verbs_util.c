@@ -871,8 +871,8 @@ int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opt
 int wire_bed_close(struct wire_bed *wire)
 {
 	int ret = bed_close(&wire->bed);
+	int restored = force_wire(wire->was_forced);
+	int gone = system("rdma link del " WIRE_DEVICE);
 
-	if (!ret)
-		ret = force_wire(wire->was_forced);
-	return ret ?: system("rdma link del " WIRE_DEVICE);
+	return ret ?: restored ?: gone;
 }

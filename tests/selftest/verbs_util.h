@@ -259,8 +259,8 @@ int bed_close(struct bed *bed);
 
 /**
  * struct wire_bed - a bed whose two sides send packets to each other
- * @bed: on WIRE_DEVICE, which is on lo, in a network namespace of the process's own: so nobody else
- *	has the port, and all that is sent comes to that device
+ * @bed: on WIRE_DEVICE, which is on lo, in a network namespace of the process's own: so
+ *	nobody else has the port, and all that is sent comes to that device
  * @was_forced: what over_a_wire() said before
  */
 struct wire_bed {
