@@ -185,7 +185,7 @@ static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
 static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 		      __le32 icrc)
 {
-	u8 h[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + COPY_MAX];
+	u8 h[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + COPY_MAX] __aligned(4);
 	u32 size = skb_is_gso(skb) ? end + VRNIC_ICRC_BYTES - at : 0;
 	u32 net = copy_net(skb, index, size, h), len = end - at;
 	bool ipv6 = vrnic_pkt(skb)->ipv6;

@@ -255,7 +255,7 @@ static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 static u32 net_crc(struct vrnic_path *path, u32 size)
 {
 	struct vrnic_net_crc *known = &path->crc[size == ACK_BYTES];
-	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)];
+	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)] __aligned(4);
 	u32 udp_len = sizeof(struct udphdr) + size;
 	u32 ip = net_bytes(path);
 
