@@ -34,6 +34,7 @@ struct vrnic_wire;
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
 #define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
+#define VRNIC_WINDOW_QUEUED	2	/* likewise, if packets stand in a queue */
 #define VRNIC_PROBE		2	/* packets that the first loss is answered with */
 #define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */

@@ -11,6 +11,7 @@
 #define RNR_FOREVER	7
 #define RTT_MIN_SHIFT	12	/* the least time is forgotten by that power of two a sample */
 #define QUEUED_NS	NSEC_PER_MSEC	/* less may be a processor that was busy */
+#define QUEUED_GROWTH	12	/* packets that arrive before the window grows, at least */
 
 static u64 timeout_ns(const struct vrnic_qp *qp)
 {
@@ -69,12 +70,32 @@ static void take_late(struct vrnic_req *q)
 	q->looked = 0;
 }
 
-/* Two packets more for each window that arrived. */
+/*
+ * Packets take longer than they need: they stand in a queue. Who came when that was
+ * full knows no shorter time than that of a queue that was drained a little.
+ */
+static bool is_queued(const struct vrnic_req *q)
+{
+	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
+}
+
+/* What losses leave. Who stands in a queue is not slower for a small window. */
+static u32 window_min(const struct vrnic_req *q)
+{
+	return is_queued(q) ? VRNIC_WINDOW_QUEUED : VRNIC_WINDOW_MIN;
+}
+
+/*
+ * Two packets more for each window that arrived. Two are much for a flow whose share of
+ * a queue is a few packets, and all others do the same: there it takes more.
+ */
 static void grow(struct vrnic_req *q, u64 arrived)
 {
+	u32 need = max_t(u32, q->window / 2, is_queued(q) ? QUEUED_GROWTH : 1);
+
 	q->arrived += arrived;
-	while (q->arrived >= q->window / 2 && q->window < VRNIC_WINDOW_PKTS) {
-		q->arrived -= q->window / 2;
+	while (q->arrived >= need && q->window < VRNIC_WINDOW_PKTS) {
+		q->arrived -= need;
 		q->window++;
 	}
 	q->arrived = min_t(u64, q->arrived, VRNIC_WINDOW_PKTS);
@@ -120,15 +141,6 @@ static void go_back(struct vrnic_req *q)
 	q->timed = 0;
 }
 
-/*
- * Packets take longer than they need: they stand in a queue. Who came when that was
- * full knows no shorter time than that of a queue that was drained a little.
- */
-static bool is_queued(const struct vrnic_req *q)
-{
-	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
-}
-
 /**
  * vrnic_req_go_back_lost() - a loss: go back, and have less on the way
  * @qp: requester
@@ -138,7 +150,8 @@ static bool is_queued(const struct vrnic_req *q)
  * again; any other acknowledges what it got, and the rest follows. Losses among
  * packets that were on the way together are one sign of congestion, not many; each
  * costs a round trip to hear of, so each is answered with twice as many packets as the
- * one before.
+ * one before. But most of these did arrive: a small window, which is what many flows
+ * have that share a link, is not to be filled with them.
  *
  * A queue that overflows says that there is congestion as a mark would, if later.
  */
@@ -149,11 +162,11 @@ void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 	if (q->una >= q->recover) {
 		if (is_queued(q))
 			vrnic_rate_congested(qp);
-		q->window = max_t(u32, q->window / 2, VRNIC_WINDOW_MIN);
+		q->window = max(q->window / 2, window_min(q));
 		q->recover = q->top;
 		q->probe = VRNIC_PROBE;
 	} else {
-		q->probe = min(2 * q->probe, q->window);
+		q->probe = max_t(u32, min(2 * q->probe, q->window / 4), VRNIC_PROBE);
 	}
 	q->lossy = q->una + VRNIC_CLEAN_PKTS;
 	go_back(q);
@@ -259,8 +272,13 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 		q->since = now;
 		vrnic_count(qp->dev, RETRIES);
 	}
-	q->went_back = 0;
+	/* not even the first look was answered: there is no room for us */
+	if (q->looked)
+		q->window = window_min(q);
 	q->looked = q->since;
+	q->went_back = 0;
+	/* others look at the same time, perhaps: no more than at first */
+	q->probe = 0;
 	vrnic_req_go_back_lost(qp);
 }
 
@@ -284,13 +302,22 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 		timed_out(qp, now);
 }
 
+/*
+ * Flows that met the same full queue at once are not to look at once, again and again,
+ * or the last of them never finds room.
+ */
+static u64 spread(const struct vrnic_qp *qp, u64 wait)
+{
+	return wait / 512 * (qp->qpn % 256);
+}
+
 static void set_deadline(struct vrnic_qp *qp, u64 now)
 {
 	struct vrnic_req *q = to_req(qp);
 
 	if (!q->since)
 		q->since = now;
-	q->wait = q->wait ? 2 * q->wait : first_wait(qp);
+	q->wait = q->wait ? 2 * q->wait + spread(qp, q->wait) : first_wait(qp);
 	/* the last look within a try is at its end */
 	q->deadline = min(now + q->wait, q->since + timeout_ns(qp));
 	if (q->deadline <= now)

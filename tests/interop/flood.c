@@ -8,8 +8,8 @@
  *   flood: FLOWS flows, BYTES bytes in SECONDS s, Jain INDEX
  *
  *   -n FLOWS (16)  -D SECONDS that count (4)  -W SECONDS before that (1)
- *   -T SECONDS on the monotonic clock, when they begin to count, instead of -W: the same
- *      for several clients
+ *   -T SECONDS on the monotonic clock, when they begin to count: the same for several
+ *      clients, which are connected before the first of them sends
  *   -s BYTES of a WRITE (16384)  -m PATH-MTU (1024)  -u TIMEOUT-EXPONENT (17)
  *   -r LIMIT of each in kbit/s, by the verb (0: none)
  *   -l SECONDS that it may take (50)  -p PORT (18600)
@@ -77,6 +77,14 @@ static unsigned int turn(unsigned int i)
 	return n;
 }
 
+static void sleep_until(double start)
+{
+	struct timespec nap = { .tv_nsec = 1000000 };
+
+	while (now() < start)
+		nanosleep(&nap, NULL);
+}
+
 static void run_until(double end)
 {
 	struct timespec nap = { .tv_nsec = 1000000 };
@@ -116,18 +124,18 @@ static void set_rate(struct host *h)
 
 static void client(void)
 {
-	double start;
+	double start = begin ? begin - (double)warm_up : now();
 	unsigned int i, k;
 
+	if (begin && start < now())
+		die("it is too late to begin at %.0f s", start);
+	sleep_until(start);
 	for (i = 0; i < opt.ops; i++) {
 		set_rate(&host[i]);
 		for (k = 0; k < DEPTH; k++)
 			refill(&host[i]);
 	}
-	start = begin ? begin : now() + warm_up;
-	if (start < now())
-		die("it is too late to begin at %.0f s", start);
-	run_until(start);
+	run_until(start + warm_up);
 	memset(bytes, 0, sizeof(bytes));
 	start = now();
 	run_until(start + duration);
