@@ -206,7 +206,8 @@ static void show_kind(struct vrnic_fault *f, enum vrnic_fault_kind kind,
  * vrnic_faults_show() - make the files of a device
  * @dev: device, with its name
  *
- * Without debugfs there are none, and there will be no faults.
+ * Without debugfs there are none, and there will be no faults. Who moves to another
+ * network namespace is shown once more, and has them already.
  */
 void vrnic_faults_show(struct vrnic_dev *dev)
 {
@@ -214,6 +215,8 @@ void vrnic_faults_show(struct vrnic_dev *dev)
 	struct dentry *dir;
 	unsigned int i;
 
+	if (!IS_ERR_OR_NULL(all->dir))
+		return;
 	all->dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), root);
 	dir = debugfs_create_dir("fault", all->dir);
 	debugfs_create_file_unsafe("seed", 0600, dir, all, &seed_fops);
