@@ -10,7 +10,7 @@ static struct ibv_ah_attr attr_of(struct bed *bed)
 		.port_num = 1,
 		.is_global = 1,
 		.grh = {
-			.dgid = bed->dev.gid,
+			.dgid = bed->b->dev->gid,
 			.sgid_index = bed->dev.gid_index,
 			.hop_limit = 5,
 		},
@@ -56,7 +56,7 @@ TEST_F(ah, from_a_completion)
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
 			.len = 10));
 	ASSERT_DONE(wait_recv(bed->b));
-	ah = ibv_create_ah_from_wc(bed->dev.pd, &bed->b->rwc,
+	ah = ibv_create_ah_from_wc(bed->b->pd, &bed->b->rwc,
 				   (struct ibv_grh *)bed->dst.addr, 1);
 	ASSERT_NE(NULL, ah);
 	ASSERT_DONE(RUN(bed->b, .op = IBV_WR_SEND, .local = &bed->dst,

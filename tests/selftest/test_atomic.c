@@ -195,7 +195,7 @@ TEST_F(atomic, two_queue_pairs_on_one_word)
 	struct pair other;
 	int i;
 
-	ASSERT_OK(pair_open(&other, &bed->dev, NULL));
+	ASSERT_OK(bed_pair_open(bed, &other, NULL));
 	ASSERT_OK(pair_connect(&other));
 	for (i = 0; i < ROUNDS; i++) {
 		ASSERT_OK(POST(bed->a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -218,7 +218,7 @@ TEST_F(atomic, two_queue_pairs_on_one_word)
 TEST_F(atomic, aligned_address_of_a_word_that_is_not)
 {
 	struct bed *bed = &self->bed;
-	struct ibv_mr *mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr + 4084, 64,
+	struct ibv_mr *mr = ibv_reg_mr(bed->b->pd, bed->dst.addr + 4084, 64,
 				       ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED);
 
 	ASSERT_NE(NULL, mr);

@@ -83,7 +83,7 @@ TEST_F(atomic_write, beyond_the_region_is_refused)
 TEST_F(atomic_write, needs_remote_write)
 {
 	struct bed *bed = &self->bed;
-	struct ibv_mr *mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN,
+	struct ibv_mr *mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN,
 				       IBV_ACCESS_REMOTE_READ);
 
 	ASSERT_NE(NULL, mr);

@@ -7,7 +7,7 @@
 FIXTURE(cq_ex)
 {
 	struct bed bed;
-	struct ibv_cq_ex *scq, *rcq;
+	struct ibv_cq_ex *scq, *rcq;	/* of a, and of b: one sends, one receives */
 	struct side a, b;
 	uint64_t flags;
 };
@@ -19,17 +19,18 @@ static struct ibv_cq_ex *create(struct ibv_context *ctx, uint64_t flags)
 	return ibv_create_cq_ex(ctx, &attr);
 }
 
-static int create_qp(FIXTURE_DATA(cq_ex) *self, struct side *side)
+static int create_qp(struct side *side, const struct side *like, struct ibv_cq_ex *cq)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = ibv_cq_ex_to_cq(self->scq),
-		.recv_cq = ibv_cq_ex_to_cq(self->rcq),
+		.send_cq = ibv_cq_ex_to_cq(cq),
+		.recv_cq = ibv_cq_ex_to_cq(cq),
 		.qp_type = IBV_QPT_RC,
 		.cap = { 32, 32, 2, 2, 0 },
 	};
 
-	side->dev = &self->bed.dev;
-	side->pd = self->bed.dev.pd;
+	side->dev = like->dev;
+	side->peer = like->peer;
+	side->pd = like->pd;
 	side->qp = ibv_create_qp(side->pd, &attr);
 	return side->qp ? 0 : -errno;
 }
@@ -37,9 +38,10 @@ static int create_qp(FIXTURE_DATA(cq_ex) *self, struct side *side)
 FIXTURE_SETUP(cq_ex)
 {
 	struct pair_opts opts = pair_defaults(NULL);
-	struct dev *dev = &self->bed.dev;
+	struct bed *bed = &self->bed;
+	struct dev *dev = &bed->dev;
 
-	ASSERT_OK(bed_open(&self->bed, LEN, NULL));
+	ASSERT_OK(bed_open(bed, LEN, NULL));
 	self->flags = IBV_WC_STANDARD_FLAGS;
 	if (dev->ex.completion_timestamp_mask)
 		self->flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
@@ -47,12 +49,14 @@ FIXTURE_SETUP(cq_ex)
 	if (!self->scq && errno == EOPNOTSUPP)
 		SKIP(return, "the provider has no extended completion queues");
 	ASSERT_NE(NULL, self->scq);
-	self->rcq = create(dev->ctx, self->flags);
+	self->rcq = create(bed->b->dev->ctx, self->flags);
 	ASSERT_NE(NULL, self->rcq);
-	ASSERT_OK(create_qp(self, &self->a));
-	ASSERT_OK(create_qp(self, &self->b));
-	ASSERT_OK(side_connect(&self->a, &opts, self->b.qp->qp_num, &dev->gid));
-	ASSERT_OK(side_connect(&self->b, &opts, self->a.qp->qp_num, &dev->gid));
+	ASSERT_OK(create_qp(&self->a, bed->a, self->scq));
+	ASSERT_OK(create_qp(&self->b, bed->b, self->rcq));
+	ASSERT_OK(side_connect(&self->a, &opts, self->b.qp->qp_num,
+			       &self->b.dev->gid));
+	ASSERT_OK(side_connect(&self->b, &opts, self->a.qp->qp_num,
+			       &self->a.dev->gid));
 }
 
 FIXTURE_TEARDOWN(cq_ex)

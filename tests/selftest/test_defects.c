@@ -24,7 +24,7 @@ TEST_F(defects, defect_1_keys_are_not_sequential)
 	unsigned int i, close_by = 0;
 
 	for (i = 0; i < ARRAY_SIZE(mr); i++) {
-		mr[i] = ibv_reg_mr(self->bed.dev.pd, self->bed.dst.addr, 64,
+		mr[i] = ibv_reg_mr(self->bed.b->pd, self->bed.dst.addr, 64,
 				   ACCESS_REMOTE);
 		ASSERT_NE(NULL, mr[i]);
 		EXPECT_NE(mr[i]->lkey, mr[i]->rkey);
@@ -47,7 +47,7 @@ TEST_F(defects, defect_1_local_key_is_no_remote_key)
 /* ... and rights and protection domain were never checked. */
 TEST_F(defects, defect_1_rights_are_checked)
 {
-	struct ibv_mr *mr = ibv_reg_mr(self->bed.dev.pd, self->bed.dst.addr,
+	struct ibv_mr *mr = ibv_reg_mr(self->bed.b->pd, self->bed.dst.addr,
 				       LEN, IBV_ACCESS_REMOTE_READ);
 
 	ASSERT_NE(NULL, mr);
@@ -60,7 +60,7 @@ TEST_F(defects, defect_1_rights_are_checked)
 
 TEST_F(defects, defect_1_protection_domain_is_checked)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(self->bed.dev.ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(self->bed.b->dev->ctx);
 	struct ibv_mr *mr;
 
 	ASSERT_NE(NULL, pd);
@@ -101,7 +101,7 @@ TEST_F(defects, defect_2_many_fragments_from_a_peer)
 	struct ibv_sge from[n], to[n];
 	struct pair pair;
 
-	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(bed_pair_open(bed, &pair, &opts));
 	ASSERT_OK(pair_connect(&pair));
 	buf_fill(&bed->src, 1);
 	for (i = 0; i < n; i++) {
@@ -194,8 +194,8 @@ TEST_F(defects, defect_7_flushed_receive_is_no_success)
 	int status;
 
 	ASSERT_OK(buf_open(&src, bed->dev.pd, len, 0, ACCESS_REMOTE));
-	ASSERT_OK(buf_open(&dst, bed->dev.pd, len, 0, ACCESS_REMOTE));
-	ASSERT_OK(pair_open(&pair, &bed->dev, &(struct pair_opts){
+	ASSERT_OK(buf_open(&dst, bed->b->pd, len, 0, ACCESS_REMOTE));
+	ASSERT_OK(bed_pair_open(bed, &pair, &(struct pair_opts){
 		.timeout = 8, .retry = 1 }));
 	ASSERT_OK(pair_connect(&pair));
 	memset(src.addr, 1, len);
@@ -309,7 +309,7 @@ TEST_F(defects, defect_9_region_of_more_than_4_gib)
 		SKIP(return, "user-mode Linux cannot map a million pages");
 	base = map_large();
 	ASSERT_NE(NULL, base);
-	mr = ibv_reg_mr(bed->dev.pd, base, CHUNKS * CHUNK, ACCESS_REMOTE);
+	mr = ibv_reg_mr(bed->b->pd, base, CHUNKS * CHUNK, ACCESS_REMOTE);
 	if (!mr && errno == ENOMEM)
 		SKIP(return, "4 GiB cannot be pinned here");
 	ASSERT_NE(NULL, mr);

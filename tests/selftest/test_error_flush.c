@@ -162,7 +162,7 @@ TEST_F(flush, peer_destroyed_during_traffic)
 
 	for (i = 0; i < 10; i++) {
 		failed = 0;
-		ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+		ASSERT_OK(bed_pair_open(bed, &pair, &opts));
 		ASSERT_OK(pair_connect(&pair));
 		for (j = 0; j < 30; j++)
 			ASSERT_OK(POST(&pair.a, .op = IBV_WR_RDMA_WRITE,

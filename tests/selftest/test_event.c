@@ -12,7 +12,7 @@ TEST_F(event, none_in_peace)
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .len = 8,
 			.local = &bed->src));
 	ASSERT_DONE(wait_recv(bed->b));
-	EXPECT_FALSE(readable(bed->dev.ctx->async_fd, 20));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 }
 
 /* IBTA 11.6.3: the first packet in RTR tells that the connection stands. */
@@ -23,16 +23,16 @@ TEST_F(event, communication_established)
 	struct ibv_async_event event = {};
 	struct pair pair;
 
-	ASSERT_OK(pair_open(&pair, &bed->dev, NULL));
+	ASSERT_OK(bed_pair_open(bed, &pair, NULL));
 	ASSERT_OK(side_to_init(&pair.b, &opts));
 	ASSERT_OK(post_recv(&pair.b, &bed->dst, 0, 64, 0));
 	ASSERT_OK(side_to_rtr(&pair.b, &opts, pair.a.qp->qp_num,
-			      &bed->dev.gid));
+			      &pair.a.dev->gid));
 	ASSERT_OK(side_connect(&pair.a, &opts, pair.b.qp->qp_num,
-			       &bed->dev.gid));
+			       &pair.b.dev->gid));
 	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .len = 8,
 			.local = &bed->src));
-	ASSERT_EQ(IBV_EVENT_COMM_EST, wait_event(bed->dev.ctx, &event));
+	ASSERT_EQ(IBV_EVENT_COMM_EST, wait_event(pair.b.dev->ctx, &event));
 	EXPECT_EQ(pair.b.qp, event.element.qp);
 	ASSERT_DONE(wait_recv(&pair.b));
 	EXPECT_OK(pair_close(&pair));
@@ -45,13 +45,13 @@ TEST_F(event, unread_events_do_not_hold_an_object)
 	struct pair_opts opts = { .srq = true };
 	struct pair pair;
 
-	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(bed_pair_open(bed, &pair, &opts));
 	ASSERT_OK(pair_connect(&pair));
 	ASSERT_OK(qp_to(pair.b.qp, IBV_QPS_ERR));
-	ASSERT_TRUE(readable(bed->dev.ctx->async_fd, WAIT_SECONDS * 1000));
+	ASSERT_TRUE(readable(bed->b->dev->ctx->async_fd, WAIT_SECONDS * 1000));
 	ASSERT_OK(ibv_destroy_qp(pair.b.qp));
 	pair.b.qp = NULL;
-	EXPECT_FALSE(readable(bed->dev.ctx->async_fd, 20));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 	EXPECT_OK(pair_close(&pair));
 }
 

@@ -23,7 +23,7 @@ FIXTURE_SETUP(flush)
 	if (!dev_advertises(DEVICE_FLUSH_GLOBAL))
 		SKIP(return, "the device does not advertise FLUSH");
 	ASSERT_OK(bed_open(&self->bed, LEN, &opts));
-	ASSERT_OK(buf_open(&self->buf, self->bed.dev.pd, LEN, 0, ALL_ACCESS));
+	ASSERT_OK(buf_open(&self->buf, self->bed.b->pd, LEN, 0, ALL_ACCESS));
 }
 
 FIXTURE_TEARDOWN(flush)
@@ -98,7 +98,7 @@ TEST_F(flush, beyond_the_region_is_refused)
 
 TEST_F(flush, persistence_is_not_claimed_for_ordinary_memory)
 {
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, self->bed.dst.addr, LEN,
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, self->bed.dst.addr, LEN,
 			       ACCESS_REMOTE | IBV_ACCESS_FLUSH_PERSISTENT));
 }
 

@@ -22,9 +22,9 @@ FIXTURE_SETUP(inv)
 	if (!(self->bed.dev.attr->device_cap_flags &
 	      IBV_DEVICE_MEM_WINDOW_TYPE_2B))
 		SKIP(return, "the device does not advertise windows of type 2B");
-	ASSERT_OK(buf_open(&self->buf, self->bed.dev.pd, LEN, 0,
+	ASSERT_OK(buf_open(&self->buf, self->bed.b->pd, LEN, 0,
 			   ACCESS_REMOTE | IBV_ACCESS_MW_BIND));
-	self->mw = ibv_alloc_mw(self->bed.dev.pd, IBV_MW_TYPE_2);
+	self->mw = ibv_alloc_mw(self->bed.b->pd, IBV_MW_TYPE_2);
 	ASSERT_NE(NULL, self->mw);
 	rkey = ibv_inc_rkey(self->mw->rkey);
 	info.mr = self->buf.mr;
@@ -109,7 +109,7 @@ TEST_F(inv, remote_cannot_invalidate_an_ordinary_region)
 
 	EXPECT_LT(0, invalidate(self, self->buf.mr->rkey));
 	EXPECT_OK(qp_wait(bed->b->qp, IBV_QPS_ERR));
-	ASSERT_OK(pair_open(&other, &bed->dev, NULL));
+	ASSERT_OK(bed_pair_open(bed, &other, NULL));
 	ASSERT_OK(pair_connect(&other));
 	EXPECT_DONE(RUN(&other.a, .op = IBV_WR_RDMA_WRITE, .len = 8,
 			.local = &bed->src, .remote = &self->buf));

@@ -152,12 +152,12 @@ TEST_F(isolation, keys_of_the_past)
 
 	memset(bed->src.addr, 1, LEN);
 	for (i = 0; i < 64; i++) {
-		mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN, ACCESS_REMOTE);
+		mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN, ACCESS_REMOTE);
 		ASSERT_NE(NULL, mr);
 		rkeys[i] = mr->rkey;
 		ASSERT_OK(ibv_dereg_mr(mr));
 	}
-	mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN, ACCESS_REMOTE);
+	mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
 	for (i = 0; i < 64; i++) {
 		ASSERT_STATUS(IBV_WC_REM_ACCESS_ERR,
@@ -185,10 +185,10 @@ TEST_F(isolation, regions_of_2_63_bytes)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(lens); i++) {
-		EXPECT_NULL(ibv_reg_mr(bed->dev.pd, bed->dst.addr, lens[i],
+		EXPECT_NULL(ibv_reg_mr(bed->b->pd, bed->dst.addr, lens[i],
 				       ACCESS_REMOTE));
 		/* named so that address and length meet at 2^64 */
-		EXPECT_NULL(ibv_reg_mr_iova(bed->dev.pd, bed->dst.addr, lens[i],
+		EXPECT_NULL(ibv_reg_mr_iova(bed->b->pd, bed->dst.addr, lens[i],
 					    -lens[i], ACCESS_REMOTE));
 	}
 }

@@ -72,14 +72,14 @@ TEST_F(key, wrong_lkey)
 TEST_F(key, stale_rkey)
 {
 	struct bed *bed = &self->bed;
-	struct ibv_mr *mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN,
+	struct ibv_mr *mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN,
 				       ACCESS_REMOTE);
 	uint32_t rkey;
 
 	ASSERT_NE(NULL, mr);
 	rkey = mr->rkey;
 	ASSERT_OK(ibv_dereg_mr(mr));
-	mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN, ACCESS_REMOTE);
+	mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
 	EXPECT_NE(rkey, mr->rkey);
 	memset(bed->src.addr, 1, LEN);
@@ -93,7 +93,7 @@ TEST_F(key, responder_reports_the_access_error)
 
 	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, WRITE(.rkey = ~0u));
 	EXPECT_EQ(IBV_EVENT_QP_ACCESS_ERR,
-		  wait_event(self->bed.dev.ctx, &event));
+		  wait_event(self->bed.b->dev->ctx, &event));
 	EXPECT_EQ(self->bed.b->qp, event.element.qp);
 }
 
@@ -102,7 +102,7 @@ TEST_F(key, device_works_after_errors)
 	struct pair pair;
 
 	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, WRITE(.rkey = ~0u));
-	ASSERT_OK(pair_open(&pair, &self->bed.dev, NULL));
+	ASSERT_OK(bed_pair_open(&self->bed, &pair, NULL));
 	ASSERT_OK(pair_connect(&pair));
 	buf_fill(&self->bed.src, 1);
 	EXPECT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_WRITE, .len = LEN,
@@ -138,8 +138,9 @@ FIXTURE_SETUP(range)
 	/* The local side is longer, so that only the remote range is wrong */
 	ASSERT_OK(bed_open(&self->bed, LEN, NULL));
 	buf_close(&self->bed.src);
-	ASSERT_OK(buf_open(&self->bed.src, self->bed.dev.pd, 2 * LEN, 0,
+	ASSERT_OK(buf_open(&self->bed.src, self->bed.a->pd, 2 * LEN, 0,
 			   ACCESS_REMOTE));
+	ASSERT_OK(buf_twin(&self->bed.src, self->bed.b, ACCESS_REMOTE));
 	memset(self->bed.src.addr, 1, 2 * LEN);
 }
 
@@ -192,7 +193,7 @@ TEST_F(key, range_that_wraps)
 	struct bed *bed = &self->bed;
 	struct ibv_mr *mr;
 
-	mr = ibv_reg_mr_iova(bed->dev.pd, bed->dst.addr, LEN,
+	mr = ibv_reg_mr_iova(bed->b->pd, bed->dst.addr, LEN,
 			     (uintptr_t)bed->dst.addr & 4095, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
 	memset(bed->src.addr, 1, LEN);
@@ -248,8 +249,9 @@ FIXTURE_VARIANT_ADD(rights, remote_atomic) {
 FIXTURE_SETUP(rights)
 {
 	ASSERT_OK(bed_open(&self->bed, LEN, NULL));
-	ASSERT_OK(buf_open(&self->buf, self->bed.dev.pd, LEN, 0,
+	ASSERT_OK(buf_open(&self->buf, self->bed.b->pd, LEN, 0,
 			   variant->access));
+	ASSERT_OK(buf_twin(&self->buf, self->bed.a, variant->access));
 	memset(self->bed.src.addr, 1, LEN);
 }
 

@@ -250,7 +250,7 @@ TEST_F(limits, registered_memory_moves_during_transfers)
 	m.map = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, m.map);
 	m.elsewhere = m.map + LEN;
-	mr = ibv_reg_mr(bed->dev.pd, m.map, LEN, ACCESS_REMOTE);
+	mr = ibv_reg_mr(bed->b->pd, m.map, LEN, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
 	ASSERT_OK(pthread_create(&m.thread, NULL, keep_moving, &m));
 	for (i = 0; i < 200 || (i < 20000 && !__atomic_load_n(&m.moves, __ATOMIC_RELAXED)); i++) {

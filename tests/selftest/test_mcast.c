@@ -74,7 +74,7 @@ TEST_F(mcast, every_member_gets_a_copy)
 	struct bed *bed = &self->bed;
 	struct pair other;
 
-	ASSERT_OK(pair_open(&other, &bed->dev, &bed->pair.opts));
+	ASSERT_OK(bed_pair_open(bed, &other, &bed->pair.opts));
 	ASSERT_OK(pair_connect(&other));
 	ASSERT_OK(ibv_attach_mcast(bed->b->qp, &self->mgid, 0));
 	ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 0));
@@ -120,7 +120,7 @@ TEST_F(mcast, connected_queue_pair_cannot_attach)
 {
 	struct pair rc;
 
-	ASSERT_OK(pair_open(&rc, &self->bed.dev, NULL));
+	ASSERT_OK(bed_pair_open(&self->bed, &rc, NULL));
 	EXPECT_NE(0, ibv_attach_mcast(rc.a.qp, &self->mgid, 0));
 	EXPECT_OK(pair_close(&rc));
 }
@@ -134,7 +134,7 @@ TEST_F(mcast, twice_under_different_lids)
 	struct bed *bed = &self->bed;
 	struct pair other;
 
-	ASSERT_OK(pair_open(&other, &bed->dev, &bed->pair.opts));
+	ASSERT_OK(bed_pair_open(bed, &other, &bed->pair.opts));
 	ASSERT_OK(pair_connect(&other));
 	ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 0));
 	ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 7));
@@ -158,7 +158,7 @@ TEST_F(mcast, destroy_while_attached)
 	for (i = 0; i < 10; i++) {
 		struct pair other;
 
-		ASSERT_OK(pair_open(&other, &bed->dev, &bed->pair.opts));
+		ASSERT_OK(bed_pair_open(bed, &other, &bed->pair.opts));
 		ASSERT_OK(pair_connect(&other));
 		ASSERT_OK(ibv_attach_mcast(other.b.qp, &self->mgid, 0));
 		ret = ibv_destroy_qp(other.b.qp);

@@ -42,7 +42,7 @@ static bool works_as_mapping(struct bed *bed, void *map, size_t len)
 
 	if (map == MAP_FAILED)
 		return false;
-	if (buf_wrap(&buf, bed->dev.pd, map, len, len - 4096, ACCESS_REMOTE))
+	if (buf_wrap(&buf, bed->b->pd, map, len, len - 4096, ACCESS_REMOTE))
 		return false;
 	ok = works_as_memory(bed, &buf);
 	buf_close(&buf);
@@ -83,7 +83,7 @@ TEST_F(mr, huge_pages)
 
 	if (map == MAP_FAILED)
 		SKIP(return, "no huge pages are reserved");
-	ASSERT_OK(buf_wrap(&buf, self->bed.dev.pd, map, len, LEN,
+	ASSERT_OK(buf_wrap(&buf, self->bed.b->pd, map, len, LEN,
 			   ACCESS_REMOTE));
 	EXPECT_TRUE(works_as_memory(&self->bed, &buf));
 	buf_close(&buf);
@@ -98,7 +98,7 @@ TEST_F(mr, transparent_huge_pages)
 
 	ASSERT_NE(MAP_FAILED, map);
 	madvise(map, len, MADV_HUGEPAGE);	/* a kernel without is fine */
-	ASSERT_OK(buf_wrap(&buf, self->bed.dev.pd, map, len, LEN,
+	ASSERT_OK(buf_wrap(&buf, self->bed.b->pd, map, len, LEN,
 			   ACCESS_REMOTE));
 	EXPECT_TRUE(works_as_memory(&self->bed, &buf));
 	buf_close(&buf);
@@ -117,7 +117,7 @@ TEST_F(mr, read_only_file_can_be_read_remotely)
 	ASSERT_GE(st.st_size, 8192);
 	map = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, fd, 0);
 	ASSERT_NE(MAP_FAILED, map);
-	mr = ibv_reg_mr(bed->dev.pd, map, 8192, IBV_ACCESS_REMOTE_READ);
+	mr = ibv_reg_mr(bed->b->pd, map, 8192, IBV_ACCESS_REMOTE_READ);
 	ASSERT_NE(NULL, mr);
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->dst,
 			.raddr = (uintptr_t)map, .rkey = mr->rkey,
@@ -134,7 +134,7 @@ TEST_F(mr, read_only_memory_is_not_registered_for_writing)
 			 -1, 0);
 
 	ASSERT_NE(MAP_FAILED, map);
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, map, 8192,
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, map, 8192,
 			       IBV_ACCESS_LOCAL_WRITE));
 	munmap(map, 8192);
 }
@@ -146,7 +146,7 @@ TEST_F(mr, unmapped_memory_is_refused)
 
 	ASSERT_NE(MAP_FAILED, map);
 	munmap((char *)map + 4096, 4096);
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, map, 8192,
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, map, 8192,
 			       IBV_ACCESS_LOCAL_WRITE));
 	EXPECT_EQ(EFAULT, errno);
 	munmap(map, 4096);
@@ -154,16 +154,16 @@ TEST_F(mr, unmapped_memory_is_refused)
 
 TEST_F(mr, wrapping_address_range_is_refused)
 {
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, self->bed.src.addr,
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, self->bed.src.addr,
 			       SIZE_MAX - 4095, IBV_ACCESS_LOCAL_WRITE));
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, (void *)(UINTPTR_MAX - 4095),
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, (void *)(UINTPTR_MAX - 4095),
 			       8192, IBV_ACCESS_LOCAL_WRITE));
 }
 
 /* IBTA: remote write and remote atomic need local write. */
 TEST_F(mr, remote_write_needs_local_write)
 {
-	struct ibv_pd *pd = self->bed.dev.pd;
+	struct ibv_pd *pd = self->bed.b->pd;
 	void *addr = self->bed.src.addr;
 
 	EXPECT_NULL(ibv_reg_mr(pd, addr, 4096, IBV_ACCESS_REMOTE_WRITE));
@@ -172,7 +172,7 @@ TEST_F(mr, remote_write_needs_local_write)
 
 TEST_F(mr, unknown_access_flags_are_refused)
 {
-	EXPECT_NULL(ibv_reg_mr(self->bed.dev.pd, self->bed.src.addr, 4096,
+	EXPECT_NULL(ibv_reg_mr(self->bed.b->pd, self->bed.src.addr, 4096,
 			       IBV_ACCESS_LOCAL_WRITE | 1 << 18));
 }
 
@@ -184,7 +184,7 @@ TEST_F(mr, one_byte_and_odd_lengths)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(len); i++) {
-		ASSERT_OK(buf_open(&buf, bed->dev.pd, len[i], i, ACCESS_REMOTE));
+		ASSERT_OK(buf_open(&buf, bed->b->pd, len[i], i, ACCESS_REMOTE));
 		EXPECT_TRUE(works_as_memory(bed, &buf));
 		buf_close(&buf);
 	}
@@ -193,7 +193,7 @@ TEST_F(mr, one_byte_and_odd_lengths)
 TEST_F(mr, same_memory_twice)
 {
 	struct bed *bed = &self->bed;
-	struct ibv_mr *mr = ibv_reg_mr(bed->dev.pd, bed->dst.addr, LEN,
+	struct ibv_mr *mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, LEN,
 				       IBV_ACCESS_REMOTE_READ);
 
 	ASSERT_NE(NULL, mr);
@@ -210,7 +210,7 @@ TEST_F(mr, many)
 	unsigned int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(mr); i++) {
-		mr[i] = ibv_reg_mr(bed->dev.pd, bed->dst.addr + i, 64,
+		mr[i] = ibv_reg_mr(bed->b->pd, bed->dst.addr + i, 64,
 				   ACCESS_REMOTE);
 		ASSERT_NE(NULL, mr[i]);
 	}
@@ -229,7 +229,7 @@ TEST_F(mr, many)
 TEST_F(mr, zero_based)
 {
 	struct bed *bed = &self->bed;
-	struct ibv_mr *mr = ibv_reg_mr_iova(bed->dev.pd, bed->dst.addr + 4096,
+	struct ibv_mr *mr = ibv_reg_mr_iova(bed->b->pd, bed->dst.addr + 4096,
 					    8192, 0, ACCESS_REMOTE);
 
 	ASSERT_NE(NULL, mr);
@@ -249,7 +249,7 @@ TEST_F(mr, address_of_its_own)
 	struct bed *bed = &self->bed;
 	uint64_t iova = 0xabcdef0000000000ULL |
 			((uintptr_t)bed->dst.addr & 4095);
-	struct ibv_mr *mr = ibv_reg_mr_iova(bed->dev.pd, bed->dst.addr, 8192,
+	struct ibv_mr *mr = ibv_reg_mr_iova(bed->b->pd, bed->dst.addr, 8192,
 					    iova, ACCESS_REMOTE);
 
 	ASSERT_NE(NULL, mr);
@@ -269,7 +269,7 @@ TEST_F(mr, outlives_munmap)
 	struct ibv_mr *mr;
 
 	ASSERT_NE(MAP_FAILED, map);
-	mr = ibv_reg_mr(bed->dev.pd, map, 8192, ACCESS_REMOTE);
+	mr = ibv_reg_mr(bed->b->pd, map, 8192, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
 	ASSERT_OK(munmap(map, 8192));
 	buf_fill(&bed->src, 9);

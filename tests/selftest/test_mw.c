@@ -30,9 +30,9 @@ FIXTURE_SETUP(mw)
 					IBV_DEVICE_MEM_WINDOW :
 					IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
 		SKIP(return, "the device does not advertise such windows");
-	ASSERT_OK(buf_open(&self->buf, self->bed.dev.pd, LEN, 0,
+	ASSERT_OK(buf_open(&self->buf, self->bed.b->pd, LEN, 0,
 			   ACCESS_REMOTE | IBV_ACCESS_MW_BIND));
-	self->mw = ibv_alloc_mw(self->bed.dev.pd, variant->type);
+	self->mw = ibv_alloc_mw(self->bed.b->pd, variant->type);
 	ASSERT_NE(NULL, self->mw);
 }
 
@@ -158,7 +158,7 @@ TEST_F(mw, region_must_allow_binding)
 /* IBTA 10.6.7.2.2: a window that can be written needs a region that can. */
 TEST_F(mw, write_needs_a_writable_region)
 {
-	struct ibv_mr *mr = ibv_reg_mr(self->bed.dev.pd, self->bed.dst.addr,
+	struct ibv_mr *mr = ibv_reg_mr(self->bed.b->pd, self->bed.dst.addr,
 				       LEN, IBV_ACCESS_REMOTE_READ |
 				       IBV_ACCESS_MW_BIND);
 	int status;
@@ -223,7 +223,7 @@ TEST_F(mw, many)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(mw); i++) {
-		mw[i] = ibv_alloc_mw(self->bed.dev.pd, variant->type);
+		mw[i] = ibv_alloc_mw(self->bed.b->pd, variant->type);
 		ASSERT_NE(NULL, mw[i]);
 	}
 	for (i = 0; i < ARRAY_SIZE(mw); i++)
@@ -253,7 +253,7 @@ TEST_F(mw, type_2b_answers_only_its_queue_pair)
 	if (variant->type != IBV_MW_TYPE_2)
 		return;
 	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
-	ASSERT_OK(pair_open(&other, &self->bed.dev, NULL));
+	ASSERT_OK(bed_pair_open(&self->bed, &other, NULL));
 	ASSERT_OK(pair_connect(&other));
 	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
 		      RUN(&other.a, .op = IBV_WR_RDMA_WRITE, .len = 8,

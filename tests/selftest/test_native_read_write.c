@@ -478,21 +478,6 @@ static long long pinned_after_a_while(long long *ever)
 	return pinned(ever);
 }
 
-/* How much of a transfer its caller does by itself: returns what it was, or -1. */
-static long set_caller_bytes(long bytes)
-{
-	FILE *f = fopen("/sys/module/vrnic/parameters/caller_bytes", "r+");
-	long old = -1;
-
-	if (!f)
-		return -1;
-	if (fscanf(f, "%ld", &old) != 1)
-		old = -1;
-	rewind(f);
-	fprintf(f, "%ld", bytes);
-	return fclose(f) ? -1 : old;
-}
-
 /*
  * Memory is pinned while the engine uses it, and not a moment longer. What the
  * process moves itself is translated by its own page tables; so let it be little.
@@ -502,12 +487,11 @@ TEST_F(read_write, s1_1_unpins_at_zero)
 	struct nbed *bed = &self->bed;
 	uint8_t *plain = malloc(LEN);
 	long long before, after, ever, now;
-	long was;
+	long was = module_param("caller_bytes");
 	int i;
 
 	ASSERT_NE(NULL, plain);
-	was = set_caller_bytes(65536);
-	if (was < 0)
+	if (set_module_param("caller_bytes", 65536))
 		SKIP(return, "only root can change the module's parameters");
 	before = pinned_after_a_while(&ever);
 	ASSERT_GE(before, 0);
@@ -516,7 +500,7 @@ TEST_F(read_write, s1_1_unpins_at_zero)
 		ASSERT_OK(counter_done(bed->a.counter));
 	}
 	after = pinned_after_a_while(&now);
-	EXPECT_EQ(65536, set_caller_bytes(was));
+	EXPECT_OK(set_module_param("caller_bytes", was));
 	EXPECT_GE(now - ever, 100 * (LEN - 2 * 65536) / 4096);
 	EXPECT_EQ(before, after);
 	free(plain);

@@ -45,22 +45,28 @@ TEST_F(pd, busy_while_it_has_a_queue_pair)
 FIXTURE(foreign)
 {
 	struct bed bed;
-	struct ibv_pd *pd;
+	struct side near, far;	/* where a and b are, with another domain */
 	struct buf buf;
 };
 
 FIXTURE_SETUP(foreign)
 {
 	ASSERT_OK(bed_open(&self->bed, 4096, NULL));
-	self->pd = ibv_alloc_pd(self->bed.dev.ctx);
-	ASSERT_NE(NULL, self->pd);
-	ASSERT_OK(buf_open(&self->buf, self->pd, 4096, 0, ACCESS_REMOTE));
+	self->near.dev = self->bed.a->dev;
+	self->near.pd = ibv_alloc_pd(self->near.dev->ctx);
+	ASSERT_NE(NULL, self->near.pd);
+	self->far.dev = self->bed.b->dev;
+	self->far.pd = ibv_alloc_pd(self->far.dev->ctx);
+	ASSERT_NE(NULL, self->far.pd);
+	ASSERT_OK(buf_open(&self->buf, self->far.pd, 4096, 0, ACCESS_REMOTE));
+	ASSERT_OK(buf_twin(&self->buf, &self->near, ACCESS_REMOTE));
 }
 
 FIXTURE_TEARDOWN(foreign)
 {
 	buf_close(&self->buf);
-	EXPECT_OK(ibv_dealloc_pd(self->pd));
+	EXPECT_OK(ibv_dealloc_pd(self->near.pd));
+	EXPECT_OK(ibv_dealloc_pd(self->far.pd));
 	EXPECT_OK(bed_close(&self->bed));
 }
 

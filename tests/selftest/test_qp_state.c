@@ -275,7 +275,7 @@ TEST_F(rc, query_tells_what_modify_set)
 	EXPECT_EQ(0, attr.sq_draining);
 	EXPECT_TRUE(attr.ah_attr.is_global);
 	EXPECT_EQ(bed->dev.gid_index, attr.ah_attr.grh.sgid_index);
-	EXPECT_OK(memcmp(&bed->dev.gid, &attr.ah_attr.grh.dgid, 16));
+	EXPECT_OK(memcmp(&bed->b->dev->gid, &attr.ah_attr.grh.dgid, 16));
 	EXPECT_EQ(64, attr.ah_attr.grh.hop_limit);
 }
 

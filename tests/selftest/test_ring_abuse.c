@@ -26,12 +26,12 @@
 FIXTURE(abuse)
 {
 	struct bed bed;		/* another queue pair of this process */
-	struct dev dev;		/* the same device with its own domain */
+	struct dev dev, peer;	/* its devices, with a domain of their own */
 	struct pair pair;	/* the one that is abused */
 	struct side *a, *b;
 	struct raw_ring ra[RINGS], rb[RINGS];
 	struct buf src, dst;
-	int bell;
+	int bell, peer_bell;	/* a's, b's */
 	pid_t other;		/* another process */
 	int fd;
 };
@@ -46,7 +46,9 @@ static uint64_t rnd(void)
 
 static int ring_bell(FIXTURE_DATA(abuse) *self, const struct side *side)
 {
-	return raw_ring_bell(self->bell, side->qp->qp_num);
+	int bell = side == self->a ? self->bell : self->peer_bell;
+
+	return raw_ring_bell(bell, side->qp->qp_num);
 }
 
 /* Events of the abused objects, thrown away; a mask of their types. */
@@ -98,6 +100,7 @@ static int recover(FIXTURE_DATA(abuse) *self)
 	drain(self->b->scq);
 	drain(self->b->rcq);
 	drain_events(&self->dev);
+	drain_events(&self->peer);
 	return ret ? ret : pair_connect(&self->pair);
 }
 
@@ -200,31 +203,45 @@ static bool engine_rests(void)
 	return engine_ticks() - before < sysconf(_SC_CLK_TCK) / 8;
 }
 
+/* The bed's devices; if they are one, there is one domain. */
+static int open_devices(FIXTURE_DATA(abuse) *self)
+{
+	self->dev = self->bed.dev;
+	self->dev.pd = ibv_alloc_pd(self->dev.ctx);
+	self->peer = self->dev;
+	if (self->bed.peer.ctx) {
+		self->peer = self->bed.peer;
+		self->peer.pd = ibv_alloc_pd(self->peer.ctx);
+	}
+	return self->dev.pd && self->peer.pd ? 0 : -errno;
+}
+
 static int open_abused(FIXTURE_DATA(abuse) *self)
 {
 	struct pair_opts opts = pair_defaults(&(struct pair_opts){
 		.max_wr = MAX_WR, .timeout = 8, .retry = 1,
 		.rnr_retry = NO_RETRY,
 	});
-	int ret;
+	int ret = open_devices(self);
 
-	self->dev = self->bed.dev;
-	self->dev.pd = ibv_alloc_pd(self->dev.ctx);
-	if (!self->dev.pd)
-		return -errno;
 	self->pair.opts = opts;
 	self->a = &self->pair.a;
 	self->b = &self->pair.b;
-	ret = raw_side_open(self->a, &self->dev, &opts, false, self->ra);
 	if (!ret)
-		ret = raw_side_open(self->b, &self->dev, &opts, false, self->rb);
+		ret = raw_side_open(self->a, &self->dev, &opts, false, self->ra);
+	if (!ret)
+		ret = raw_side_open(self->b, &self->peer, &opts, false, self->rb);
+	self->a->peer = &self->peer;
+	self->b->peer = &self->dev;
 	if (!ret)
 		ret = pair_connect(&self->pair);
 	if (!ret)
 		ret = buf_open(&self->src, self->dev.pd, LEN, 0, ACCESS_REMOTE);
 	if (!ret)
-		ret = buf_open(&self->dst, self->dev.pd, LEN, 0, ACCESS_REMOTE);
-	return ret;
+		ret = buf_open(&self->dst, self->peer.pd, LEN, 0, ACCESS_REMOTE);
+	if (!ret)
+		ret = buf_twin(&self->src, self->b, ACCESS_REMOTE);
+	return ret ?: buf_twin(&self->dst, self->a, ACCESS_REMOTE);
 }
 
 /* The mappings are taken for what they are by their order: see if that is so. */
@@ -251,6 +268,8 @@ FIXTURE_SETUP(abuse)
 	ASSERT_OK(open_abused(self));
 	self->bell = raw_open_bell(self->dev.ctx);
 	ASSERT_GE(self->bell, 0);
+	self->peer_bell = raw_open_bell(self->peer.ctx);
+	ASSERT_GE(self->peer_bell, 0);
 	ASSERT_TRUE(rings_are_known(self));
 	ASSERT_OK(recover(self));
 }
@@ -260,6 +279,7 @@ FIXTURE_TEARDOWN(abuse)
 	if (!self->other)
 		return;
 	drain_events(&self->dev);
+	drain_events(&self->peer);
 	EXPECT_TRUE(bystander_works(&self->bed, 77));
 	EXPECT_OK(stop_other(self));
 	EXPECT_TRUE(engine_rests());
@@ -268,8 +288,11 @@ FIXTURE_TEARDOWN(abuse)
 	EXPECT_OK(pair_close(&self->pair));
 	buf_close(&self->src);
 	buf_close(&self->dst);
+	if (self->peer.pd != self->dev.pd)
+		EXPECT_OK(ibv_dealloc_pd(self->peer.pd));
 	EXPECT_OK(ibv_dealloc_pd(self->dev.pd));
 	close(self->bell);
+	close(self->peer_bell);
 	EXPECT_OK(bed_close(&self->bed));
 }
 
@@ -406,7 +429,7 @@ TEST_F(abuse, wild_producer_index_of_the_receive_ring)
 		EXPECT_STATUS(IBV_WC_REM_OP_ERR,
 			      RUN(self->a, .op = IBV_WR_SEND, .len = 8,
 				  .local = &self->src));
-		EXPECT_TRUE(saw_event(&self->dev, IBV_EVENT_QP_FATAL));
+		EXPECT_TRUE(saw_event(&self->peer, IBV_EVENT_QP_FATAL));
 		EXPECT_EQ(IBV_QPS_ERR, qp_state(self->b->qp));
 		if (!i)
 			EXPECT_TRUE(engine_rests());
@@ -541,7 +564,7 @@ static struct vrnic_sge random_sge(FIXTURE_DATA(abuse) *self)
 	return (struct vrnic_sge){
 		.addr = dice ? (uintptr_t)buf->addr + rnd() % LEN : rnd(),
 		.length = dice == 1 ? rnd() : rnd() % 512,
-		.lkey = dice == 2 ? rnd() : buf->mr->lkey,
+		.lkey = dice == 2 ? rnd() : mr_at(self->a, buf)->lkey,
 	};
 }
 

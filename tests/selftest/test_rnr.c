@@ -238,26 +238,23 @@ TEST(peer_comes_up_late)
 		.timeout = 18, .retry = 7,
 	});
 	struct pair pair;
-	struct dev dev;
-	struct buf src, dst;
+	struct bed bed;
 
-	ASSERT_OK(dev_open(&dev));
-	ASSERT_OK(buf_open(&src, dev.pd, 4096, 0, ACCESS_REMOTE));
-	ASSERT_OK(buf_open(&dst, dev.pd, 4096, 0, ACCESS_REMOTE));
-	ASSERT_OK(pair_open(&pair, &dev, &opts));
-	ASSERT_OK(side_connect(&pair.a, &opts, pair.b.qp->qp_num, &dev.gid));
+	ASSERT_OK(bed_open(&bed, 4096, NULL));
+	ASSERT_OK(bed_pair_open(&bed, &pair, &opts));
+	ASSERT_OK(side_connect(&pair.a, &opts, pair.b.qp->qp_num,
+			       &pair.b.dev->gid));
 	ASSERT_OK(side_to_init(&pair.b, &opts));
-	buf_fill(&src, 4);
+	buf_fill(&bed.src, 4);
 	ASSERT_OK(POST(&pair.a, .op = IBV_WR_RDMA_WRITE, .len = 4096,
-		       .local = &src, .remote = &dst));
+		       .local = &bed.src, .remote = &bed.dst));
 	EXPECT_EQ(0, poll_stray(pair.a.scq));
-	ASSERT_OK(side_to_rtr(&pair.b, &opts, pair.a.qp->qp_num, &dev.gid));
+	ASSERT_OK(side_to_rtr(&pair.b, &opts, pair.a.qp->qp_num,
+			      &pair.a.dev->gid));
 	EXPECT_DONE(wait_send(&pair.a));
-	EXPECT_EQ(-1, buf_differs(&dst, 0, 4096, 4, 0));
+	EXPECT_EQ(-1, buf_differs(&bed.dst, 0, 4096, 4, 0));
 	EXPECT_OK(pair_close(&pair));
-	buf_close(&src);
-	buf_close(&dst);
-	dev_close(&dev);
+	EXPECT_OK(bed_close(&bed));
 }
 
 TEST_HARNESS_MAIN

@@ -52,7 +52,8 @@ FIXTURE_TEARDOWN(sge)
  * Segment i has @unit * (i % 3 + 1) bytes, every fourth none, and lies in the
  * reverse order of the list. The total is returned.
  */
-static size_t cut(FIXTURE_DATA(sge) *self, struct buf *buf, size_t unit)
+static size_t cut(FIXTURE_DATA(sge) *self, const struct side *side, struct buf *buf,
+		  size_t unit)
 {
 	size_t stride = LEN / MAX, total = 0;
 	int i;
@@ -62,7 +63,7 @@ static size_t cut(FIXTURE_DATA(sge) *self, struct buf *buf, size_t unit)
 
 		if (len > stride)
 			len = stride;
-		self->sgl[i] = sge_of(buf, (MAX - 1 - i) * stride, len);
+		self->sgl[i] = sge_at(side, buf, (MAX - 1 - i) * stride, len);
 		total += len;
 	}
 	return total;
@@ -104,7 +105,7 @@ static bool gathered(FIXTURE_DATA(sge) *self, struct buf *from, struct buf *to,
 TEST_F(sge, write_gathers)
 {
 	struct bed *bed = &self->bed;
-	size_t total = cut(self, &bed->src, variant->unit);
+	size_t total = cut(self, bed->a, &bed->src, variant->unit);
 
 	buf_fill(&bed->src, 1);
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .sgl = self->sgl,
@@ -116,7 +117,7 @@ TEST_F(sge, write_gathers)
 TEST_F(sge, read_scatters)
 {
 	struct bed *bed = &self->bed;
-	size_t total = cut(self, &bed->dst, variant->unit);
+	size_t total = cut(self, bed->a, &bed->dst, variant->unit);
 
 	buf_fill(&bed->src, 2);
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .sgl = self->sgl,
@@ -128,7 +129,7 @@ TEST_F(sge, read_scatters)
 TEST_F(sge, receive_scatters)
 {
 	struct bed *bed = &self->bed;
-	size_t total = cut(self, &bed->dst, variant->unit);
+	size_t total = cut(self, bed->b, &bed->dst, variant->unit);
 
 	buf_fill(&bed->src, 3);
 	ASSERT_OK(post_recv_sgl(bed->b, self->sgl, self->n, 1));
@@ -142,7 +143,7 @@ TEST_F(sge, receive_scatters)
 TEST_F(sge, send_gathers)
 {
 	struct bed *bed = &self->bed;
-	size_t total = cut(self, &bed->src, variant->unit);
+	size_t total = cut(self, bed->a, &bed->src, variant->unit);
 
 	buf_fill(&bed->src, 4);
 	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, LEN, 1));
@@ -157,7 +158,7 @@ TEST_F(sge, one_bad_segment_spoils_the_request)
 {
 	struct bed *bed = &self->bed;
 
-	cut(self, &bed->src, variant->unit);
+	cut(self, bed->a, &bed->src, variant->unit);
 	self->sgl[self->n - 1].length = 8;
 	self->sgl[self->n - 1].lkey ^= 0x5500;
 	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR,
@@ -189,7 +190,7 @@ TEST_F(sge, of_different_regions)
 
 	if (self->n < 2)
 		return;
-	ASSERT_OK(buf_open(&other, bed->dev.pd, 5000, 77, ACCESS_REMOTE));
+	ASSERT_OK(buf_open(&other, bed->a->pd, 5000, 77, ACCESS_REMOTE));
 	buf_fill(&bed->src, 1);
 	buf_fill(&other, 2);
 	sgl[0] = sge_of(&bed->src, 10, 4097);

@@ -20,10 +20,10 @@ TEST_F(srq, beyond_the_limits_is_refused)
 	struct ibv_srq_init_attr attr = { .attr = { .max_sge = 1 } };
 
 	attr.attr.max_wr = dev->max_srq_wr + 1;
-	EXPECT_NULL(ibv_create_srq(self->bed.dev.pd, &attr));
+	EXPECT_NULL(ibv_create_srq(self->bed.b->pd, &attr));
 	attr.attr.max_wr = 16;
 	attr.attr.max_sge = dev->max_srq_sge + 1;
-	EXPECT_NULL(ibv_create_srq(self->bed.dev.pd, &attr));
+	EXPECT_NULL(ibv_create_srq(self->bed.b->pd, &attr));
 }
 
 TEST_F(srq, largest_number_of_segments)
@@ -31,7 +31,7 @@ TEST_F(srq, largest_number_of_segments)
 	struct ibv_srq_init_attr attr = {
 		.attr = { .max_wr = 16, .max_sge = self->bed.dev.attr->max_srq_sge },
 	};
-	struct ibv_srq *srq = ibv_create_srq(self->bed.dev.pd, &attr);
+	struct ibv_srq *srq = ibv_create_srq(self->bed.b->pd, &attr);
 
 	ASSERT_NE(NULL, srq);
 	EXPECT_OK(ibv_destroy_srq(srq));
@@ -64,18 +64,18 @@ TEST_F(srq, limit_event_comes_once)
 	for (i = 0; i < 4; i++)
 		ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
 				.len = 64));
-	EXPECT_FALSE(readable(bed->dev.ctx->async_fd, 20));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
 			.len = 64));
 	ASSERT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED,
-		  wait_event(bed->dev.ctx, &event));
+		  wait_event(bed->b->dev->ctx, &event));
 	EXPECT_EQ(bed->b->srq, event.element.srq);
 	/* disarmed: the limit is zero again, and no second event comes */
 	ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
 	EXPECT_EQ(0, attr.srq_limit);
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
 			.len = 64));
-	EXPECT_FALSE(readable(bed->dev.ctx->async_fd, 20));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 }
 
 TEST_F(srq, limit_beyond_its_size_is_refused)
@@ -120,15 +120,15 @@ static int open_more(struct bed *bed, struct side *a, struct side *b)
 		.srq = bed->b->srq, .qp_type = IBV_QPT_RC,
 		.cap = { 16, 0, 1, 0, 0 },
 	};
-	int ret = side_open(a, &bed->dev, &opts, false);
+	int ret = side_open(a, bed->a->dev, &opts, false);
 
-	b->dev = &bed->dev;
-	b->pd = bed->dev.pd;
-	b->qp = ibv_create_qp(bed->dev.pd, &attr);
+	b->dev = bed->b->dev;
+	b->pd = bed->b->pd;
+	b->qp = ibv_create_qp(b->pd, &attr);
 	if (ret || !b->qp)
 		return -EIO;
-	ret = side_connect(a, &opts, b->qp->qp_num, &bed->dev.gid);
-	return ret ? ret : side_connect(b, &opts, a->qp->qp_num, &bed->dev.gid);
+	ret = side_connect(a, &opts, b->qp->qp_num, &b->dev->gid);
+	return ret ? ret : side_connect(b, &opts, a->qp->qp_num, &a->dev->gid);
 }
 
 /* Each message goes to one receive, whichever queue pair it came by. */
@@ -175,7 +175,7 @@ TEST_F(srq, survives_a_queue_pair_in_error)
 	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, 64, 5));
 	ASSERT_OK(qp_to(b.qp, IBV_QPS_ERR));
 	ASSERT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED,
-		  wait_event(bed->dev.ctx, &event));
+		  wait_event(bed->b->dev->ctx, &event));
 	EXPECT_EQ(b.qp, event.element.qp);
 	EXPECT_EQ(0, poll_stray(bed->b->rcq));
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,

@@ -117,32 +117,6 @@ TEST_F(stream, doorbells_are_gathered)
 	EXPECT_LT(statistic("doorbells") - before, 200 * DEPTH / 2 / 2);
 }
 
-#define GATHER_US	"/sys/module/vrnic/parameters/gather_us"
-
-/* Microseconds, or a negative errno. */
-static int gather_us(void)
-{
-	FILE *file = fopen(GATHER_US, "r");
-	int us = -1;
-
-	if (!file)
-		return -errno;
-	if (fscanf(file, "%d", &us) != 1)
-		us = -EIO;
-	fclose(file);
-	return us;
-}
-
-static int set_gather_us(int us)
-{
-	FILE *file = fopen(GATHER_US, "w");
-
-	if (!file)
-		return -errno;
-	fprintf(file, "%d", us);
-	return fclose(file) ? -errno : 0;
-}
-
 /*
  * What is on the wire takes room in the ring until it is acknowledged, but its doorbell
  * was rung: what comes behind it may wait for others all the same. However slow the
@@ -150,7 +124,7 @@ static int set_gather_us(int us)
  */
 TEST_F(stream, doorbells_are_gathered_on_a_wire)
 {
-	int usual = gather_us();
+	long usual = module_param("gather_us");
 	struct wire_bed wire;
 	long long before;
 
@@ -158,11 +132,11 @@ TEST_F(stream, doorbells_are_gathered_on_a_wire)
 		SKIP(return, "%s does not count doorbells", dev_name());
 	ASSERT_LE(0, usual);
 	ASSERT_OK(wire_bed_open(&wire, LEN, &(struct pair_opts){ .max_wr = DEPTH }));
-	ASSERT_OK(set_gather_us(100000));
+	ASSERT_OK(set_module_param("gather_us", 100000));
 	before = statistic("doorbells");
 	EXPECT_OK(post_quickly(&wire.bed, 20 * ROUNDS, DEPTH - DEPTH / 4, 0));
 	EXPECT_LT(statistic("doorbells") - before, 20 * ROUNDS / 4);
-	EXPECT_OK(set_gather_us(usual));
+	EXPECT_OK(set_module_param("gather_us", usual));
 	EXPECT_OK(wire_bed_close(&wire));
 }
 
@@ -228,7 +202,7 @@ TEST_F(stream, gone_before_its_doorbell)
 	unsigned int round, i;
 
 	for (round = 0; round < 100; round++) {
-		ASSERT_OK(pair_open(&pair, &bed->dev, NULL));
+		ASSERT_OK(bed_pair_open(bed, &pair, NULL));
 		ASSERT_OK(pair_connect(&pair));
 		for (i = 0; i < 24; i++)
 			ASSERT_OK(POST(&pair.a, .op = IBV_WR_RDMA_WRITE,

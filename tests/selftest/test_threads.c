@@ -135,7 +135,7 @@ static void *make_and_break(void *arg)
 	int i;
 
 	for (i = 0; i < 30 && !w->error; i++) {
-		w->error = pair_open(&pair, &w->bed->dev, NULL);
+		w->error = bed_pair_open(w->bed, &pair, NULL);
 		if (w->error)
 			break;
 		w->error = pair_connect(&pair);

@@ -48,7 +48,7 @@ TEST_F(ud, sizes_up_to_the_mtu)
 TEST_F(ud, network_header_names_both_ends)
 {
 	struct bed *bed = &self->bed;
-	const uint8_t *gid = bed->dev.gid.raw;
+	const uint8_t *gid = bed->a->dev->gid.raw, *to = bed->b->dev->gid.raw;
 	bool ipv4 = !memcmp(gid, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 	struct iphdr *ip = (struct iphdr *)(bed->dst.addr + 20);
 
@@ -59,11 +59,11 @@ TEST_F(ud, network_header_names_both_ends)
 		EXPECT_EQ(0x45, bed->dst.addr[20]);
 		EXPECT_EQ(IPPROTO_UDP, ip->protocol);
 		EXPECT_OK(memcmp(&ip->saddr, gid + 12, 4));
-		EXPECT_OK(memcmp(&ip->daddr, gid + 12, 4));
+		EXPECT_OK(memcmp(&ip->daddr, to + 12, 4));
 	} else {
 		EXPECT_EQ(6, bed->dst.addr[0] >> 4);
 		EXPECT_OK(memcmp(bed->dst.addr + 8, gid, 16));
-		EXPECT_OK(memcmp(bed->dst.addr + 24, gid, 16));
+		EXPECT_OK(memcmp(bed->dst.addr + 24, to, 16));
 	}
 }
 
@@ -123,7 +123,7 @@ TEST_F(ud, connected_queue_pair_is_no_target)
 	struct bed *bed = &self->bed;
 	struct pair rc;
 
-	ASSERT_OK(pair_open(&rc, &bed->dev, NULL));
+	ASSERT_OK(bed_pair_open(bed, &rc, NULL));
 	ASSERT_OK(pair_connect(&rc));
 	ASSERT_OK(post_recv(&rc.b, &bed->dst, 0, LEN, 0));
 	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, LEN, 0));
@@ -226,11 +226,16 @@ TEST_F(ud, many_in_order)
 TEST_F(ud, to_itself)
 {
 	struct bed *bed = &self->bed;
+	struct pair_opts opts = bed->pair.opts;
+	struct side side = {};
 
-	ASSERT_OK(post_recv(bed->a, &bed->dst, 0, LEN, 0));
-	ASSERT_DONE(SEND(.len = 12, .qpn = bed->a->qp->qp_num));
-	ASSERT_DONE(wait_recv(bed->a));
-	EXPECT_EQ(bed->a->qp->qp_num, bed->a->rwc.src_qp);
+	ASSERT_OK(side_open(&side, &bed->dev, &opts, false));
+	ASSERT_OK(side_connect(&side, &opts, side.qp->qp_num, &bed->dev.gid));
+	ASSERT_OK(post_recv(&side, &bed->dst, 0, LEN, 0));
+	ASSERT_DONE(RUN(&side, .op = IBV_WR_SEND, .local = &bed->src, .len = 12));
+	ASSERT_DONE(wait_recv(&side));
+	EXPECT_EQ(side.qp->qp_num, side.rwc.src_qp);
+	EXPECT_OK(side_close(&side));
 }
 
 BED(ud_srq, LEN, .type = IBV_QPT_UD, .srq = true);

@@ -84,9 +84,10 @@ TEST_F(wr, rdma_write_imm)
 TEST_F(wr, rdma_read)
 {
 	begin(self, 6);
-	ibv_wr_rdma_read(self->qp, self->src->mr->rkey,
+	ibv_wr_rdma_read(self->qp, mr_at(self->bed.b, self->src)->rkey,
 			 (uintptr_t)self->src->addr);
-	ibv_wr_set_sge(self->qp, self->dst->mr->lkey, target(self, 0), 1000);
+	ibv_wr_set_sge(self->qp, mr_at(self->bed.a, self->dst)->lkey,
+		       target(self, 0), 1000);
 	ASSERT_DONE(finish(self));
 	EXPECT_EQ(IBV_WC_RDMA_READ, self->bed.a->wc.opcode);
 	EXPECT_EQ(-1, buf_differs(self->dst, 0, 1000, 1, 0));

@@ -18,7 +18,7 @@
 
 #define PORT		1
 #define GUARD_VALUE	0xa5
-#define FORCE_ROCE	"/sys/module/vrnic/parameters/force_roce"
+#define PARAMETERS	"/sys/module/vrnic/parameters"
 
 /* A time limit and the pause between two looks, which grows from nothing. */
 struct waiter {
@@ -62,15 +62,21 @@ const char *dev_name(void)
 	return name && *name ? name : "vrnic0";
 }
 
-void other_side(void)
+static bool has_other_side(void)
 {
 	const char *peer = getenv("VRNIC_PEER_DEV");
+
+	return peer && *peer;
+}
+
+void other_side(void)
+{
 	char *mine;
 
-	if (!peer || !*peer)
+	if (!has_other_side())
 		return;
 	mine = strdup(dev_name());
-	setenv("VRNIC_DEV", peer, 1);
+	setenv("VRNIC_DEV", getenv("VRNIC_PEER_DEV"), 1);
 	setenv("VRNIC_PEER_DEV", mine, 1);
 	free(mine);
 }
@@ -240,6 +246,8 @@ int buf_wrap(struct buf *buf, struct ibv_pd *pd, void *map, size_t map_len,
 
 void buf_close(struct buf *buf)
 {
+	if (buf->twin)
+		ibv_dereg_mr(buf->twin);
 	if (buf->mr)
 		ibv_dereg_mr(buf->mr);
 	if (buf->map)
@@ -509,29 +517,37 @@ int side_connect(struct side *side, const struct pair_opts *o,
 	return ret;
 }
 
-int pair_open(struct pair *pair, struct dev *dev, const struct pair_opts *opts)
+/* Side b is on @peer. */
+static int pair_open_between(struct pair *pair, struct dev *dev, struct dev *peer,
+			     const struct pair_opts *opts)
 {
 	int ret;
 
 	memset(pair, 0, sizeof(*pair));
 	pair->opts = pair_defaults(opts);
-	pair->b.pd = pair->opts.pd_b;
 	ret = side_open(&pair->a, dev, &pair->opts, false);
 	if (!ret)
-		ret = side_open(&pair->b, dev, &pair->opts, pair->opts.srq);
+		ret = side_open(&pair->b, peer, &pair->opts, pair->opts.srq);
+	pair->a.peer = peer;
+	pair->b.peer = dev;
 	if (ret)
 		pair_close(pair);
 	return ret;
 }
 
+int pair_open(struct pair *pair, struct dev *dev, const struct pair_opts *opts)
+{
+	return pair_open_between(pair, dev, dev, opts);
+}
+
 int pair_connect(struct pair *pair)
 {
-	const union ibv_gid *gid = &pair->a.dev->gid;
-	int ret = side_connect(&pair->a, &pair->opts, pair->b.qp->qp_num, gid);
+	int ret = side_connect(&pair->a, &pair->opts, pair->b.qp->qp_num,
+			       &pair->b.dev->gid);
 
 	if (!ret)
 		ret = side_connect(&pair->b, &pair->opts, pair->a.qp->qp_num,
-				   gid);
+				   &pair->a.dev->gid);
 	return ret;
 }
 
@@ -579,6 +595,33 @@ struct ibv_sge sge_of(const struct buf *buf, size_t off, size_t len)
 	};
 }
 
+static const struct ibv_mr *mr_on(const struct dev *dev, const struct buf *buf)
+{
+	return buf->twin && buf->twin->context == dev->ctx ? buf->twin : buf->mr;
+}
+
+const struct ibv_mr *mr_at(const struct side *side, const struct buf *buf)
+{
+	return mr_on(side->dev, buf);
+}
+
+struct ibv_sge sge_at(const struct side *side, const struct buf *buf, size_t off, size_t len)
+{
+	struct ibv_sge sge = sge_of(buf, off, len);
+
+	if (buf->mr)
+		sge.lkey = mr_at(side, buf)->lkey;
+	return sge;
+}
+
+int buf_twin(struct buf *buf, const struct side *side, int access)
+{
+	if (buf->mr->context == side->dev->ctx)
+		return 0;
+	buf->twin = ibv_reg_mr(side->pd, buf->addr, buf->len, access);
+	return buf->twin ? 0 : -errno;
+}
+
 static bool is_atomic(const struct request *req)
 {
 	return req->op == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -605,7 +648,7 @@ static void set_target(struct ibv_send_wr *wr, const struct side *side,
 	if (!addr && req->remote)
 		addr = (uintptr_t)req->remote->addr + req->roff;
 	if (!rkey && req->remote)
-		rkey = req->remote->mr->rkey;
+		rkey = mr_on(side->peer ?: side->dev, req->remote)->rkey;
 	if (side->qp->qp_type == IBV_QPT_UD) {
 		wr->wr.ud.ah = req->ah ? req->ah : side->ah;
 		wr->wr.ud.remote_qpn = req->qpn ? req->qpn : side->peer_qpn;
@@ -635,14 +678,14 @@ static void set_argument(struct ibv_send_wr *wr, const struct request *req)
 	}
 }
 
-static void set_segments(struct ibv_send_wr *wr, const struct request *req,
-			 struct ibv_sge *sge)
+static void set_segments(struct ibv_send_wr *wr, const struct side *side,
+			 const struct request *req, struct ibv_sge *sge)
 {
 	if (req->sgl) {
 		wr->sg_list = req->sgl;
 		wr->num_sge = req->num_sge;
 	} else if (req->local) {
-		*sge = sge_of(req->local, req->loff,
+		*sge = sge_at(side, req->local, req->loff,
 			      is_atomic(req) && !req->len ? 8 : req->len);
 		if (req->lkey)
 			sge->lkey = req->lkey;
@@ -662,7 +705,7 @@ int post_request(struct side *side, const struct request *req)
 
 	if (!req->unsignaled)
 		wr.send_flags |= IBV_SEND_SIGNALED;
-	set_segments(&wr, req, &sge);
+	set_segments(&wr, side, req, &sge);
 	set_argument(&wr, req);
 	if (req->op != IBV_WR_LOCAL_INV && req->op != IBV_WR_BIND_MW)
 		set_target(&wr, side, req);
@@ -697,7 +740,7 @@ int post_recv(struct side *side, struct buf *buf, size_t off, size_t len,
 
 	if (!buf)
 		return post_recv_sgl(side, NULL, 0, wr_id);
-	sge = sge_of(buf, off, len);
+	sge = sge_at(side, buf, off, len);
 	return post_recv_sgl(side, &sge, 1, wr_id);
 }
 
@@ -803,36 +846,78 @@ int write_file(const char *path, const char *text)
 	return ret;
 }
 
+long module_param(const char *name)
+{
+	char path[128], text[32];
+	long value = -EIO;
+	FILE *file;
+
+	snprintf(path, sizeof(path), PARAMETERS "/%s", name);
+	file = fopen(path, "r");
+	if (!file)
+		return -errno;
+	if (fgets(text, sizeof(text), file)) {
+		if (*text == 'Y' || *text == 'N')
+			value = *text == 'Y';
+		else
+			sscanf(text, "%ld", &value);
+	}
+	fclose(file);
+	return value;
+}
+
+int set_module_param(const char *name, long value)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), PARAMETERS "/%s", name);
+	snprintf(text, sizeof(text), "%ld", value);
+	return write_file(path, text);
+}
+
 bool over_a_wire(void)
 {
-	FILE *file = fopen(FORCE_ROCE, "r");
-	bool forced = file && fgetc(file) == 'Y';
-
-	if (file)
-		fclose(file);
-	return forced;
+	return has_other_side() || module_param("force_roce") > 0;
 }
 
-int force_wire(bool forced)
+static int bed_open_bufs(struct bed *bed, size_t len)
 {
-	return write_file(FORCE_ROCE, forced ? "Y" : "N");
+	int ret = buf_open(&bed->src, bed->a->pd, len, 0, ACCESS_REMOTE);
+
+	if (!ret)
+		ret = buf_open(&bed->dst, bed->b->pd, len, 0, ACCESS_REMOTE);
+	if (!ret)
+		ret = buf_twin(&bed->src, bed->b, ACCESS_REMOTE);
+	return ret ?: buf_twin(&bed->dst, bed->a, ACCESS_REMOTE);
 }
 
-int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)
+static int bed_open_apart(struct bed *bed, size_t len, const struct pair_opts *opts, bool apart)
 {
 	int ret = dev_open(&bed->dev);
 
 	bed->a = &bed->pair.a;
 	bed->b = &bed->pair.b;
+	memset(&bed->peer, 0, sizeof(bed->peer));
+	if (!ret && apart) {
+		other_side();
+		ret = dev_open(&bed->peer);
+		other_side();
+	}
 	if (!ret)
-		ret = pair_open(&bed->pair, &bed->dev, opts);
+		ret = bed_pair_open(bed, &bed->pair, opts);
 	if (!ret)
 		ret = pair_connect(&bed->pair);
-	if (!ret)
-		ret = buf_open(&bed->src, bed->dev.pd, len, 0, ACCESS_REMOTE);
-	if (!ret)
-		ret = buf_open(&bed->dst, bed->b->pd, len, 0, ACCESS_REMOTE);
-	return ret;
+	return ret ?: bed_open_bufs(bed, len);
+}
+
+int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts)
+{
+	return bed_open_apart(bed, len, opts, has_other_side() && getenv("VRNIC_BEDS_APART"));
+}
+
+int bed_pair_open(struct bed *bed, struct pair *pair, const struct pair_opts *opts)
+{
+	return pair_open_between(pair, &bed->dev, bed->peer.ctx ? &bed->peer : &bed->dev, opts);
 }
 
 int bed_close(struct bed *bed)
@@ -843,6 +928,7 @@ int bed_close(struct bed *bed)
 
 	buf_close(&bed->src);
 	buf_close(&bed->dst);
+	dev_close(&bed->peer);
 	dev_close(&bed->dev);
 	return ret ? ret : intact ? 0 : -EFAULT;
 }
@@ -861,17 +947,17 @@ int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opt
 {
 	int ret;
 
-	wire->was_forced = over_a_wire();
+	wire->was_forced = module_param("force_roce") > 0;
 	ret = wire_device();
 	if (!ret)
-		ret = force_wire(true);
-	return ret ?: bed_open(&wire->bed, len, opts);
+		ret = set_module_param("force_roce", true);
+	return ret ?: bed_open_apart(&wire->bed, len, opts, false);
 }
 
 int wire_bed_close(struct wire_bed *wire)
 {
 	int ret = bed_close(&wire->bed);
-	int restored = force_wire(wire->was_forced);
+	int restored = set_module_param("force_roce", wire->was_forced);
 	int gone = system("rdma link del " WIRE_DEVICE);
 
 	return ret ?: restored ?: gone;

@@ -46,8 +46,8 @@ struct dev {
 const char *dev_name(void);
 /*
  * From here on dev_name() is the device that VRNIC_PEER_DEV names, and the other
- * way round: so the ends of a native test may be on two hosts. Without that
- * variable both are on one device.
+ * way round: so the ends of a test may be on two hosts. Without that variable both
+ * are on one device.
  */
 void other_side(void);
 int dev_open(struct dev *dev);
@@ -62,13 +62,14 @@ struct ibv_context *dev_open_context(void);
  * struct buf - registered memory between two guard zones
  * @map: the whole mapping; @addr lies in it with a guard on either side
  * @mr: NULL for memory that is not registered
+ * @twin: the same memory on another device: buf_twin()
  */
 struct buf {
 	uint8_t *map;
 	size_t map_len;
 	uint8_t *addr;
 	size_t len;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, *twin;
 };
 
 #define GUARD_BYTES	256
@@ -93,9 +94,10 @@ bool buf_guards_intact(const struct buf *buf);
 
 /**
  * struct side - one end of a pair, and the last completions taken from it
+ * @peer: the device of the other end; NULL if that is the same
  */
 struct side {
-	struct dev *dev;
+	struct dev *dev, *peer;
 	struct ibv_pd *pd;
 	struct ibv_cq *scq, *rcq;
 	struct ibv_comp_channel *channel;
@@ -127,7 +129,6 @@ struct side {
  * @srq: side b receives through a shared receive queue
  * @channel: completion queues have a completion channel
  * @sig_all: every request is signaled
- * @pd_b: protection domain of side b [the device's]
  */
 struct pair_opts {
 	enum ibv_qp_type type;
@@ -136,7 +137,6 @@ struct pair_opts {
 	int access;
 	uint64_t send_ops;
 	bool srq, channel, sig_all;
-	struct ibv_pd *pd_b;
 };
 
 #define NO_RETRY	0xff
@@ -212,6 +212,12 @@ int post_recv_sgl(struct side *side, struct ibv_sge *sgl, int num_sge,
 		  uint64_t wr_id);
 
 struct ibv_sge sge_of(const struct buf *buf, size_t off, size_t len);
+/* The same by the key that @buf has on the device of @side. */
+struct ibv_sge sge_at(const struct side *side, const struct buf *buf, size_t off, size_t len);
+/* What @buf is registered as on the device of @side. */
+const struct ibv_mr *mr_at(const struct side *side, const struct buf *buf);
+/* Register @buf on the device of @side as well, unless it is: 0 or a negative errno. */
+int buf_twin(struct buf *buf, const struct side *side, int access);
 
 /* One completion within WAIT_SECONDS: 0, -ETIMEDOUT or -EIO. */
 int poll_one(struct ibv_cq *cq, struct ibv_wc *wc);
@@ -236,16 +242,23 @@ long long kept_statistic(const char *name);
 /* All of @text into the file at @path, which exists: 0 or a negative errno. */
 int write_file(const char *path, const char *text);
 
-/* Peers on this host are reached over RoCEv2: what one does, the other learns later. */
+/* A parameter of the driver, Y and N as 1 and 0, or a negative errno. */
+long module_param(const char *name);
+/* To be so from now on: 0 or a negative errno. */
+int set_module_param(const char *name, long value);
+
+/* Peers are on another host, or reached as if they were: what one does, the other learns later. */
 bool over_a_wire(void);
-/* Whether they are, from now on: 0 or a negative errno. */
-int force_wire(bool forced);
 
 /**
  * struct bed - a device, a connected pair on it and two buffers: most tests
+ * @peer: the device of side b and of @dst, if other_side() is another one and
+ *	$VRNIC_BEDS_APART says so: native tests have beds of one device. Either side
+ *	can use @src and @dst; what a test registers for a side, it registers with the
+ *	protection domain of that side.
  */
 struct bed {
-	struct dev dev;
+	struct dev dev, peer;
 	struct pair pair;
 	struct side *a, *b;
 	struct buf src, dst;
@@ -254,6 +267,8 @@ struct bed {
 int bed_open(struct bed *bed, size_t len, const struct pair_opts *opts);
 /* 0 if everything could be destroyed and the guards are intact. */
 int bed_close(struct bed *bed);
+/* One more pair with its sides where those of @bed are; pair_connect() connects it. */
+int bed_pair_open(struct bed *bed, struct pair *pair, const struct pair_opts *opts);
 
 #define WIRE_DEVICE	"vrnic_wire"
 
@@ -261,7 +276,7 @@ int bed_close(struct bed *bed);
  * struct wire_bed - a bed whose two sides send packets to each other
  * @bed: on WIRE_DEVICE, which is on lo, in a network namespace of the process's own: so
  *	nobody else has the port, and all that is sent comes to that device
- * @was_forced: what over_a_wire() said before
+ * @was_forced: force_roce was set before
  */
 struct wire_bed {
 	struct bed bed;
