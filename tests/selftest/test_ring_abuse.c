@@ -244,6 +244,16 @@ static int open_abused(FIXTURE_DATA(abuse) *self)
 	return ret ?: buf_twin(&self->dst, self->a, ACCESS_REMOTE);
 }
 
+/* A completion is there to be taken before the ring's head counts it, and that is all soon. */
+static bool has_completed(const struct raw_ring *cq, uint32_t n)
+{
+	int ms;
+
+	for (ms = 0; ms < 1000 && __atomic_load_n(&cq->hdr->prod, __ATOMIC_ACQUIRE) != n; ms++)
+		usleep(1000);
+	return __atomic_load_n(&cq->hdr->prod, __ATOMIC_ACQUIRE) == n;
+}
+
 /* The mappings are taken for what they are by their order: see if that is so. */
 static bool rings_are_known(FIXTURE_DATA(abuse) *self)
 {
@@ -252,9 +262,9 @@ static bool rings_are_known(FIXTURE_DATA(abuse) *self)
 	if (ret || self->rb[RQ].hdr->prod != 1 || self->rb[SQ].hdr->prod)
 		return false;
 	ret = RUN(self->a, .op = IBV_WR_SEND, .local = &self->src, .len = 8);
-	if (ret || self->ra[SQ].hdr->prod != 1 || self->ra[SCQ].hdr->prod != 1)
+	if (ret || self->ra[SQ].hdr->prod != 1 || !has_completed(&self->ra[SCQ], 1))
 		return false;
-	return !wait_recv(self->b) && self->rb[RCQ].hdr->prod == 1 &&
+	return !wait_recv(self->b) && has_completed(&self->rb[RCQ], 1) &&
 	       !self->rb[SCQ].hdr->prod && !self->ra[RCQ].hdr->prod;
 }
 
