@@ -285,7 +285,7 @@ static void *put_to_sleep(void *arg)
  * All processes stop for five seconds, in the middle of what they do; then each
  * request is completed, once. The kernel's own test stops short of the devices.
  */
-TEST_F_TIMEOUT(limits, system_sleeps_during_transfers, 300)
+TEST_F(limits, system_sleeps_during_transfers)
 {
 	struct bed *bed = &self->bed;
 	time_t before = time(NULL);
