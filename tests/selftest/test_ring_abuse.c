@@ -104,12 +104,23 @@ static int recover(FIXTURE_DATA(abuse) *self)
 	return ret ? ret : pair_connect(&self->pair);
 }
 
+/* If it does not, whoever reads that has to know why. */
 static bool pair_works(FIXTURE_DATA(abuse) *self, uint32_t seed)
 {
+	const struct ibv_wc *wc = &self->a->wc;
+	ssize_t wrong;
+	int status;
+
 	buf_fill(&self->src, seed);
-	return RUN(self->a, .op = IBV_WR_RDMA_WRITE, .local = &self->src,
-		   .remote = &self->dst, .len = LEN) == IBV_WC_SUCCESS &&
-	       buf_differs(&self->dst, 0, LEN, seed, 0) < 0;
+	status = RUN(self->a, .op = IBV_WR_RDMA_WRITE, .local = &self->src,
+		     .remote = &self->dst, .len = LEN);
+	wrong = buf_differs(&self->dst, 0, LEN, seed, 0);
+	if (status == IBV_WC_SUCCESS && wrong < 0)
+		return true;
+	fprintf(stderr, "# WRITE %u: status %d, vendor_err %u, wr_id %#llx, wrong from %zd on, states %d and %d\n",
+		seed, status, wc->vendor_err, (unsigned long long)wc->wr_id, wrong,
+		qp_state(self->a->qp), qp_state(self->b->qp));
+	return false;
 }
 
 static bool bystander_works(struct bed *bed, uint32_t seed)
