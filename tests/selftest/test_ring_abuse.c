@@ -117,9 +117,10 @@ static bool pair_works(FIXTURE_DATA(abuse) *self, uint32_t seed)
 	wrong = buf_differs(&self->dst, 0, LEN, seed, 0);
 	if (status == IBV_WC_SUCCESS && wrong < 0)
 		return true;
-	fprintf(stderr, "# WRITE %u: status %d, vendor_err %u, wr_id %#llx, wrong from %zd on, states %d and %d\n",
-		seed, status, wc->vendor_err, (unsigned long long)wc->wr_id, wrong,
-		qp_state(self->a->qp), qp_state(self->b->qp));
+	fprintf(stderr, "# WRITE %u: status %d, vendor_err %u, wr_id %#llx\n",
+		seed, status, wc->vendor_err, (unsigned long long)wc->wr_id);
+	fprintf(stderr, "# wrong from byte %zd on, queue pairs' states %d and %d\n",
+		wrong, qp_state(self->a->qp), qp_state(self->b->qp));
 	return false;
 }
 
