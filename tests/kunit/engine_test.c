@@ -135,6 +135,8 @@ static struct counter *new_counter(struct kunit *test, char id)
 	c->id = id;
 	init_completion(&c->entered);
 	add_runnable(test, &rig->engine, &c->r, &counter_ops);
+	/* all in one queue, however many CPUs, and so threads, there are */
+	c->r.runner = &rig->engine.runners[0];
 	return c;
 }
 
