@@ -23,7 +23,8 @@ int scaled(int n)
 {
 	const char *bed = getenv("VRNIC_BED");
 
-	if (!bed || strcmp(bed, "uml-debug"))
+	/* uml-debug, and debug, which is emulated into the bargain */
+	if (!bed || !strstr(bed, "debug"))
 		return n;
 	return n < 10 ? 1 : n / 10;
 }
