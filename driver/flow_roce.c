@@ -209,7 +209,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 	qp->roce->resp.reply.active = false;
 	vrnic_early_purge(&qp->roce->req.early);
 	vrnic_early_purge(&qp->roce->resp.early);
-	if (q->head == q->tail)
+	if (q->fly.head == q->fly.tail)
 		return false;
 	vrnic_count(qp->dev, FLUSHED);
 	vrnic_req_retire(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
@@ -219,7 +219,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 /* Nothing is under way. */
 bool vrnic_roce_idle(const struct vrnic_qp *qp)
 {
-	return qp->roce->req.head == qp->roce->req.tail;
+	return qp->roce->req.fly.head == qp->roce->req.fly.tail;
 }
 
 static int req_init(struct vrnic_qp *qp)
@@ -228,11 +228,11 @@ static int req_init(struct vrnic_qp *qp)
 
 	if (qp->type == IB_QPT_UC)
 		return 0;
-	q->ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->ops), GFP_KERNEL_ACCOUNT);
+	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), GFP_KERNEL_ACCOUNT);
 	/* one that would wrap goes on behind the end */
 	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS,
 			    VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
-	return q->ops && q->slots ? 0 : -ENOMEM;
+	return q->fly.ops && q->slots ? 0 : -ENOMEM;
 }
 
 /**
@@ -282,13 +282,9 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	/* far from zero, so that a count can be less than the first */
 	q->rung = qp->sq.idx;
-	q->una = (1ULL << 32) | (qp->attr.sq_psn & VRNIC_PSN_MASK);
-	q->cur = q->una;
-	q->top = q->una;
-	q->next = q->una;
-	q->acked_at = q->una;
+	vrnic_flight_start(&q->fly, qp->attr.sq_psn);
+	q->acked_at = q->fly.una;
 	q->window = VRNIC_WINDOW_PKTS;
 	q->rnr_left = qp->attr.rnr_retry;
 	q->retry_left = qp->attr.retry_cnt;
@@ -314,7 +310,7 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 	vrnic_early_purge(&roce->req.early);
 	vrnic_early_purge(&roce->resp.early);
 	vrnic_resp_free(qp);
-	kvfree(roce->req.ops);
+	kvfree(roce->req.fly.ops);
 	kvfree(roce->req.slots);
 	qp->roce = NULL;
 	kfree(roce);

@@ -6,6 +6,7 @@
  *	roce_arrive.c	packets that came, into the queue of their queue pair
  *	roce_tx.c	makes packets
  *	roce_pkt.c	reads packets
+ *	ack.h		what is outstanding, and what an acknowledgment means
  *	roce_resp.h	requests of a peer: the responder and its files
  *	flow_roce.c	connects queue pairs, looks at what came in for them
  *	roce_req.h	requests to a peer: the requester and its files
@@ -21,6 +22,7 @@
 
 #include <linux/skbuff.h>
 
+#include "ack.h"
 #include "cc.h"
 #include "flow.h"
 #include "hdr.h"
@@ -30,7 +32,6 @@
 struct dst_entry;
 struct vrnic_wire;
 
-#define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
 #define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
@@ -222,39 +223,10 @@ struct vrnic_early {
 };
 
 /**
- * struct vrnic_wop - an operation under way
- * @info: row of the opcode table; NULL if there is none
- * @first: count of its first packet
- * @pkts: packets, 0 if it needs none
- * @total: bytes
- * @chunk: READ: packets that one request asks for
- * @slot: where its copy starts in vrnic_roce.slots
- * @num_slots: slots of the copy
- * @status: enum ib_wc_status; not success: it fails when its turn comes
- * @vendor_err: enum vrnic_vendor_err
- * @answered: the peer answers with more than an acknowledgment
- */
-struct vrnic_wop {
-	const struct vrnic_opdef *info;
-	u64 first;
-	u32 pkts;
-	u32 total;
-	u32 chunk;
-	u16 slot;
-	u16 num_slots;
-	u8 status;
-	u8 vendor_err;
-	bool answered;
-};
-
-/**
  * struct vrnic_req - the requester
- * @ops: the window: operations under way, by index modulo its size
+ * @fly: operations under way, and what of them is settled
  * @slots: copies of their descriptors, modulo VRNIC_WINDOW_SLOTS; one that
  *	would wrap goes on behind the end
- * @head: oldest operation; indices run freely
- * @send: operation that the next packet is of
- * @tail: next index to be used
  * @slot_head: of the copies: oldest
  * @slot_tail: next to be used
  * @ahead: slots of the send ring that the window's operations take
@@ -262,15 +234,8 @@ struct vrnic_wop {
  * @loaded: index of the operation in vrnic_qp.op
  * @has_loaded: there is one
  * @blocked: an operation failed: nothing new is begun
- * @una: oldest packet that is not acknowledged; counts run freely, the low
- *	24 bits travel
- * @cur: next packet to send
- * @top: none from here on was ever sent
- * @next: count that the next operation starts with
  * @acked_at: last packet that asked for an acknowledgment
- * @reads: READ requests and atomics whose answers are not complete
- * @went_back: @una when it was last gone back without a timeout
- * @hold: nothing from here on is sent before there is progress; 0: no such
+ * @went_back: @fly.una when it was last gone back without a timeout
  * @recover: losses of packets before it have shrunk @window already
  * @probe: packets that the next loss among those is answered with
  * @early: answers that came before one that is missing
@@ -294,11 +259,8 @@ struct vrnic_wop {
  * @timer_at: when the timer will fire; 0: it is not running
  */
 struct vrnic_req {
-	struct vrnic_wop *ops;
+	struct vrnic_flight fly;
 	u8 *slots;
-	u32 head;
-	u32 send;
-	u32 tail;
 	u32 slot_head;
 	u32 slot_tail;
 	u32 ahead;
@@ -306,14 +268,8 @@ struct vrnic_req {
 	u32 loaded;
 	bool has_loaded;
 	bool blocked;
-	u64 una;
-	u64 cur;
-	u64 top;
-	u64 next;
 	u64 acked_at;
-	u32 reads;
 	u64 went_back;
-	u64 hold;
 	u64 recover;
 	u32 probe;
 	u64 lossy;
@@ -334,26 +290,6 @@ struct vrnic_req {
 	u64 timed_at;
 	u64 rnr_until;
 	u64 timer_at;
-};
-
-/**
- * struct vrnic_res - an answer that may be asked for again
- * @op: enum vrnic_bth_op of the request; 0: unused
- * @psn: of the request
- * @pkts: packets of the answer
- * @va: READ: where from
- * @rkey: READ: key
- * @len: READ: bytes
- * @result: atomic: what was there before
- */
-struct vrnic_res {
-	u8 op;
-	u32 psn;
-	u32 pkts;
-	u64 va;
-	u32 rkey;
-	u32 len;
-	u64 result;
 };
 
 /**
@@ -378,12 +314,10 @@ struct vrnic_reply {
 
 /**
  * struct vrnic_resp - the responder
- * @psn: expected next
- * @msn: messages completed
+ * @served: what was executed, and what is said of it
  * @kind: of VRNIC_PKT_DATA: the message under way; 0: none
  * @uc_drop: UC: the rest of a message is to be dropped
- * @ack: an acknowledgment is due
- * @naked: nothing is acknowledged until @psn comes
+ * @naked: nothing is acknowledged until @served.psn comes
  * @again: the peer has gone back once more
  * @replied: the present run has sent answers with data
  * @early: requests that came before one that is missing
@@ -391,17 +325,12 @@ struct vrnic_reply {
  * @rkey: WRITE: key
  * @left: WRITE: bytes that are still to come
  * @len: bytes that came
- * @res: answers that may be asked for again, in a circle
- * @nr_res: entries of @res
- * @next_res: the oldest
  * @reply: READ that is being answered
  */
 struct vrnic_resp {
-	u32 psn;
-	u32 msn;
+	struct vrnic_served served;
 	u32 kind;
 	bool uc_drop;
-	bool ack;
 	bool naked;
 	bool again;
 	bool replied;
@@ -410,9 +339,6 @@ struct vrnic_resp {
 	u32 rkey;
 	u32 left;
 	u64 len;
-	struct vrnic_res *res;
-	u32 nr_res;
-	u32 next_res;
 	struct vrnic_reply reply;
 };
 

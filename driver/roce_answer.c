@@ -6,33 +6,16 @@
 
 #include "roce_req.h"
 
-/*
- * All packets before @limit were executed. What is answered by more than an
- * acknowledgment is not complete without that answer.
- *
- * Return: false if such an answer is missing.
- */
+/* All packets before @limit were executed. Return: as vrnic_flight_acked(). */
 static bool acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
-	u64 before = q->una;
-	bool missing = false;
-	u32 i;
+	u64 before = q->fly.una;
+	bool all = vrnic_flight_acked(&q->fly, limit);
 
-	for (i = q->head; i != q->tail && q->una < limit; i++) {
-		struct vrnic_wop *w = wop_at(q, i);
-
-		if (wop_end(w) <= q->una)
-			continue;
-		if (w->answered) {
-			missing = true;
-			break;
-		}
-		q->una = min(wop_end(w), limit);
-	}
-	if (q->una != before)
+	if (q->fly.una != before)
 		vrnic_req_progress(qp, before);
-	return !missing;
+	return all;
 }
 
 static void remote_error(struct vrnic_qp *qp, u8 code)
@@ -45,7 +28,7 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 	struct vrnic_wop *w;
 	u32 i;
 
-	w = vrnic_req_oldest(to_req(qp), &i);
+	w = vrnic_flight_oldest(&to_req(qp)->fly, &i);
 	if (w && code < ARRAY_SIZE(status))
 		vrnic_req_fail(qp, w, status[code], VRNIC_VERR_NONE);
 }
@@ -61,7 +44,7 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 		return acked(qp, psn + 1);
 	if (!acked(qp, psn))
 		return false;
-	if (q->una != psn)
+	if (q->fly.una != psn)
 		return true;
 	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_RNR) {
 		vrnic_req_rnr(qp, value);
@@ -81,17 +64,15 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	struct vrnic_req *q = to_req(qp);
-	u64 n = ++q->una - w->first;
 
-	if ((n == w->pkts || (w->chunk && !(n % w->chunk))) && q->reads)
-		q->reads--;
-	vrnic_req_progress(qp, q->una - 1);
+	vrnic_flight_answered(&q->fly, w);
+	vrnic_req_progress(qp, q->fly.una - 1);
 }
 
 static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
 		    struct vrnic_wop *w, u32 i)
 {
-	u64 off = (to_req(qp)->una - w->first) * qp->roce->mtu;
+	u64 off = (to_req(qp)->fly.una - w->first) * qp->roce->mtu;
 	u32 want = min_t(u64, qp->roce->mtu, w->total - off);
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	int verr;
@@ -143,8 +124,8 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	/* it acknowledges what was asked for before */
 	if (!acked(qp, psn))
 		return false;
-	w = vrnic_req_oldest(q, &i);
-	if (!w || q->una != psn || !w->answered || w->status)
+	w = vrnic_flight_oldest(&q->fly, &i);
+	if (!w || q->fly.una != psn || !w->answered || w->status)
 		return true;
 	switch (w->info->wc) {
 	case IB_WC_RDMA_READ:
@@ -165,7 +146,7 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 
 static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	u64 psn = vrnic_psn_extend(vrnic_pkt(skb)->psn, to_req(qp)->una);
+	u64 psn = vrnic_psn_extend(vrnic_pkt(skb)->psn, to_req(qp)->fly.una);
 
 	if (vrnic_pkt(skb)->opcode == VRNIC_BTH_ACK)
 		return rx_ack(qp, skb, psn);
@@ -178,7 +159,7 @@ static void rx_early(struct vrnic_qp *qp)
 	struct vrnic_req *q = to_req(qp);
 	struct sk_buff *skb;
 
-	while ((skb = vrnic_early_peek(&q->early, q->una)) && rx_any(qp, skb)) {
+	while ((skb = vrnic_early_peek(&q->early, q->fly.una)) && rx_any(qp, skb)) {
 		vrnic_early_take(&q->early, skb);
 		kfree_skb(skb);
 	}
@@ -193,15 +174,15 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_req *q = to_req(qp);
 	u32 own = vrnic_pkt(skb)->psn;
-	u64 psn = vrnic_psn_extend(own, q->una);
+	u64 psn = vrnic_psn_extend(own, q->fly.una);
 
 	/* answers to what was complete before, and to what was never sent */
-	if (psn < q->una)
+	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
-	else if (psn == q->una)
+	else if (psn == q->fly.una)
 		vrnic_early_came(&q->early, own);
-	if (psn >= q->una && psn < q->top && !rx_any(qp, skb) &&
-	    !vrnic_early_keep(&q->early, skb, q->una))
+	if (psn >= q->fly.una && psn < q->fly.top && !rx_any(qp, skb) &&
+	    !vrnic_early_keep(&q->early, skb, q->fly.una))
 		return;
 	kfree_skb(skb);
 	rx_early(qp);

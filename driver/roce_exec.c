@@ -260,6 +260,14 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
+/* The peer may ask for the answer again. */
+static struct vrnic_res *keep_res(struct vrnic_qp *qp, struct sk_buff *skb, u32 pkts)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	return vrnic_res_new(&to_resp(qp)->served, pkt->opcode, pkt->psn, pkts);
+}
+
 static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
@@ -273,7 +281,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 			    IB_ACCESS_REMOTE_READ))
 		return refuse_access(qp);
 	vrnic_sgl_put(&qp->recv_sgl);
-	res = vrnic_res_new(qp, skb, vrnic_psn_count(len, qp->roce->mtu));
+	res = keep_res(qp, skb, vrnic_psn_count(len, qp->roce->mtu));
 	res->va = be64_to_cpu(reth->va);
 	res->rkey = be32_to_cpu(reth->rkey);
 	res->len = len;
@@ -315,12 +323,12 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	vrnic_sgl_put(&qp->recv_sgl);
 	if (!word)
 		return refuse_request(qp);
-	res = vrnic_res_new(qp, skb, 1);
+	res = keep_res(qp, skb, 1);
 	res->result = old;
-	to_resp(qp)->msn++;
+	to_resp(qp)->served.msn++;
 	vrnic_resp_atomic_ack(qp, res);
 	/* counted by the caller, for all requests alike */
-	to_resp(qp)->msn--;
+	to_resp(qp)->served.msn--;
 	return VRNIC_RX_DONE;
 }
 
@@ -385,8 +393,7 @@ static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 		rx = rx_atomic_write(qp, skb);
 	if (rx != VRNIC_RX_DONE)
 		return rx;
-	vrnic_res_new(qp, skb, 1);
-	to_resp(qp)->ack = false;
+	keep_res(qp, skb, 1);
 	vrnic_resp_answer(qp, VRNIC_BTH_READ_RESP_ONLY,
 			  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
 	return VRNIC_RX_DONE;

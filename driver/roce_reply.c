@@ -6,39 +6,6 @@
 
 #include "roce_resp.h"
 
-/* Remember an answer, in the place of the oldest. */
-struct vrnic_res *vrnic_res_new(struct vrnic_qp *qp, struct sk_buff *skb,
-				u32 pkts)
-{
-	struct vrnic_resp *r = to_resp(qp);
-	struct vrnic_res *res = &r->res[r->next_res];
-
-	r->next_res = (r->next_res + 1) % r->nr_res;
-	*res = (struct vrnic_res) {
-		.op = vrnic_pkt(skb)->opcode,
-		.psn = vrnic_pkt(skb)->psn,
-		.pkts = pkts,
-	};
-	return res;
-}
-
-/* The answer that @pkt asks for again, in part or whole; NULL: it is forgotten. */
-struct vrnic_res *vrnic_res_find(struct vrnic_resp *r,
-				 const struct vrnic_pkt *pkt)
-{
-	u32 i;
-
-	for (i = 0; i < r->nr_res; i++) {
-		struct vrnic_res *res = &r->res[i];
-
-		if (res->op == pkt->opcode && res->pkts &&
-		    vrnic_psn_diff(pkt->psn, res->psn) >= 0 &&
-		    vrnic_psn_diff(pkt->psn, res->psn) < (s32)res->pkts)
-			return res;
-	}
-	return NULL;
-}
-
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 {
 	struct vrnic_tx tx = { .opcode = VRNIC_BTH_ATOMIC_ACK, .psn = res->psn };

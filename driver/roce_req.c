@@ -7,10 +7,8 @@
  * again only then. What has to be sent again is made from the window's private
  * copy of the descriptor, and its memory is looked up and checked again.
  *
- * A requester counts packets from una (the oldest that is not acknowledged) over
- * cur (the next to be sent) to next (the first of the next operation). Something
- * was lost: cur goes back to una. A long READ is asked for in chunks, so that
- * its answers never exceed the window either.
+ * How packets are counted, and what settles an operation, is in ack.h. A long
+ * READ is asked for in chunks, so that its answers never exceed the window either.
  */
 
 #include <linux/bottom_half.h>
@@ -30,7 +28,7 @@ static bool is_local(const struct vrnic_wop *w)
 void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 {
 	struct vrnic_req *q = to_req(qp);
-	struct vrnic_wop *w = wop_at(q, i);
+	struct vrnic_wop *w = vrnic_wop_at(&q->fly, i);
 
 	if (q->has_loaded && q->loaded == i)
 		return;
@@ -59,26 +57,6 @@ void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
 	w->status = status;
 	w->vendor_err = verr;
 	to_req(qp)->blocked = true;
-}
-
-/**
- * vrnic_req_oldest() - the operation that packet @q->una is of
- * @q: requester
- * @index: set to its index in the window
- *
- * Return: operation, or NULL: all were answered.
- */
-struct vrnic_wop *vrnic_req_oldest(struct vrnic_req *q, u32 *index)
-{
-	u32 i;
-
-	for (i = q->head; i != q->tail; i++) {
-		if (wop_end(wop_at(q, i)) <= q->una)
-			continue;
-		*index = i;
-		return wop_at(q, i);
-	}
-	return NULL;
 }
 
 /* What the peer answers by more than an acknowledgment. */
@@ -153,9 +131,15 @@ static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 
 /*
  * Operations that need no peer. What only makes something valid may be done at
- * once; LOCAL_INV takes something away that earlier operations may be using, so
- * it waits until it is the oldest.
+ * once, unless it is behind a fence: what opens memory that a READ fills is not to
+ * be announced before that. LOCAL_INV takes something away that earlier operations
+ * may be using. Who may not be done at once waits until it is the oldest.
  */
+static bool may_run_local(const struct vrnic_req *q, const struct vrnic_wop *w)
+{
+	return w->info->wc != IB_WC_LOCAL_INV && q->fly.una >= w->after;
+}
+
 static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	enum vrnic_step step;
@@ -181,41 +165,40 @@ static bool admit(struct vrnic_qp *qp)
 
 	if (q->blocked || READ_ONCE(qp->state) != IB_QPS_RTS ||
 	    q->rung == qp->sq.idx + q->ahead ||
-	    q->tail - q->head == VRNIC_WINDOW_OPS ||
+	    q->fly.tail - q->fly.head == VRNIC_WINDOW_OPS ||
 	    q->slot_tail - q->slot_head > VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS)
 		return false;
 	q->has_loaded = false;
 	if (!vrnic_sq_fetch(qp, q->ahead))
 		return false;
 	qp->op.active = false;
-	w = wop_at(q, q->tail);
+	w = vrnic_wop_at(&q->fly, q->fly.tail);
 	memset(w, 0, sizeof(*w));
-	w->first = q->next;
 	check_op(qp, w);
 	keep_slots(qp, w);
-	q->loaded = q->tail;
+	q->loaded = q->fly.tail;
 	q->has_loaded = true;
-	q->tail++;
+	if (w->status == IB_WC_SUCCESS && !is_local(w))
+		plan(qp, w);
+	vrnic_flight_add(&q->fly, w,
+			 vrnic_op_desc(&qp->op)->flags & VRNIC_DESC_FENCE);
 	if (w->status != IB_WC_SUCCESS)
 		q->blocked = true;
-	else if (!is_local(w))
-		plan(qp, w);
-	else if (w->info->wc != IB_WC_LOCAL_INV)
+	else if (is_local(w) && may_run_local(q, w))
 		run_local(qp, w);
-	q->next += w->pkts;
 	return true;
 }
 
-/* The operation that @q->cur is of, or NULL: all was sent that may be. */
+/* The operation that @q->fly.cur is of, or NULL: all was sent that may be. */
 static struct vrnic_wop *next_op(struct vrnic_req *q)
 {
 	struct vrnic_wop *w;
 
-	for (; q->send != q->tail; q->send++) {
-		w = wop_at(q, q->send);
+	for (; q->fly.send != q->fly.tail; q->fly.send++) {
+		w = vrnic_wop_at(&q->fly, q->fly.send);
 		if (w->status != IB_WC_SUCCESS || (is_local(w) && !w->chunk))
 			return NULL;
-		if (q->cur < wop_end(w))
+		if (q->fly.cur < vrnic_wop_end(w))
 			return w;
 	}
 	return NULL;
@@ -233,12 +216,12 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	while (n < VRNIC_BURST_OPS && budget->bytes) {
 		w = next_op(q);
 		if (!w) {
-			if (!window_open(q) || q->send != q->tail || !admit(qp))
+			if (!window_open(q) || q->fly.send != q->fly.tail || !admit(qp))
 				return false;
 			budget->taken++;
 			continue;
 		}
-		vrnic_req_load(qp, q->send);
+		vrnic_req_load(qp, q->fly.send);
 		if (!vrnic_req_send_op(qp, w, budget))
 			return false;
 		n++;
@@ -274,15 +257,15 @@ static void count_done(struct vrnic_qp *qp, const struct vrnic_wop *w)
 void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr)
 {
 	struct vrnic_req *q = to_req(qp);
-	struct vrnic_wop *w = wop_at(q, q->head);
+	struct vrnic_wop *w = vrnic_wop_at(&q->fly, q->fly.head);
 
-	vrnic_req_load(qp, q->head);
+	vrnic_req_load(qp, q->fly.head);
 	q->has_loaded = false;
 	qp->op.status = status;
 	qp->op.vendor_err = verr;
-	if (q->send == q->head)
-		q->send++;
-	q->head++;
+	if (q->fly.send == q->fly.head)
+		q->fly.send++;
+	q->fly.head++;
 	q->slot_head += w->num_slots;
 	q->ahead -= w->num_slots;
 	vrnic_sq_complete(qp);
@@ -292,12 +275,12 @@ void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr)
 static bool retire_one(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
-	struct vrnic_wop *w = wop_at(q, q->head);
+	struct vrnic_wop *w = vrnic_wop_at(&q->fly, q->fly.head);
 
-	if (q->head == q->tail)
+	if (q->fly.head == q->fly.tail)
 		return false;
 	if (w->status == IB_WC_SUCCESS && is_local(w) && !w->chunk) {
-		vrnic_req_load(qp, q->head);
+		vrnic_req_load(qp, q->fly.head);
 		run_local(qp, w);
 		if (!w->chunk)
 			return true;
@@ -308,7 +291,7 @@ static bool retire_one(struct vrnic_qp *qp)
 		vrnic_sq_error(qp);
 		return true;
 	}
-	if (q->una < wop_end(w))
+	if (q->fly.una < vrnic_wop_end(w))
 		return false;
 	count_done(qp, w);
 	vrnic_req_retire(qp, IB_WC_SUCCESS, VRNIC_VERR_NONE);
@@ -357,7 +340,7 @@ bool vrnic_roce_expects(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
 
-	return q->send != q->tail || qp->roce->resp.reply.active ||
+	return q->fly.send != q->fly.tail || qp->roce->resp.reply.active ||
 	       qp->roce->resp.replied ||
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
@@ -373,7 +356,7 @@ static bool is_quiet(struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = to_req(qp);
 
-	return q->head == q->tail && q->rung == qp->sq.idx;
+	return q->fly.head == q->fly.tail && q->rung == qp->sq.idx;
 }
 
 /**

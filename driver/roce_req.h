@@ -20,27 +20,16 @@ static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
 	return &qp->roce->req;
 }
 
-static inline struct vrnic_wop *wop_at(struct vrnic_req *q, u32 i)
-{
-	return &q->ops[i % VRNIC_WINDOW_OPS];
-}
-
-static inline u64 wop_end(const struct vrnic_wop *w)
-{
-	return w->first + w->pkts;
-}
-
 /* May another packet be sent? */
 static inline bool window_open(const struct vrnic_req *q)
 {
-	return q->cur - q->una < q->window && (!q->hold || q->cur < q->hold);
+	return q->fly.cur - q->fly.una < q->window && (!q->fly.hold || q->fly.cur < q->fly.hold);
 }
 
 /* roce_req.c */
 void vrnic_req_load(struct vrnic_qp *qp, u32 i);
 void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
 		    int verr);
-struct vrnic_wop *vrnic_req_oldest(struct vrnic_req *q, u32 *index);
 void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr);
 bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget);
 

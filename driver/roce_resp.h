@@ -35,10 +35,6 @@ enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb);
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access);
 
 /* roce_reply.c */
-struct vrnic_res *vrnic_res_new(struct vrnic_qp *qp, struct sk_buff *skb,
-				u32 pkts);
-struct vrnic_res *vrnic_res_find(struct vrnic_resp *r,
-				 const struct vrnic_pkt *pkt);
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res);
 
 #endif /* VRNIC_ROCE_RESP_H */

@@ -30,7 +30,7 @@ static u64 first_wait(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
 	u64 usual = max(2 * q->rtt + 4 * q->rtt_var, q->patience);
-	u64 least = timeout_ns(qp) / (q->una < q->lossy ? 8 : 2);
+	u64 least = timeout_ns(qp) / (q->fly.una < q->lossy ? 8 : 2);
 
 	if (qp->link)
 		least /= 4;
@@ -112,31 +112,21 @@ void vrnic_req_progress(struct vrnic_qp *qp, u64 before)
 
 	if (q->looked)
 		take_late(q);
-	if (q->timed && q->una > q->timed)
+	if (q->timed && q->fly.una > q->timed)
 		take_time(q);
 	q->deadline = 0;
 	q->since = 0;
 	q->wait = 0;
 	q->rnr_left = qp->attr.rnr_retry;
 	q->retry_left = qp->attr.retry_cnt;
-	/* it has kept what came behind, and will say if more is missing */
-	if (q->hold && q->una > q->hold)
-		q->cur = q->top;
-	q->hold = 0;
-	grow(q, q->una - before);
-	if (q->cur <= q->una) {
-		q->cur = q->una;
-		q->reads = 0;
-	}
+	vrnic_flight_moved(&q->fly);
+	grow(q, q->fly.una - before);
 }
 
 static void go_back(struct vrnic_req *q)
 {
-	q->cur = q->una;
-	q->send = q->head;
-	q->reads = 0;
-	q->acked_at = q->una;
-	q->hold = 0;
+	vrnic_flight_go_back(&q->fly);
+	q->acked_at = q->fly.una;
 	/* an answer may be to either packet */
 	q->timed = 0;
 }
@@ -159,18 +149,18 @@ void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	if (q->una >= q->recover) {
+	if (q->fly.una >= q->recover) {
 		if (is_queued(q))
 			vrnic_rate_congested(qp);
 		q->window = max(q->window / 2, window_min(q));
-		q->recover = q->top;
+		q->recover = q->fly.top;
 		q->probe = VRNIC_PROBE;
 	} else {
 		q->probe = max_t(u32, min(2 * q->probe, q->window / 4), VRNIC_PROBE);
 	}
-	q->lossy = q->una + VRNIC_CLEAN_PKTS;
+	q->lossy = q->fly.una + VRNIC_CLEAN_PKTS;
 	go_back(q);
-	q->hold = q->una + q->probe;
+	q->fly.hold = q->fly.una + q->probe;
 }
 
 /**
@@ -182,9 +172,9 @@ void vrnic_req_go_back_once(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	if (q->went_back == q->una)
+	if (q->went_back == q->fly.una)
 		return;
-	q->went_back = q->una;
+	q->went_back = q->fly.una;
 	vrnic_req_go_back_lost(qp);
 }
 
@@ -198,9 +188,9 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 	struct sk_buff *skb;
 	u64 due;
 
-	if (skb_queue_empty(&q->early.list) || q->went_back == q->una)
+	if (skb_queue_empty(&q->early.list) || q->went_back == q->fly.una)
 		return;
-	skb = vrnic_early_peek(&q->early, q->una);
+	skb = vrnic_early_peek(&q->early, q->fly.una);
 	if (!skb)
 		return;
 	due = vrnic_early_due(&q->early, skb);
@@ -208,10 +198,10 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 		vrnic_roce_wake_at(qp, due);
 		return;
 	}
-	vrnic_early_asked(&q->early, q->una);
+	vrnic_early_asked(&q->early, q->fly.una);
 	vrnic_req_go_back_once(qp);
 	/* no more than what is missing: send_read() */
-	q->hold = q->una + 1;
+	q->fly.hold = q->fly.una + 1;
 }
 
 /**
@@ -226,7 +216,7 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	u32 i;
 
 	vrnic_count(qp->dev, RCVD_RNR_ERR);
-	w = vrnic_req_oldest(q, &i);
+	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w || q->rnr_until)
 		return;
 	if (!q->rnr_left) {
@@ -258,7 +248,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 
 	q->deadline = 0;
 	vrnic_count(qp->dev, ACK_TIMEOUTS);
-	w = vrnic_req_oldest(q, &i);
+	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w)
 		return;
 	if (now - q->since >= timeout_ns(qp)) {
@@ -354,7 +344,7 @@ void vrnic_req_set_timer(struct vrnic_qp *qp)
 	struct vrnic_req *q = to_req(qp);
 	u64 at;
 
-	if (q->una < q->cur && !q->deadline && qp->attr.timeout)
+	if (q->fly.una < q->fly.cur && !q->deadline && qp->attr.timeout)
 		set_deadline(qp, ktime_get_ns());
 	at = q->rnr_until ?: q->deadline;
 	/* vrnic_req_clock() has seen to one that is over */

@@ -14,19 +14,19 @@
 
 int vrnic_resp_init(struct vrnic_qp *qp)
 {
-	struct vrnic_resp *r = to_resp(qp);
+	struct vrnic_served *s = &to_resp(qp)->served;
 
-	r->nr_res = max_t(u32, qp->attr.max_dest_rd_atomic, 1);
-	r->res = kcalloc(r->nr_res, sizeof(*r->res), GFP_KERNEL);
-	if (!r->res)
+	s->nr_res = max_t(u32, qp->attr.max_dest_rd_atomic, 1);
+	s->res = kcalloc(s->nr_res, sizeof(*s->res), GFP_KERNEL);
+	if (!s->res)
 		return -ENOMEM;
-	r->psn = qp->attr.rq_psn & VRNIC_PSN_MASK;
+	vrnic_served_start(s, qp->attr.rq_psn);
 	return 0;
 }
 
 void vrnic_resp_free(struct vrnic_qp *qp)
 {
-	kfree(to_resp(qp)->res);
+	kfree(to_resp(qp)->served.res);
 }
 
 /* A READ is being answered: what comes behind it has to wait. */
@@ -46,7 +46,7 @@ void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx)
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome)
 {
 	vrnic_aeth_fill((struct vrnic_aeth *)tx->ext, syndrome,
-			to_resp(qp)->msn);
+			to_resp(qp)->served.msn);
 	tx->ext_len = sizeof(struct vrnic_aeth);
 }
 
@@ -60,27 +60,26 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 }
 
 /**
- * vrnic_resp_take_ack() - is it due to acknowledge all that was executed?
+ * vrnic_resp_take_ack() - is it due to acknowledge what was executed?
  * @qp: target
  * @tx: filled in
  */
 bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
-	struct vrnic_resp *r = to_resp(qp);
+	u32 psn;
 
-	if (!r->ack)
+	if (!vrnic_served_take_ack(&to_resp(qp)->served, &psn))
 		return false;
-	r->ack = false;
 	*tx = (struct vrnic_tx){
 		.opcode = VRNIC_BTH_ACK,
 		.dqpn = qp->attr.dest_qp_num,
-		.psn = vrnic_psn_add(r->psn, -1),
+		.psn = psn,
 	};
 	vrnic_resp_put_aeth(qp, tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
 	return true;
 }
 
-/* Acknowledge all that was executed, if that is due. */
+/* Acknowledge what was executed, if that is due. */
 void vrnic_resp_ack(struct vrnic_qp *qp)
 {
 	struct vrnic_tx tx;
@@ -91,13 +90,11 @@ void vrnic_resp_ack(struct vrnic_qp *qp)
 	qp->roce->burst.ack = qp->roce->burst.nr == 1;
 }
 
-/* A NAK says that all before @r->psn was executed, too. */
 void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 {
-	struct vrnic_resp *r = to_resp(qp);
+	u32 psn = vrnic_served_take_nak(&to_resp(qp)->served);
 
-	r->ack = false;
-	vrnic_resp_answer(qp, VRNIC_BTH_ACK, syndrome, r->psn);
+	vrnic_resp_answer(qp, VRNIC_BTH_ACK, syndrome, psn);
 }
 
 /*
@@ -115,10 +112,10 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 	vrnic_count(qp->dev, DUPLICATE_REQUEST);
 	vrnic_early_again(&r->early, pkt->psn);
 	if (pkt->info & VRNIC_PKT_DATA) {
-		r->ack = true;
+		r->served.due = true;
 		return;
 	}
-	res = vrnic_res_find(r, pkt);
+	res = vrnic_res_find(&r->served, pkt->opcode, pkt->psn);
 	if (!res)
 		return;
 	if (pkt->info & VRNIC_PKT_ATOMIC) {
@@ -162,7 +159,7 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 		kfree_skb(skb);
 		return;
 	}
-	err = vrnic_early_keep(&r->early, skb, r->psn);
+	err = vrnic_early_keep(&r->early, skb, r->served.psn);
 	if (err == -EEXIST)
 		r->again = true;
 	/* what cannot be kept is lost, and the peer's timer will tell it so */
@@ -184,7 +181,7 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 
 	if (skb_queue_empty(&r->early.list) || r->reply.active)
 		return;
-	skb = vrnic_early_peek(&r->early, r->psn);
+	skb = vrnic_early_peek(&r->early, r->served.psn);
 	if (!skb || (r->naked && !r->again))
 		return;
 	due = vrnic_early_due(&r->early, skb);
@@ -194,7 +191,7 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 	}
 	r->naked = true;
 	r->again = false;
-	vrnic_early_asked(&r->early, r->psn);
+	vrnic_early_asked(&r->early, r->served.psn);
 	vrnic_early_drop_answered(&r->early);
 	vrnic_resp_nak(qp, VRNIC_AETH_NAK | VRNIC_NAK_PSN);
 }
@@ -207,8 +204,8 @@ static void next_early(struct vrnic_qp *qp)
 
 	if (skb_queue_empty(&r->early.list))
 		return;
-	skb = vrnic_early_peek(&r->early, r->psn);
-	if (!skb || vrnic_pkt(skb)->psn != r->psn)
+	skb = vrnic_early_peek(&r->early, r->served.psn);
+	if (!skb || vrnic_pkt(skb)->psn != r->served.psn)
 		return;
 	vrnic_early_take(&r->early, skb);
 	skb_queue_head(&qp->rxq, skb);
@@ -219,11 +216,11 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
-	if (vrnic_pkt(skb)->psn != r->psn) {
+	if (vrnic_pkt(skb)->psn != r->served.psn) {
 		duplicate(qp, skb);
 		return false;
 	}
-	vrnic_early_came(&r->early, r->psn);
+	vrnic_early_came(&r->early, r->served.psn);
 	r->naked = false;
 	r->again = false;
 	return true;
@@ -235,40 +232,37 @@ static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	struct vrnic_resp *r = to_resp(qp);
 	bool start = pkt->info & VRNIC_PKT_START;
 
-	if (pkt->psn != r->psn || start) {
+	if (pkt->psn != r->served.psn || start) {
 		if (r->kind)
 			vrnic_count(qp->dev, UC_DROPPED);
 		r->kind = 0;
 		r->uc_drop = !start;
-		r->psn = pkt->psn;
+		r->served.psn = pkt->psn;
 	}
 	if (!r->uc_drop)
 		return true;
-	r->psn = vrnic_psn_add(r->psn, 1);
+	r->served.psn = vrnic_psn_add(r->served.psn, 1);
 	return false;
 }
 
 static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
-	u32 pkts;
 
-	if (pkt->info & VRNIC_PKT_READ)
-		pkts = vrnic_psn_count(r->reply.left, qp->roce->mtu);
+	if (pkt->info & VRNIC_PKT_DATA)
+		vrnic_served_data(&r->served, vrnic_pkt_count(pkt),
+				  pkt->ackreq && qp->type == IB_QPT_RC);
+	else if (pkt->info & VRNIC_PKT_READ)
+		vrnic_served_answered(&r->served, vrnic_psn_count(r->reply.left,
+								  qp->roce->mtu));
 	else
-		pkts = vrnic_pkt_count(pkt);
-	r->psn = vrnic_psn_add(r->psn, pkts);
+		vrnic_served_answered(&r->served, 1);
 	if (pkt->info & VRNIC_PKT_END) {
 		r->kind = 0;
-		r->msn++;
+		r->served.msn++;
 	} else {
 		r->kind = pkt->info & VRNIC_PKT_DATA;
 	}
-	/* the other requests are answered anyway */
-	if (pkt->info & VRNIC_PKT_DATA)
-		r->ack |= pkt->ackreq && qp->type == IB_QPT_RC;
-	else
-		r->ack = false;
 }
 
 /* A train is executed as one packet where one packet could only be executed. */
@@ -276,7 +270,7 @@ static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_resp *r = &qp->roce->resp;
 
-	return pkt->psn == r->psn && !r->uc_drop &&
+	return pkt->psn == r->served.psn && !r->uc_drop &&
 	       skb_queue_empty(&r->early.list) && vrnic_resp_has_room(qp, pkt);
 }
 
@@ -293,7 +287,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	if (pkt->train && !goes_whole(qp, pkt))
 		vrnic_pkt_uncouple(qp, skb);
-	if (qp->type == IB_QPT_RC && vrnic_psn_diff(pkt->psn, r->psn) > 0) {
+	if (qp->type == IB_QPT_RC && vrnic_psn_diff(pkt->psn, r->served.psn) > 0) {
 		too_early(qp, skb);
 		return;
 	}
@@ -310,7 +304,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		advance(qp, pkt);
 		next_early(qp);
 	} else if (qp->type == IB_QPT_UC) {
-		r->psn = vrnic_psn_add(r->psn, 1);
+		r->served.psn = vrnic_psn_add(r->served.psn, 1);
 	}
 out:
 	kfree_skb(skb);

@@ -83,28 +83,26 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 		put_word(tx, cpu_to_be32(d->imm));
 }
 
-/* Send the packet @q->cur, of @pkts PSNs. */
-static bool send_next(struct vrnic_qp *qp, struct vrnic_tx *tx, u32 pkts)
+/* Send the packet @q->fly.cur of @w, of @pkts PSNs. */
+static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
+		      struct vrnic_tx *tx, u32 pkts)
 {
 	struct vrnic_req *q = to_req(qp);
 	int err;
 
-	tx->psn = q->cur;
-	tx->copy = q->cur < q->top;
+	tx->psn = q->fly.cur;
+	tx->copy = q->fly.cur < q->fly.top;
 	if (tx->copy)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 	if (tx->ackreq)
-		q->acked_at = q->cur;
+		q->acked_at = q->fly.cur;
 	if (tx->ackreq && !q->timed && !tx->copy) {
-		q->timed = q->cur;
+		q->timed = q->fly.cur;
 		q->timed_at = ktime_get_ns();
 	}
 	vrnic_resp_ack(qp);
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
-	q->cur += pkts;
-	if (q->hold)
-		q->hold = max(q->hold, q->cur);
-	q->top = max(q->top, q->cur);
+	vrnic_flight_sent(&q->fly, w, pkts);
 	/* as good as lost: it is sent again when time is up */
 	return err != -ENOMEM && err != -EHOSTUNREACH;
 }
@@ -123,7 +121,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		      struct vrnic_budget *budget, u32 room)
 {
 	struct vrnic_req *q = to_req(qp);
-	u64 off = (q->cur - w->first) * qp->roce->mtu;
+	u64 off = (q->fly.cur - w->first) * qp->roce->mtu;
 	struct vrnic_tx tx;
 	bool ok = true;
 	int verr;
@@ -135,14 +133,14 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		return true;
 	}
 	vrnic_sgl_skip(&qp->sgl, off);
-	for (n = 0; ok && n < room && q->cur < wop_end(w) &&
+	for (n = 0; ok && n < room && q->fly.cur < vrnic_wop_end(w) &&
 	     window_open(q) && budget->bytes; n++) {
 		fill_data(qp, &tx, off);
-		tx.ackreq = q->cur + 1 == wop_end(w) ||
-			    q->cur + 1 - q->una == q->window ||
-			    q->cur + 1 == q->hold ||
-			    q->cur - q->acked_at >= ack_every(q);
-		ok = send_next(qp, &tx, 1);
+		tx.ackreq = q->fly.cur + 1 == vrnic_wop_end(w) ||
+			    q->fly.cur + 1 - q->fly.una == q->window ||
+			    q->fly.cur + 1 == q->fly.hold ||
+			    q->fly.cur - q->acked_at >= ack_every(q);
+		ok = send_next(qp, w, &tx, 1);
 		off += tx.len;
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);
 	}
@@ -150,26 +148,21 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	return ok;
 }
 
-static bool may_ask(struct vrnic_qp *qp)
-{
-	return to_req(qp)->reads < max_t(u32, qp->attr.max_rd_atomic, 1);
-}
-
 /*
  * Of an answer that came with a gap, only the gap is asked for again: how many of
- * the @n packets from @q->cur on. 0: none before the gap is closed.
+ * the @n packets from @q->fly.cur on. 0: none before the gap is closed.
  */
 static u32 missing(struct vrnic_req *q, u32 n)
 {
 	struct sk_buff *kept;
 	s32 gap;
 
-	if (q->cur >= q->top)
+	if (q->fly.cur >= q->fly.top)
 		return n;
 	skb_queue_walk(&q->early.list, kept) {
-		gap = vrnic_psn_diff(vrnic_pkt(kept)->psn, q->una);
+		gap = vrnic_psn_diff(vrnic_pkt(kept)->psn, q->fly.una);
 		if (vrnic_pkt(kept)->opcode != VRNIC_BTH_ACK && gap > 0)
-			return q->cur == q->una ? min_t(u32, n, gap) : 0;
+			return q->fly.cur == q->fly.una ? min_t(u32, n, gap) : 0;
 	}
 	return n;
 }
@@ -178,7 +171,7 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_req *q = to_req(qp);
-	u32 at = q->cur - w->first;
+	u32 at = q->fly.cur - w->first;
 	u32 n = missing(q, min(w->chunk - at % w->chunk, w->pkts - at));
 	u64 off = (u64)at * qp->roce->mtu;
 	struct vrnic_tx tx = {
@@ -187,16 +180,14 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 		.ackreq = true,
 	};
 
-	if (!n || !may_ask(qp) ||
-	    (q->cur != q->una && q->cur + n - q->una > q->window))
+	if (!n || (q->fly.cur != q->fly.una && q->fly.cur + n - q->fly.una > q->window))
 		return false;
 	put_reth(&tx, d->remote_addr + off, d->rkey,
 		 min_t(u64, (u64)n * qp->roce->mtu, w->total - off));
-	q->reads++;
-	return send_next(qp, &tx, n);
+	return send_next(qp, w, &tx, n);
 }
 
-static bool send_atomic(struct vrnic_qp *qp)
+static bool send_atomic(struct vrnic_qp *qp, const struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_atomiceth eth = {
@@ -213,14 +204,11 @@ static bool send_atomic(struct vrnic_qp *qp)
 		.ext_len = sizeof(eth),
 	};
 
-	if (!may_ask(qp))
-		return false;
 	memcpy(tx.ext, &eth, sizeof(eth));
-	to_req(qp)->reads++;
-	return send_next(qp, &tx, 1);
+	return send_next(qp, w, &tx, 1);
 }
 
-static bool send_atomic_write(struct vrnic_qp *qp)
+static bool send_atomic_write(struct vrnic_qp *qp, const struct vrnic_wop *w)
 {
 	struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_tx tx = {
@@ -231,15 +219,12 @@ static bool send_atomic_write(struct vrnic_qp *qp)
 		.len = sizeof(u64),
 	};
 
-	if (!may_ask(qp))
-		return false;
 	put_reth(&tx, d->remote_addr, d->rkey, sizeof(u64));
 	vrnic_sgl_kva(&qp->sgl, d->data, sizeof(u64));
-	to_req(qp)->reads++;
-	return send_next(qp, &tx, 1);
+	return send_next(qp, w, &tx, 1);
 }
 
-static bool send_flush(struct vrnic_qp *qp)
+static bool send_flush(struct vrnic_qp *qp, const struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	u32 what = d->flush & VRNIC_FETH_TYPE;
@@ -249,14 +234,11 @@ static bool send_flush(struct vrnic_qp *qp)
 		.ackreq = true,
 	};
 
-	if (!may_ask(qp))
-		return false;
 	if (d->flush & VRNIC_FLUSH_MR)
 		what |= 1 << VRNIC_FETH_RANGE_SHIFT;
 	put_word(&tx, cpu_to_be32(what));
 	put_reth(&tx, d->remote_addr, d->rkey, d->flush_len);
-	to_req(qp)->reads++;
-	return send_next(qp, &tx, 1);
+	return send_next(qp, w, &tx, 1);
 }
 
 /**
@@ -274,10 +256,8 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 	struct vrnic_req *q = to_req(qp);
 	u64 until, room;
 
-	/* IBTA 10.8.3.3: not before earlier READs and atomics are complete */
-	if (d->flags & VRNIC_DESC_FENCE && q->cur == w->first && q->reads)
-		return false;
-	if (!window_open(q))
+	if (!window_open(q) ||
+	    !vrnic_flight_may_send(&q->fly, w, max_t(u32, qp->attr.max_rd_atomic, 1)))
 		return false;
 	room = vrnic_rate_room(qp, &until);
 	if (!room) {
@@ -289,11 +269,11 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 		return send_read(qp, w);
 	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
 	case VRNIC_OP_ATOMIC_FETCH_AND_ADD:
-		return send_atomic(qp);
+		return send_atomic(qp, w);
 	case VRNIC_OP_ATOMIC_WRITE:
-		return send_atomic_write(qp);
+		return send_atomic_write(qp, w);
 	case VRNIC_OP_FLUSH:
-		return send_flush(qp);
+		return send_flush(qp, w);
 	default:
 		return send_data(qp, w, budget,
 				 min_t(u64, room / qp->roce->mtu, VRNIC_BURST));
@@ -321,7 +301,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 	local_bh_disable();
 	do {
 		fill_data(qp, &tx, op->done);
-		tx.psn = q->next++;
+		tx.psn = q->fly.next++;
 		tx.copy = true;
 		/* the rest of a message without this packet is of no use */
 		if (vrnic_roce_xmit(qp, &qp->roce->path, &tx)) {

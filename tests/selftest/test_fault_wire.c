@@ -251,6 +251,60 @@ TEST_F(wire, receiver_not_ready_makes_no_long_wire)
 	EXPECT_OK(pair_close(&pair));
 }
 
+#define PACKETS	(3 * 4096)	/* bytes of so many packets */
+#define FETCHED	32768		/* where what is fetched lies at either side */
+#define TOLD	49152		/* where it is told of to b */
+
+/* WRITE, READ, and SEND behind a fence of what was READ; announced together. */
+static int post_fenced(struct bed *bed, struct side *side)
+{
+	struct ibv_sge sge[] = {
+		sge_of(&bed->src, 0, PACKETS), sge_of(&bed->src, FETCHED, 64),
+	};
+	uint64_t dst = (uintptr_t)bed->dst.addr;
+	struct ibv_send_wr *bad, wr[] = {
+		{ .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge[0],
+		  .wr.rdma = { dst, bed->dst.mr->rkey } },
+		{ .opcode = IBV_WR_RDMA_READ, .sg_list = &sge[1],
+		  .wr.rdma = { dst + FETCHED, bed->dst.mr->rkey } },
+		{ .opcode = IBV_WR_SEND, .sg_list = &sge[1],
+		  .send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED },
+	};
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		wr[i].num_sge = 1;
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+	}
+	return ibv_post_send(side->qp, wr, &bad);
+}
+
+/* What comes to b when the first of those packets, or the second, and so on is lost. */
+TEST_F(wire, fence_waits_for_a_read_that_was_lost)
+{
+	struct bed *bed = self->bed;
+	struct pair_opts opts = { .timeout = 14 };
+	struct pair pair;
+	int lost;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(only(&pair.b));
+	for (lost = 0; lost < 5; lost++) {
+		buf_fill(&bed->dst, lost);
+		memset(bed->src.addr, 0xee, LEN);
+		ASSERT_OK(post_recv(&pair.b, &bed->dst, TOLD, 64, 0));
+		ASSERT_OK(ARM("drop", .space = lost, .times = 1));
+		ASSERT_OK(post_fenced(bed, &pair.a));
+		ASSERT_DONE(wait_send(&pair.a));
+		ASSERT_DONE(wait_recv(&pair.b));
+		EXPECT_EQ(1, injected("drop"));
+		EXPECT_EQ(-1, buf_differs(&bed->src, FETCHED, 64, lost, FETCHED));
+		EXPECT_EQ(-1, buf_differs(&bed->dst, TOLD, 64, lost, FETCHED));
+	}
+	EXPECT_OK(pair_close(&pair));
+}
+
 /* All at once, both ways, with a timer that is not as patient. */
 TEST_F(wire, everything_at_once)
 {

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What is outstanding, and what an acknowledgment means: see ack.h. */
+
+#include <linux/bug.h>
+#include <linux/minmax.h>
+
+#include "ack.h"
+
+/* ---- requester ---- */
+
+/**
+ * vrnic_flight_start() - nothing was sent yet
+ * @f: requester; its @ops are there
+ * @psn: of the first packet
+ */
+void vrnic_flight_start(struct vrnic_flight *f, u32 psn)
+{
+	/* far from zero, so that a count can be less than the first */
+	f->una = (1ULL << 32) | (psn & VRNIC_PSN_MASK);
+	f->cur = f->una;
+	f->top = f->una;
+	f->next = f->una;
+	f->fence = f->una;
+}
+
+/**
+ * vrnic_flight_add() - an operation comes into the window
+ * @f: requester
+ * @w: the entry at @f->tail; how many packets it has is known
+ * @fenced: it waits for all that are answered by more than an acknowledgment
+ */
+void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced)
+{
+	w->first = f->next;
+	w->after = fenced ? f->fence : 0;
+	f->next += w->pkts;
+	if (w->answered)
+		f->fence = f->next;
+	f->tail++;
+}
+
+/**
+ * vrnic_flight_oldest() - the operation that packet @f->una is of
+ * @f: requester
+ * @index: set to its index in the window
+ *
+ * Return: operation, or NULL: all were settled.
+ */
+struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index)
+{
+	u32 i;
+
+	for (i = f->head; i != f->tail; i++) {
+		if (vrnic_wop_end(vrnic_wop_at(f, i)) <= f->una)
+			continue;
+		*index = i;
+		return vrnic_wop_at(f, i);
+	}
+	return NULL;
+}
+
+/**
+ * vrnic_flight_sent() - a packet was sent
+ * @f: requester; it was @f->cur
+ * @w: operation
+ * @n: PSNs that it takes, with its answer
+ */
+void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n)
+{
+	WARN_ON_ONCE(f->una < w->after);
+	if (w->answered && f->cur == f->top)
+		f->reads++;
+	f->cur += n;
+	if (f->hold)
+		f->hold = max(f->hold, f->cur);
+	f->top = max(f->top, f->cur);
+}
+
+/**
+ * vrnic_flight_acked() - the peer has executed all packets before @limit
+ * @f: requester
+ * @limit: count; no more than @f->top
+ *
+ * Return: false if the answer to one of them is missing: it settles no more than
+ * what comes before that.
+ */
+bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
+{
+	u32 i;
+
+	for (i = f->head; i != f->tail && f->una < limit; i++) {
+		struct vrnic_wop *w = vrnic_wop_at(f, i);
+
+		if (vrnic_wop_end(w) <= f->una)
+			continue;
+		if (w->answered)
+			return false;
+		f->una = min(vrnic_wop_end(w), limit);
+	}
+	return true;
+}
+
+/**
+ * vrnic_flight_answered() - a packet of an answer came, and was taken
+ * @f: requester; it was the answer to @f->una
+ * @w: operation
+ */
+void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
+{
+	u64 n = ++f->una - w->first;
+
+	if (n != w->pkts && (!w->chunk || n % w->chunk))
+		return;
+	if (!WARN_ON_ONCE(!f->reads))
+		f->reads--;
+}
+
+/*
+ * What a peer has not kept, if it keeps what comes behind a gap: requests that it
+ * answers by more than an acknowledgment. vrnic_early_drop_answered().
+ */
+static u64 not_kept(struct vrnic_flight *f)
+{
+	u32 i;
+
+	for (i = f->head; i != f->tail; i++) {
+		struct vrnic_wop *w = vrnic_wop_at(f, i);
+
+		if (w->answered && w->first >= f->una)
+			return min(w->first, f->top);
+	}
+	return f->top;
+}
+
+/**
+ * vrnic_flight_moved() - there was progress: @f->una has moved
+ * @f: requester
+ *
+ * A peer that acknowledges more than what was sent again has kept what came behind
+ * it, and will say if more is missing.
+ */
+void vrnic_flight_moved(struct vrnic_flight *f)
+{
+	bool kept = f->hold && f->una > f->hold;
+
+	f->cur = max(f->cur, kept ? not_kept(f) : f->una);
+	f->hold = kept && f->cur < f->top ? f->cur + 1 : 0;
+}
+
+/* Send again from what is not settled on. It stays outstanding all the while. */
+void vrnic_flight_go_back(struct vrnic_flight *f)
+{
+	f->cur = f->una;
+	f->send = f->head;
+	f->hold = 0;
+}
+
+/* ---- responder ---- */
+
+/**
+ * vrnic_served_start() - nothing was executed yet
+ * @s: responder
+ * @psn: that the first packet will have
+ */
+void vrnic_served_start(struct vrnic_served *s, u32 psn)
+{
+	s->psn = psn & VRNIC_PSN_MASK;
+	s->ack_psn = vrnic_psn_add(psn, -1);
+}
+
+/**
+ * vrnic_served_data() - packets of a SEND or WRITE were executed
+ * @s: responder
+ * @pkts: how many
+ * @ackreq: an acknowledgment was asked for
+ */
+void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq)
+{
+	s->psn = vrnic_psn_add(s->psn, pkts);
+	s->ack_psn = vrnic_psn_add(s->psn, -1);
+	s->due |= ackreq;
+}
+
+/**
+ * vrnic_served_answered() - a request was executed whose answer says so
+ * @s: responder
+ * @pkts: packets of the answer
+ */
+void vrnic_served_answered(struct vrnic_served *s, u32 pkts)
+{
+	s->psn = vrnic_psn_add(s->psn, pkts);
+	s->due = false;
+}
+
+/**
+ * vrnic_served_take_ack() - is it due to acknowledge what was executed?
+ * @s: responder
+ * @psn: set to the PSN that the acknowledgment has
+ */
+bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn)
+{
+	if (!s->due)
+		return false;
+	s->due = false;
+	*psn = s->ack_psn;
+	return true;
+}
+
+/* The PSN of a NAK: all before it was executed, which need not be said once more. */
+u32 vrnic_served_take_nak(struct vrnic_served *s)
+{
+	s->due = false;
+	return s->psn;
+}
+
+/* Remember the answer to a request, in the place of the oldest. */
+struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts)
+{
+	struct vrnic_res *res = &s->res[s->next_res];
+
+	s->next_res = (s->next_res + 1) % s->nr_res;
+	*res = (struct vrnic_res) { .op = op, .psn = psn, .pkts = pkts };
+	return res;
+}
+
+/**
+ * vrnic_res_find() - the answer that is asked for again, in part or whole
+ * @s: responder
+ * @op: enum vrnic_bth_op of the request
+ * @psn: of the request
+ *
+ * Return: answer, or NULL: it is forgotten.
+ */
+struct vrnic_res *vrnic_res_find(struct vrnic_served *s, u8 op, u32 psn)
+{
+	u32 i;
+
+	/* the newest first: PSNs come round again */
+	for (i = 1; i <= s->nr_res; i++) {
+		struct vrnic_res *res =
+			&s->res[(s->next_res + s->nr_res - i) % s->nr_res];
+
+		if (res->op == op && res->pkts &&
+		    vrnic_psn_diff(psn, res->psn) >= 0 &&
+		    vrnic_psn_diff(psn, res->psn) < (s32)res->pkts)
+			return res;
+	}
+	return NULL;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What is outstanding between the two ends of an RC connection, and what an
+ * acknowledgment means: IBTA 9.7. Whoever sends, takes or answers a packet asks
+ * here, and nobody else decides it. This file needs nothing of ib_core;
+ * tests/unit/unit_ack.c has each rule.
+ *
+ * A requester counts packets from una (the oldest that is not acknowledged) over
+ * cur (the next to be sent) to top (the first that was never sent) and next (the
+ * first of the next operation). Something was lost: cur goes back to una. What is
+ * outstanding is what lies between una and top, and that does not depend on cur:
+ * the peer may have executed all of it.
+ *
+ * An operation is settled by an acknowledgment of its last packet, or of any
+ * behind it; but what the peer answers by more than that (READ, atomics, FLUSH,
+ * ATOMIC WRITE) is settled by its answer alone. So una never passes such an
+ * operation before its answer was there, and a fence is a count that una has to
+ * reach: nothing that is sent again can make it open earlier.
+ *
+ * A responder acknowledges with the PSN of a SEND or WRITE, never with that of a
+ * request which it answers otherwise: a peer may take that for the answer.
+ */
+#ifndef VRNIC_ACK_H
+#define VRNIC_ACK_H
+
+#include <linux/types.h>
+
+#include "psn.h"
+
+#define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
+
+struct vrnic_opdef;
+
+/**
+ * struct vrnic_wop - an operation under way
+ * @info: row of the opcode table; NULL if there is none
+ * @first: count of its first packet
+ * @after: fence: nothing of it is sent before all packets before this count are
+ *	settled
+ * @pkts: packets, 0 if it needs none
+ * @total: bytes
+ * @chunk: READ: packets that one request asks for
+ * @slot: where its copy starts in vrnic_req.slots
+ * @num_slots: slots of the copy
+ * @status: enum ib_wc_status; not success: it fails when its turn comes
+ * @vendor_err: enum vrnic_vendor_err
+ * @answered: the peer answers with more than an acknowledgment
+ */
+struct vrnic_wop {
+	const struct vrnic_opdef *info;
+	u64 first;
+	u64 after;
+	u32 pkts;
+	u32 total;
+	u32 chunk;
+	u16 slot;
+	u16 num_slots;
+	u8 status;
+	u8 vendor_err;
+	bool answered;
+};
+
+/**
+ * struct vrnic_flight - what a requester has under way
+ * @ops: the window: operations by index modulo its size
+ * @head: oldest operation; indices run freely
+ * @send: operation that the next packet is of
+ * @tail: next index to be used
+ * @una: oldest packet that is not settled; counts run freely, the low 24 bits
+ *	travel
+ * @cur: next packet to send
+ * @top: none from here on was ever sent
+ * @next: count that the next operation starts with
+ * @fence: where the last operation ends that is answered by more than an
+ *	acknowledgment
+ * @hold: nothing from here on is sent before there is progress; 0: no such
+ * @reads: requests before @top whose answers are not complete: READs (of a long
+ *	one, each chunk), atomics and so on
+ */
+struct vrnic_flight {
+	struct vrnic_wop *ops;
+	u32 head;
+	u32 send;
+	u32 tail;
+	u64 una;
+	u64 cur;
+	u64 top;
+	u64 next;
+	u64 fence;
+	u64 hold;
+	u32 reads;
+};
+
+static inline struct vrnic_wop *vrnic_wop_at(struct vrnic_flight *f, u32 i)
+{
+	return &f->ops[i % VRNIC_WINDOW_OPS];
+}
+
+static inline u64 vrnic_wop_end(const struct vrnic_wop *w)
+{
+	return w->first + w->pkts;
+}
+
+/**
+ * vrnic_flight_may_send() - may packet @f->cur, which is one of @w's, be sent?
+ * @f: requester
+ * @w: operation
+ * @max_reads: requests that the peer keeps the answers of
+ *
+ * What was sent before is known to the peer, or is to be: it counts already.
+ */
+static inline bool vrnic_flight_may_send(const struct vrnic_flight *f,
+					 const struct vrnic_wop *w, u32 max_reads)
+{
+	if (f->una < w->after)
+		return false;
+	return !w->answered || f->cur < f->top || f->reads < max_reads;
+}
+
+void vrnic_flight_start(struct vrnic_flight *f, u32 psn);
+void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced);
+struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index);
+void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n);
+bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit);
+void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w);
+void vrnic_flight_moved(struct vrnic_flight *f);
+void vrnic_flight_go_back(struct vrnic_flight *f);
+
+/**
+ * struct vrnic_res - an answer that may be asked for again
+ * @op: enum vrnic_bth_op of the request; 0: unused
+ * @psn: of the request
+ * @pkts: packets of the answer
+ * @va: READ: where from
+ * @rkey: READ: key
+ * @len: READ: bytes
+ * @result: atomic: what was there before
+ */
+struct vrnic_res {
+	u8 op;
+	u32 psn;
+	u32 pkts;
+	u64 va;
+	u32 rkey;
+	u32 len;
+	u64 result;
+};
+
+/**
+ * struct vrnic_served - what a responder has executed
+ * @psn: expected next; all before it was executed
+ * @ack_psn: of the last packet of a SEND or WRITE: what an acknowledgment has
+ * @msn: messages completed
+ * @due: an acknowledgment is due
+ * @res: answers that may be asked for again, in a circle
+ * @nr_res: entries of @res
+ * @next_res: the oldest
+ */
+struct vrnic_served {
+	u32 psn;
+	u32 ack_psn;
+	u32 msn;
+	bool due;
+	struct vrnic_res *res;
+	u32 nr_res;
+	u32 next_res;
+};
+
+void vrnic_served_start(struct vrnic_served *s, u32 psn);
+void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq);
+void vrnic_served_answered(struct vrnic_served *s, u32 pkts);
+bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn);
+u32 vrnic_served_take_nak(struct vrnic_served *s);
+struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts);
+struct vrnic_res *vrnic_res_find(struct vrnic_served *s, u8 op, u32 psn);
+
+#endif /* VRNIC_ACK_H */
