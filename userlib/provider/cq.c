@@ -41,8 +41,7 @@ static int cq_setup(struct vrnic_cq *cq, struct ibv_context *context,
 		ibv_cmd_destroy_cq(&cq->vcq.cq);
 		return ret;
 	}
-	vrnic_lock_init(&cq->lock, cq_one_thread(attr));
-	vrnic_lock_init(&cq->arm_lock, cq_one_thread(attr));
+	vrnic_cq_init(cq, cq_one_thread(attr));
 	return 0;
 }
 
@@ -119,20 +118,14 @@ static int swap_ring(struct vrnic_cq *cq, int cqe)
 	return 0;
 }
 
-/*
- * The locks are held across the command: from when the kernel moves what was not
- * taken yet until the new ring is mapped, nobody may use the old one.
- */
 int vrnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 	int ret;
 
-	vrnic_lock(&cq->lock);
-	vrnic_lock(&cq->arm_lock);
+	vrnic_cq_resize_begin(cq);
 	ret = swap_ring(cq, cqe);
-	vrnic_unlock(&cq->arm_lock);
-	vrnic_unlock(&cq->lock);
+	vrnic_cq_resize_end(cq);
 	return ret;
 }
 
@@ -144,8 +137,7 @@ int vrnic_destroy_cq(struct ibv_cq *ibcq)
 	ret = ibv_cmd_destroy_cq(ibcq);
 	if (ret)
 		return ret;
-	vrnic_lock_destroy(&cq->arm_lock);
-	vrnic_lock_destroy(&cq->lock);
+	vrnic_cq_fini(cq);
 	vrnic_ring_unmap(&cq->ring, ibcq->context);
 	free(cq);
 	return 0;
@@ -155,8 +147,8 @@ int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 
-	vrnic_lock(&cq->arm_lock);
-	vrnic_ring_arm(&cq->ring, solicited_only);
+	vrnic_cq_lock(cq, &cq->arm_lock);
+	vrnic_cq_arm(cq, solicited_only);
 	vrnic_unlock(&cq->arm_lock);
 	vrnic_doorbell_flush(to_vctx(ibcq->context));
 	return 0;
@@ -187,7 +179,7 @@ int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	const struct vrnic_cqe *cqe;
 	int n = 0;
 
-	vrnic_lock(&cq->lock);
+	vrnic_cq_lock(cq, &cq->lock);
 	while (n < num && (cqe = vrnic_cq_take(cq)))
 		fill_wc(&wc[n++], cqe);
 	vrnic_ring_release(&cq->ring);
@@ -213,7 +205,7 @@ void vrnic_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qpn)
 	if (!ibcq)
 		return;
 	cq = to_vcq(ibcq);
-	vrnic_lock(&cq->lock);
+	vrnic_cq_lock(cq, &cq->lock);
 	for (i = cq->ring.next; i - cq->ring.next < cq->ring.entries; i++) {
 		cqe = vrnic_ring_peek_cqe(&cq->ring, i);
 		if (!cqe)

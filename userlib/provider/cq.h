@@ -13,6 +13,53 @@
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |	     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
+void vrnic_cq_init(struct vrnic_cq *cq, bool one_thread);
+void vrnic_cq_fini(struct vrnic_cq *cq);
+void vrnic_cq_resize_begin(struct vrnic_cq *cq);
+void vrnic_cq_resize_end(struct vrnic_cq *cq);
+void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock);
+
+/**
+ * vrnic_cq_lock() - take a lock of a completion queue, while nobody resizes it
+ * @cq: the completion queue
+ * @lock: one of its locks
+ */
+static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
+{
+	vrnic_lock(lock);
+	if (__builtin_expect(cq->resizing, false))
+		vrnic_cq_await_resize(cq, lock);
+}
+
+/**
+ * vrnic_cq_arm() - ask for an event
+ * @cq: the completion queue, with its arm_lock
+ * @solicited: only at a solicited or failed completion
+ */
+static inline void vrnic_cq_arm(struct vrnic_cq *cq, bool solicited)
+{
+	vrnic_ring_arm(&cq->ring, solicited);
+	/* A1: release of the count after the word, with the acquire below */
+	__atomic_store_n(&cq->arms, cq->arms + 1, __ATOMIC_RELEASE);
+}
+
+/* With the lock: have all events come that were asked for until now? */
+static inline void vrnic_cq_note_raised(struct vrnic_cq *cq)
+{
+	/* A1 */
+	uint32_t arms = __atomic_load_n(&cq->arms, __ATOMIC_ACQUIRE);
+
+	if (arms != cq->raised && !vrnic_ring_is_armed(&cq->ring))
+		__atomic_store_n(&cq->raised, arms, __ATOMIC_RELAXED);
+}
+
+/* Without a lock: has an event been asked for that has not come, as far as is known? */
+static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
+{
+	return __atomic_load_n(&cq->arms, __ATOMIC_RELAXED) !=
+	       __atomic_load_n(&cq->raised, __ATOMIC_RELAXED);
+}
+
 /**
  * vrnic_cq_take() - take the next completion
  * @cq: the completion queue, locked
@@ -60,6 +107,7 @@ static inline void vrnic_cq_unlock(struct vrnic_cq *cq, bool empty)
 {
 	bool yield = vrnic_cq_should_yield(cq, empty);
 
+	vrnic_cq_note_raised(cq);
 	vrnic_unlock(&cq->lock);
 	if (empty)
 		vrnic_doorbell_flush(to_vctx(cq->vcq.cq.context));

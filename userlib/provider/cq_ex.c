@@ -42,7 +42,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
-	vrnic_lock(&cq->lock);
+	vrnic_cq_lock(cq, &cq->lock);
 	if (take(cq))
 		return 0;
 	ret = vrnic_ring_failed(&cq->ring) ? EIO : ENOENT;

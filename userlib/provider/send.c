@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "cq.h"
 #include "send.h"
 
 #define RC	(1U << IBV_QPT_RC)
@@ -246,7 +247,7 @@ void vrnic_sq_publish(struct vrnic_qp *qp)
 /* Who asked for an event may go to sleep for it without asking us again. */
 static bool armed(struct ibv_cq *cq)
 {
-	return cq && vrnic_ring_is_armed(&to_vcq(cq)->ring);
+	return cq && vrnic_cq_is_armed(to_vcq(cq));
 }
 
 static bool may_be_late(const struct vrnic_qp *qp)

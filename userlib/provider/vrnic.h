@@ -2,8 +2,9 @@
 /*
  * The provider's objects, and what each file offers to the others.
  *
- * Locks: one for each side of a queue pair, one for each SRQ, two for each CQ.
- * Only the two of a CQ nest, vrnic_cq.lock outside of vrnic_cq.arm_lock.
+ * Locks: one for each side of a queue pair, one for each SRQ, three for each CQ.
+ * Only those of a CQ nest: vrnic_cq.gate outside of vrnic_cq.lock, and that
+ * outside of vrnic_cq.arm_lock. No spinlock is held across a system call.
  */
 #ifndef VRNIC_PROVIDER_H
 #define VRNIC_PROVIDER_H
@@ -93,21 +94,36 @@ struct vrnic_ah {
  * struct vrnic_cq - a completion queue
  * @vcq: libibverbs' part
  * @lock: protects @ring and @cur; held from start_poll to end_poll
- * @arm_lock: @ring is only replaced by who holds this, too: arming must not wait
- *	for @lock, since a program may arm before it calls end_poll
- * @ring: completions
+ * @arm_lock: protects @ring's arm word: arming must not wait for @lock, since a
+ *	program may arm before it calls end_poll
+ * @ring: completions. While it is replaced, @resizing keeps all others away.
  * @cur: extended poll: the completion that the read functions look at
  * @idle: polls since the last one that found a completion
- * @vain: polls that found none; read by who posts
+ * @vain: polls that found none
+ * @arms: how often it was armed; written with @arm_lock
+ * @raised: @arms, as the arm word was last seen to be cleared; written with @lock
+ * @resizing: written with @gate, @lock and @arm_lock; read with any of them
+ * @gate: protects @waiting
+ * @opened: @resizing or @waiting went back to zero
+ * @waiting: threads that found @resizing set, and have not had their turn since
+ *
+ * Who posts reads @vain, @arms and @raised without a lock; the ring may be
+ * unmapped meanwhile, and is not for him.
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
 	struct vrnic_lock lock;
 	struct vrnic_lock arm_lock;
+	bool resizing;
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
 	unsigned int idle;
 	unsigned int vain;
+	uint32_t arms;
+	uint32_t raised;
+	pthread_mutex_t gate;	/* protects @waiting */
+	pthread_cond_t opened;
+	unsigned int waiting;
 };
 
 /**

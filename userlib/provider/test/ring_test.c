@@ -9,7 +9,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "../abi.h"
 #include "../cq.h"
 #include "../send.h"
 
@@ -90,6 +93,7 @@ static void qp_make(struct fixture *f, enum ibv_qp_type type, uint32_t entries,
 	f->ibqp = &f->qp.vqp.qp;
 	f->ibqp->context = &context.vctx.context;
 	f->ibqp->send_cq = &f->cq.vcq.cq;
+	f->cq.vcq.cq.context = &context.vctx.context;
 	f->ex = &f->qp.vqp.qp_ex;
 	doorbells = 0;
 	late = 0;
@@ -213,7 +217,7 @@ static void test_gather(void)
 	f.qp.sq.hdr->cons = f.qp.sq.hdr->prod;
 	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
 	CHECK(late == 3 && doorbells == 1);
-	f.cq.ring.hdr->arm = VRNIC_ARM_SOLICITED;
+	vrnic_cq_arm(&f.cq, true);
 	CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
 	CHECK(late == 3 && doorbells == 2);
 	f.qp.sq.hdr->flags = 0;
@@ -556,8 +560,7 @@ static void cq_make(struct vrnic_cq *cq, uint32_t entries)
 	cq->vcq.cq.context = &context.vctx.context;
 	ring_make(&cq->ring, entries, sizeof(struct vrnic_cqe), 0);
 	memset(cq->ring.slots, 0, entries * sizeof(struct vrnic_cqe));
-	vrnic_lock_init(&cq->lock, false);
-	vrnic_lock_init(&cq->arm_lock, false);
+	vrnic_cq_init(cq, false);
 	vrnic_cq_ex_init(cq, VRNIC_CQ_EX_FIELDS);
 }
 
@@ -662,6 +665,150 @@ static void test_arm(void)
 	free(cq.ring.hdr);
 }
 
+/* Who posts need not ring at once any more when the event was seen to have come. */
+static void test_armed(void)
+{
+	struct ibv_wc wc;
+	struct vrnic_cq cq;
+
+	cq_make(&cq, 4);
+	CHECK(!vrnic_cq_is_armed(&cq));
+	vrnic_req_notify_cq(&cq.vcq.cq, 0);
+	CHECK(vrnic_cq_is_armed(&cq));
+	CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == 0 && vrnic_cq_is_armed(&cq));
+	cq.ring.hdr->arm = VRNIC_ARM_NONE;
+	cq_put(&cq, 0, 7);
+	CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == 1 && !vrnic_cq_is_armed(&cq));
+	vrnic_req_notify_cq(&cq.vcq.cq, 0);
+	CHECK(vrnic_cq_is_armed(&cq));
+	free(cq.ring.hdr);
+}
+
+/* ---- resizing: the rings lie in a file, which the process maps ---- */
+
+#define RESIZE_RINGS	4	/* the new ring is never where the old one is */
+#define RESIZE_ENTRIES	8
+#define RESIZE_SPAN	(2 * 4096)
+
+static unsigned int resizes;
+
+/* In place of the kernel's command; the other threads shall have time to come. */
+int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
+		      size_t cmd_size, struct ib_uverbs_resize_cq_resp *resp,
+		      size_t resp_size)
+{
+	struct vrnic_cmd_resize_cq_resp *answer = (void *)resp;
+
+	sched_yield();
+	answer->ring = (struct vrnic_ring_info){
+		.offset = ++resizes % RESIZE_RINGS * RESIZE_SPAN,
+		.bytes = RESIZE_SPAN,
+		.entries = RESIZE_ENTRIES,
+		.stride = sizeof(struct vrnic_cqe),
+	};
+	return 0;
+}
+
+static void cq_in_file(struct vrnic_cq *cq)
+{
+	int fd = memfd_create("rings", 0);
+
+	if (fd < 0 || ftruncate(fd, RESIZE_RINGS * RESIZE_SPAN))
+		abort();
+	context.vctx.context.cmd_fd = fd;
+	cq->vcq.cq.context = &context.vctx.context;
+	vrnic_cq_init(cq, false);
+	CHECK(!vrnic_resize_cq(&cq->vcq.cq, RESIZE_ENTRIES));
+}
+
+static void cq_close_file(struct vrnic_cq *cq)
+{
+	vrnic_ring_unmap(&cq->ring, cq->vcq.cq.context);
+	vrnic_cq_fini(cq);
+	close(context.vctx.context.cmd_fd);
+}
+
+struct resizer {
+	struct ibv_cq *cq;
+	bool stop;
+};
+
+static void *resize_on(void *arg)
+{
+	struct resizer *r = arg;
+
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED))
+		CHECK(!vrnic_resize_cq(r->cq, RESIZE_ENTRIES));
+	return NULL;
+}
+
+#define POLLS_BESIDE	10000
+
+static void use_one_cpu(cpu_set_t *before)
+{
+	int first = 0;
+	cpu_set_t one;
+
+	if (sched_getaffinity(0, sizeof(*before), before))
+		abort();
+	while (!CPU_ISSET(first, before))
+		first++;
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+}
+
+/* Whoever polls or arms gets a turn, however often the queue is resized. */
+static void test_resize_starves_nobody(void)
+{
+	cpu_set_t before;
+	struct vrnic_cq cq = {};
+	struct resizer r = { .cq = &cq.vcq.cq };
+	pthread_t thread;
+	struct ibv_wc wc;
+
+	use_one_cpu(&before);
+	cq_in_file(&cq);
+	if (pthread_create(&thread, NULL, resize_on, &r))
+		abort();
+	for (int i = 0; i < POLLS_BESIDE; i++) {
+		CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));
+		CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == 0);
+	}
+	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	cq_close_file(&cq);
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
+#define POSTS_BESIDE	300000
+
+/* What a post looks at is not in a mapping that another thread replaces. */
+static void test_post_beside_resize(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct resizer r;
+	pthread_t thread;
+	struct fixture f;
+
+	qp_make(&f, IBV_QPT_RC, 32, 0);
+	cq_in_file(&f.cq);
+	f.qp.sq.hdr->flags = VRNIC_RING_DOORBELL;
+	f.qp.sq.hdr->gather = 3;
+	r = (struct resizer){ .cq = &f.cq.vcq.cq };
+	if (pthread_create(&thread, NULL, resize_on, &r))
+		abort();
+	for (int i = 0; i < POSTS_BESIDE; i++) {
+		CHECK(!vrnic_post_send(f.ibqp, &wr, &f.bad));
+		f.qp.sq.hdr->cons = f.qp.sq.hdr->prod;
+	}
+	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	CHECK(late == POSTS_BESIDE);
+	cq_close_file(&f.cq);
+	qp_free(&f);
+}
+
 #define STRESS_COUNT	100000
 
 /* Plays the engine: takes descriptors one by one, and checks each. */
@@ -735,14 +882,20 @@ static const struct {
 	{ "forget", test_forget },
 	{ "poll_ex", test_poll_ex },
 	{ "arm", test_arm },
+	{ "armed", test_armed },
+	{ "resize_starves_nobody", test_resize_starves_nobody },
+	{ "post_beside_resize", test_post_beside_resize },
 	{ "stress", test_stress },
 };
+
+#define HANG_SECONDS	300
 
 int main(void)
 {
 	size_t num = sizeof(tests) / sizeof(*tests);
 	unsigned int failed = 0;
 
+	alarm(HANG_SECONDS);
 	printf("TAP version 13\n1..%zu\n", num);
 	for (size_t i = 0; i < num; i++) {
 		failures = 0;

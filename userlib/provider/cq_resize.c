@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Keeping everybody away from a completion queue's ring while it is replaced:
+ * from when the kernel moves what was not taken yet until the new ring is mapped,
+ * nobody may use the old one. That takes a system call, so whoever comes meanwhile
+ * sleeps; and who has slept gets his turn before the queue is resized again.
+ */
+
+#include "cq.h"
+#include "vrnic.h"
+
+void vrnic_cq_init(struct vrnic_cq *cq, bool one_thread)
+{
+	vrnic_lock_init(&cq->lock, one_thread);
+	vrnic_lock_init(&cq->arm_lock, one_thread);
+	pthread_mutex_init(&cq->gate, NULL);
+	pthread_cond_init(&cq->opened, NULL);
+}
+
+void vrnic_cq_fini(struct vrnic_cq *cq)
+{
+	pthread_cond_destroy(&cq->opened);
+	pthread_mutex_destroy(&cq->gate);
+	vrnic_lock_destroy(&cq->arm_lock);
+	vrnic_lock_destroy(&cq->lock);
+}
+
+/* With the gate. */
+static void set_resizing(struct vrnic_cq *cq, bool resizing)
+{
+	vrnic_lock(&cq->lock);
+	vrnic_lock(&cq->arm_lock);
+	cq->resizing = resizing;
+	vrnic_unlock(&cq->arm_lock);
+	vrnic_unlock(&cq->lock);
+}
+
+/* From here on the ring is the caller's alone. */
+void vrnic_cq_resize_begin(struct vrnic_cq *cq)
+{
+	pthread_mutex_lock(&cq->gate);
+	while (cq->resizing || cq->waiting)
+		pthread_cond_wait(&cq->opened, &cq->gate);
+	set_resizing(cq, true);
+	pthread_mutex_unlock(&cq->gate);
+}
+
+void vrnic_cq_resize_end(struct vrnic_cq *cq)
+{
+	pthread_mutex_lock(&cq->gate);
+	set_resizing(cq, false);
+	pthread_cond_broadcast(&cq->opened);
+	pthread_mutex_unlock(&cq->gate);
+}
+
+/**
+ * vrnic_cq_await_resize() - sleep until nobody resizes a completion queue
+ * @cq: the completion queue
+ * @lock: one of its locks, held; let go of meanwhile
+ *
+ * Nobody starts to resize it while somebody waits: so the lock is the last thing
+ * to be waited for.
+ */
+void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock)
+{
+	vrnic_unlock(lock);
+	pthread_mutex_lock(&cq->gate);
+	cq->waiting++;
+	while (cq->resizing)
+		pthread_cond_wait(&cq->opened, &cq->gate);
+	vrnic_lock(lock);
+	if (!--cq->waiting)
+		pthread_cond_broadcast(&cq->opened);
+	pthread_mutex_unlock(&cq->gate);
+}
