@@ -162,16 +162,23 @@ static int note_contexts(struct vrnic_client *client, struct vrnic_type *type)
 	return 0;
 }
 
-/* Caller holds the client's lock. Return: nothing can name it any more. */
+/*
+ * Caller holds the client's lock. All contexts are looked at each time: one that is
+ * gone must not stay in the list behind another whose ring has not passed yet.
+ *
+ * Return: nothing can name it any more.
+ */
 static bool is_retired(struct vrnic_type *type,
 		       const struct vrnic_context *gone)
 {
 	struct vrnic_retiring *at = type->retiring;
+	unsigned int nr = 0, i;
 
-	while (type->nr_retiring && (at->context == gone ||
-				     passed(at->context, at->end)))
-		*at = type->retiring[--type->nr_retiring];
-	return !type->nr_retiring;
+	for (i = 0; i < type->nr_retiring; i++)
+		if (at[i].context != gone && !passed(at[i].context, at[i].end))
+			at[nr++] = at[i];
+	type->nr_retiring = nr;
+	return !nr;
 }
 
 /**
