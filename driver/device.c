@@ -50,9 +50,9 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_qp_init_rd_atom = VRNIC_MAX_RD_ATOM,
 		.max_res_rd_atom = VRNIC_MAX_RD_ATOM << 10,
 		.atomic_cap = IB_ATOMIC_GLOB,
-		.max_mcast_grp = 1 << 13,
-		.max_mcast_qp_attach = 1 << 13,
-		.max_total_mcast_qp_attach = 1 << 20,
+		.max_mcast_grp = VRNIC_MAX_GROUPS,
+		.max_mcast_qp_attach = VRNIC_MAX_MEMBERS,
+		.max_total_mcast_qp_attach = VRNIC_MAX_ATTACHED,
 		.max_ah = 1 << 20,
 		.max_srq = 1 << 20,
 		.max_srq_wr = VRNIC_MAX_WR,
@@ -327,6 +327,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
+	vrnic_mcast_exit(dev);
 	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);
 	xa_destroy(&dev->avs);
@@ -421,8 +422,6 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 
 	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 	rwlock_init(&dev->gid_lock);
-	mutex_init(&dev->mcast_lock);
-	INIT_LIST_HEAD(&dev->mcast);
 	INIT_LIST_HEAD(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
 	vrnic_faults_setup(dev);
@@ -433,10 +432,13 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	err = vrnic_ids_init(&dev->types);
 	if (err)
 		goto err_keys;
+	err = vrnic_mcast_init(dev);
+	if (err)
+		goto err_types;
 	dev->stats = alloc_percpu(struct vrnic_stats);
 	if (!dev->stats) {
 		err = -ENOMEM;
-		goto err_types;
+		goto err_mcast;
 	}
 	snprintf(name, sizeof(name), "vrnic-%s", ndev->name);
 	err = vrnic_engine_start(&dev->engine, name);
@@ -449,6 +451,8 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 
 err_stats:
 	free_percpu(dev->stats);
+err_mcast:
+	vrnic_mcast_exit(dev);
 err_types:
 	vrnic_ids_exit(&dev->types);
 err_keys:

@@ -11,6 +11,7 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/spinlock.h>
 #include <linux/timex.h>
 #include <linux/types.h>
@@ -32,7 +33,8 @@ struct vrnic_parcel {
  * struct vrnic_budget - what one run of a ring may use up before others get their
  *	turn, and what the run has to tell
  * @bytes: to be moved
- * @descs: descriptors to be completed
+ * @descs: units of other work: a descriptor that was completed, whatever became of it,
+ *	a copy for one more target, a request that was flushed
  * @atomic: the runner is in softirq, or holds softirqs off: must not sleep
  * @rung: told to the run: its owner announced descriptors since the last one, or need
  *	not announce them. If not, those that are new may be left to who is about to
@@ -51,6 +53,12 @@ struct vrnic_budget {
 	bool left;
 	struct vrnic_parcel parcel;
 };
+
+/* Use up @units of @budget's descs. */
+static inline void vrnic_budget_spend(struct vrnic_budget *budget, u32 units)
+{
+	budget->descs -= min(budget->descs, units);
+}
 
 /* What a run of a ring found. */
 enum vrnic_verdict {

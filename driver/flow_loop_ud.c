@@ -185,6 +185,9 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
 	bool done;
 
+	/* who may not send to it does not hold it up */
+	if (!accepts(to, dg))
+		return false;
 	mutex_lock(&to->resp_lock);
 	done = deliver_locked(to, dg);
 	mutex_unlock(&to->resp_lock);
@@ -195,15 +198,6 @@ static void deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
 	if (!vrnic_ud_deliver(to, &l->dg))
 		vrnic_count(l->qp->dev, UD_DROPPED);
-}
-
-/* A sender does not hear itself: IBTA 10.5.2.2. */
-static void deliver_member(struct vrnic_qp *to, void *arg)
-{
-	struct loop_ud *l = arg;
-
-	if (to != l->qp)
-		deliver(to, l);
 }
 
 static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
@@ -222,25 +216,38 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 	return to;
 }
 
-/* To the members on this device, and to the network if there is one. */
-static void send_group(struct loop_ud *l, struct vrnic_op *op)
+/*
+ * To the members on this device, each of which costs as much as a datagram of its own,
+ * and to the network if there is one.
+ */
+static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
+				  struct vrnic_budget *budget)
 {
-	struct vrnic_qp *qp = l->qp;
+	struct vrnic_qp *qp = l->qp, *to;
 
-	vrnic_mcast_for_each(qp->dev, &l->attr.grh.dgid, deliver_member, l);
-	if (READ_ONCE(qp->dev->wire))
-		vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
+	while (budget->descs) {
+		to = vrnic_mcast_next(qp->dev, &l->attr.grh.dgid, &op->member);
+		if (!to) {
+			if (READ_ONCE(qp->dev->wire))
+				vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid,
+						  l->oif);
+			return VRNIC_STEP_DONE;
+		}
+		/* a sender does not hear itself: IBTA 10.5.2.2 */
+		if (to != qp)
+			deliver(to, l);
+		vrnic_qp_put(to);
+		op->member++;
+		vrnic_budget_spend(budget, 1);
+	}
+	return VRNIC_STEP_MORE;
 }
 
-static void send(struct loop_ud *l, struct vrnic_op *op)
+static void send_one(struct loop_ud *l, struct vrnic_op *op)
 {
 	const union ib_gid *dgid = &l->attr.grh.dgid;
 	struct vrnic_qp *qp = l->qp, *to;
 
-	if (rdma_is_multicast_addr((struct in6_addr *)dgid->raw)) {
-		send_group(l, op);
-		return;
-	}
 	if (vrnic_force_roce() || !vrnic_gid_is_local(qp->dev, dgid)) {
 		vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
 		return;
@@ -254,16 +261,27 @@ static void send(struct loop_ud *l, struct vrnic_op *op)
 	vrnic_qp_put(to);
 }
 
+static enum vrnic_step send(struct loop_ud *l, struct vrnic_op *op,
+			    struct vrnic_budget *budget)
+{
+	if (rdma_is_multicast_addr((struct in6_addr *)l->attr.grh.dgid.raw))
+		return send_group(l, op, budget);
+	send_one(l, op);
+	return VRNIC_STEP_DONE;
+}
+
 /**
  * vrnic_loop_execute_ud() - execute a SEND of a UD or GSI queue pair
  * @qp: sender
  * @op: checked by vrnic_op_check()
- * @budget: a datagram is never split
+ * @budget: a datagram is never split; but of a group, some members may have to wait for
+ *	the next run
  */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
 {
 	struct loop_ud l = {};
+	enum vrnic_step step;
 	int verr;
 
 	if (op->total > ib_mtu_enum_to_int(vrnic_active_mtu(qp->dev)))
@@ -274,8 +292,10 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 	verr = vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	send(&l, op);
+	step = send(&l, op, budget);
 	vrnic_sgl_put(&qp->sgl);
+	if (step != VRNIC_STEP_DONE)
+		return step;
 	vrnic_count_add(qp->dev, BYTES_SENT, op->total);
 	budget->bytes -= min(budget->bytes, op->total);
 	return VRNIC_STEP_DONE;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* UD multicast: which queue pairs listen to which group. */
+/*
+ * UD multicast: which queue pairs listen to which group.
+ *
+ * Who sends to a group finds it, and one member after the other, under RCU alone: so
+ * senders wait neither for each other, nor for whoever joins or leaves, who may have
+ * to wait for RTNL.
+ */
 
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
-#include <linux/rculist.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
@@ -11,42 +16,55 @@
 #include "vrnic.h"
 
 /**
- * struct vrnic_mcast - one queue pair in one group; in vrnic_dev.mcast
- * @link: protected by vrnic_dev.mcast_lock; readers also under RCU
+ * struct vrnic_group - a group that has members; in vrnic_dev.groups
+ * @node: by @gid; readers under RCU
  * @rcu: for kfree_rcu()
  * @gid: group
- * @qp: member; detached before it is destroyed
- * @count: how often it was attached; protected by vrnic_dev.mcast_lock
+ * @members: struct vrnic_member by number; written with vrnic_dev.mcast_lock held,
+ *	readers under RCU
+ * @nr: how many there are; protected by vrnic_dev.mcast_lock
  */
-struct vrnic_mcast {
-	struct list_head link;
+struct vrnic_group {
+	struct rhash_head node;
 	struct rcu_head rcu;
 	union ib_gid gid;
+	struct xarray members;
+	u32 nr;
+};
+
+/**
+ * struct vrnic_member - one queue pair in one group
+ * @rcu: for kfree_rcu()
+ * @qp: it is detached before it is destroyed
+ * @number: in the group
+ * @count: how often it was attached; protected by vrnic_dev.mcast_lock
+ */
+struct vrnic_member {
+	struct rcu_head rcu;
 	struct vrnic_qp *qp;
+	u32 number;
 	u32 count;
 };
 
-static struct vrnic_mcast *find(struct vrnic_dev *dev, struct vrnic_qp *qp,
-				const union ib_gid *gid)
-{
-	struct vrnic_mcast *m;
+/* Users choose the keys: the table's own hash has a secret seed. */
+static const struct rhashtable_params groups_params = {
+	.key_len = sizeof(union ib_gid),
+	.key_offset = offsetof(struct vrnic_group, gid),
+	.head_offset = offsetof(struct vrnic_group, node),
+	.automatic_shrinking = true,
+};
 
-	lockdep_assert_held(&dev->mcast_lock);
-	list_for_each_entry(m, &dev->mcast, link)
-		if (m->qp == qp && !memcmp(&m->gid, gid, sizeof(*gid)))
-			return m;
-	return NULL;
+int vrnic_mcast_init(struct vrnic_dev *dev)
+{
+	mutex_init(&dev->mcast_lock);
+	return rhashtable_init(&dev->groups, &groups_params);
 }
 
-static bool has_members(struct vrnic_dev *dev, const union ib_gid *gid)
+/* Every queue pair is gone by now, and so every group. */
+void vrnic_mcast_exit(struct vrnic_dev *dev)
 {
-	struct vrnic_mcast *m;
-
-	lockdep_assert_held(&dev->mcast_lock);
-	list_for_each_entry(m, &dev->mcast, link)
-		if (!memcmp(&m->gid, gid, sizeof(*gid)))
-			return true;
-	return false;
+	WARN_ON(atomic_read(&dev->groups.nelems));
+	rhashtable_destroy(&dev->groups);
 }
 
 static void announce4(struct net_device *ndev, const union ib_gid *gid,
@@ -78,12 +96,18 @@ static void announce6(struct net_device *ndev, const union ib_gid *gid,
 		ipv6_dev_mc_dec(ndev, group);
 }
 
+/* The network gets to hear who is in a group. */
+static bool is_announced(const struct vrnic_dev *dev)
+{
+	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
+}
+
 /* The first member joins the group on the network, the last one leaves it. */
 static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
 	struct net_device *ndev = dev->ndev;
 
-	if (ndev->flags & (IFF_LOOPBACK | IFF_NOARP))
+	if (!is_announced(dev))
 		return;
 	rtnl_lock();
 	if (ipv6_addr_v4mapped((const struct in6_addr *)gid->raw))
@@ -93,6 +117,111 @@ static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 	rtnl_unlock();
 }
 
+static struct vrnic_group *group_new(struct vrnic_dev *dev,
+				     const union ib_gid *gid)
+{
+	struct vrnic_group *g;
+	int err;
+
+	if (atomic_read(&dev->groups.nelems) >= VRNIC_MAX_GROUPS)
+		return ERR_PTR(-ENOMEM);
+	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	if (!g)
+		return ERR_PTR(-ENOMEM);
+	g->gid = *gid;
+	xa_init_flags(&g->members, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	err = rhashtable_insert_fast(&dev->groups, &g->node, groups_params);
+	if (err) {
+		kfree(g);
+		return ERR_PTR(err);
+	}
+	return g;
+}
+
+static void group_free(struct vrnic_dev *dev, struct vrnic_group *g)
+{
+	rhashtable_remove_fast(&dev->groups, &g->node, groups_params);
+	xa_destroy(&g->members);
+	kfree_rcu(g, rcu);
+}
+
+static struct vrnic_member *member_find(struct vrnic_group *g,
+					const struct vrnic_qp *qp)
+{
+	struct vrnic_member *m;
+	unsigned long number;
+
+	xa_for_each(&g->members, number, m)
+		if (m->qp == qp)
+			return m;
+	return NULL;
+}
+
+static int member_add(struct vrnic_dev *dev, struct vrnic_group *g,
+		      struct vrnic_qp *qp)
+{
+	struct vrnic_member *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	m->qp = qp;
+	m->count = 1;
+	err = xa_alloc(&g->members, &m->number, m,
+		       XA_LIMIT(0, VRNIC_MAX_MEMBERS - 1), GFP_KERNEL);
+	if (err) {
+		kfree(m);
+		return -ENOMEM;
+	}
+	g->nr++;
+	qp->groups++;
+	dev->attached++;
+	return 0;
+}
+
+static void member_remove(struct vrnic_dev *dev, struct vrnic_group *g,
+			  struct vrnic_member *m)
+{
+	dev->attached--;
+	m->qp->groups--;
+	g->nr--;
+	xa_erase(&g->members, m->number);
+	kfree_rcu(m, rcu);
+}
+
+/* A queue pair is in no more groups of the network than a socket may be. */
+static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
+{
+	const struct net *net = dev_net(dev->ndev);
+
+	if (dev->attached >= VRNIC_MAX_ATTACHED)
+		return -ENOMEM;
+	if (IS_ENABLED(CONFIG_IP_MULTICAST) && is_announced(dev) &&
+	    qp->groups >= READ_ONCE(net->ipv4.sysctl_igmp_max_memberships))
+		return -ENOBUFS;
+	return 0;
+}
+
+static int join(struct vrnic_dev *dev, struct vrnic_group *g,
+		struct vrnic_qp *qp, const union ib_gid *gid)
+{
+	int err = may_join(dev, qp);
+
+	if (err)
+		return err;
+	if (!g) {
+		g = group_new(dev, gid);
+		if (IS_ERR(g))
+			return PTR_ERR(g);
+	}
+	err = member_add(dev, g, qp);
+	if (!err && g->nr == 1)
+		announce(dev, gid, true);
+	if (!g->nr)
+		group_free(dev, g);
+	return err;
+}
+
 /*
  * The core counts attachments, and a queue pair goes only when as many have been
  * detached. It tells groups apart by their LIDs, too, which mean nothing here.
@@ -100,95 +229,107 @@ static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
-	struct vrnic_mcast *m, *old;
+	struct vrnic_qp *qp = to_vqp(ibqp);
+	struct vrnic_member *m;
+	struct vrnic_group *g;
+	int err = 0;
 
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
-	if (!m)
-		return -ENOMEM;
-	m->gid = *gid;
-	m->qp = to_vqp(ibqp);
-	m->count = 1;
 	mutex_lock(&dev->mcast_lock);
-	old = find(dev, m->qp, gid);
-	if (old) {
-		old->count++;
-		kfree(m);
-	} else {
-		if (!has_members(dev, gid))
-			announce(dev, gid, true);
-		list_add_tail_rcu(&m->link, &dev->mcast);
-	}
+	g = rhashtable_lookup_fast(&dev->groups, gid, groups_params);
+	m = g ? member_find(g, qp) : NULL;
+	if (m)
+		m->count++;
+	else
+		err = join(dev, g, qp, gid);
 	mutex_unlock(&dev->mcast_lock);
-	return 0;
+	return err;
 }
 
-/* Caller holds mcast_lock. */
-static void leave(struct vrnic_dev *dev, struct vrnic_mcast *m)
+static void leave(struct vrnic_dev *dev, struct vrnic_group *g,
+		  struct vrnic_member *m)
 {
-	list_del_rcu(&m->link);
-	if (!has_members(dev, &m->gid))
-		announce(dev, &m->gid, false);
-	kfree_rcu(m, rcu);
+	member_remove(dev, g, m);
+	if (g->nr)
+		return;
+	announce(dev, &g->gid, false);
+	group_free(dev, g);
 }
 
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
-	struct vrnic_mcast *m;
+	struct vrnic_member *m;
+	struct vrnic_group *g;
 
 	mutex_lock(&dev->mcast_lock);
-	m = find(dev, to_vqp(ibqp), gid);
+	g = rhashtable_lookup_fast(&dev->groups, gid, groups_params);
+	m = g ? member_find(g, to_vqp(ibqp)) : NULL;
 	if (m && !--m->count)
-		leave(dev, m);
+		leave(dev, g, m);
 	mutex_unlock(&dev->mcast_lock);
 	return m ? 0 : -EINVAL;
 }
 
 /**
- * vrnic_mcast_for_each() - deliver to every member of a group
+ * vrnic_mcast_next() - a member of a group
  * @dev: device whose members count
  * @gid: group
- * @fn: called for each, may sleep
- * @arg: for @fn
+ * @number: first one that may be it; set to the number of the one that is
+ *
+ * Numbers are below VRNIC_MAX_MEMBERS. Who joins or leaves between two calls may be
+ * missed.
+ *
+ * Return: with a reference held, or NULL: there are no more.
  */
-void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
-			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg)
+struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid,
+				  unsigned long *number)
 {
-	struct vrnic_mcast *m;
+	struct vrnic_qp *qp = NULL;
+	struct vrnic_member *m;
+	struct vrnic_group *g;
 
-	mutex_lock(&dev->mcast_lock);
-	list_for_each_entry(m, &dev->mcast, link)
-		if (!memcmp(&m->gid, gid, sizeof(*gid)))
-			fn(m->qp, arg);
-	mutex_unlock(&dev->mcast_lock);
+	rcu_read_lock();
+	g = rhashtable_lookup(&dev->groups, gid, groups_params);
+	m = g ? xa_find(&g->members, number, VRNIC_MAX_MEMBERS, XA_PRESENT) : NULL;
+	while (m && !refcount_inc_not_zero(&m->qp->refs))
+		m = xa_find_after(&g->members, number, VRNIC_MAX_MEMBERS, XA_PRESENT);
+	if (m)
+		qp = m->qp;
+	rcu_read_unlock();
+	return qp;
 }
 
 /**
- * vrnic_mcast_members() - likewise, for what came from the network
+ * vrnic_mcast_members() - call for each member, for what came from the network
  * @dev: device whose members count
  * @gid: group
  * @fn: called for each, must not sleep
  * @arg: for @fn
  *
- * Return: members.
+ * Return: members; no more than VRNIC_MAX_MEMBERS.
  */
 unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
 				 const union ib_gid *gid,
 				 void (*fn)(struct vrnic_qp *qp, void *arg),
 				 void *arg)
 {
-	struct vrnic_mcast *m;
+	unsigned long number;
+	struct vrnic_member *m;
+	struct vrnic_group *g;
 	unsigned int n = 0;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(m, &dev->mcast, link) {
-		if (memcmp(&m->gid, gid, sizeof(*gid)) ||
-		    !refcount_inc_not_zero(&m->qp->refs))
+	g = rhashtable_lookup(&dev->groups, gid, groups_params);
+	if (!g)
+		goto out;
+	xa_for_each(&g->members, number, m) {
+		if (!refcount_inc_not_zero(&m->qp->refs))
 			continue;
 		fn(m->qp, arg);
 		vrnic_qp_put(m->qp);
 		n++;
 	}
+out:
 	rcu_read_unlock();
 	return n;
 }

@@ -68,6 +68,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	copy_slots(qp, ahead, 0, 1);
 	op->active = true;
 	op->done = 0;
+	op->member = 0;
 	op->total = 0;
 	op->status = IB_WC_SUCCESS;
 	op->vendor_err = VRNIC_VERR_NONE;
@@ -161,17 +162,17 @@ static enum vrnic_step execute_paced(struct vrnic_qp *qp,
 				     struct vrnic_budget *budget)
 {
 	u64 room = vrnic_rate_room(qp, &qp->wait_until);
-	struct vrnic_budget part = *budget;
 	enum vrnic_step step;
-	u64 used;
+	u64 used, kept;
 
 	if (!room)
 		return VRNIC_STEP_WAIT;
-	part.bytes = min(part.bytes, room);
-	used = part.bytes;
-	step = execute(qp, &part);
-	used -= part.bytes;
-	budget->bytes -= used;
+	used = min(budget->bytes, room);
+	kept = budget->bytes - used;
+	budget->bytes = used;
+	step = execute(qp, budget);
+	used -= budget->bytes;
+	budget->bytes += kept;
 	if (!qp->roce)
 		vrnic_rate_sent(qp, used);
 	return step;
@@ -210,7 +211,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	switch (step) {
 	case VRNIC_STEP_DONE:
 		vrnic_sq_complete(qp);
-		budget->descs--;
+		vrnic_budget_spend(budget, 1);
 		return true;
 	case VRNIC_STEP_FAIL:
 		fail_op(qp);

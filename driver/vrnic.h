@@ -13,7 +13,7 @@
  *
  * A runner holds the run bit of one send ring and at most one resp_lock: its
  * target's, or, to flush, its own; it never waits for a run bit. So no chain of
- * runners can close. vrnic_dev.mcast_lock nests outside resp_lock.
+ * runners can close.
  */
 #ifndef VRNIC_H
 #define VRNIC_H
@@ -47,6 +47,9 @@ struct vrnic_link;
 #define VRNIC_GID_TABLE		256
 #define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
 #define VRNIC_GRH_BYTES		40
+#define VRNIC_MAX_GROUPS	8192		/* multicast groups with members */
+#define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group: copies of a datagram */
+#define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups */
 
 /**
  * struct vrnic_dev - a device
@@ -66,8 +69,9 @@ struct vrnic_link;
  * @gids_used: entries from here on were never valid; protected by @gid_lock
  * @port_up: as last announced; protected by RTNL
  * @rescan: has the core look at the addresses of lo again
- * @mcast_lock: protects @mcast
- * @mcast: struct vrnic_mcast, a list
+ * @mcast_lock: serialises who joins and leaves groups
+ * @groups: struct vrnic_group by GID; readers under RCU
+ * @attached: members of all groups; protected by @mcast_lock
  * @wire: the sockets of its network namespace, once it has any; set once
  * @link: in the list of devices; protected by vrnic_devs_lock
  */
@@ -90,8 +94,9 @@ struct vrnic_dev {
 	unsigned int gids_used;
 	bool port_up;
 	struct work_struct rescan;
-	struct mutex mcast_lock;		/* protects @mcast */
-	struct list_head mcast;
+	struct mutex mcast_lock;	/* serialises writers of @groups, and @attached */
+	struct rhashtable groups;
+	u32 attached;
 	struct vrnic_wire *wire;
 	struct list_head link;
 };
@@ -242,6 +247,7 @@ struct vrnic_recv {
  * @vendor_err: enum vrnic_vendor_err, if it failed
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
+ * @member: a datagram to a group: members below this number have had their copy
  * @slots: private copy of the descriptor with all that follows it
  *
  * Protected by the run bit of the queue pair.
@@ -255,6 +261,7 @@ struct vrnic_op {
 	u8 vendor_err;
 	u8 rnr_left;
 	u8 retry_left;
+	unsigned long member;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 };
 
@@ -321,6 +328,7 @@ struct vrnic_hold {
  *	protected by the run bit, as no local peer uses the queue pair then.
  * @rxq: packets that wait for a run; has a lock of its own
  * @ud_psn: of the next datagram to the wire; protected by the run bit
+ * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that it carries; NULL: it is a consumer's
  */
 struct vrnic_qp {
@@ -359,6 +367,7 @@ struct vrnic_qp {
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
 	u32 ud_psn;
+	u32 groups;
 	struct vrnic_link *link;
 };
 
@@ -509,11 +518,12 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 bool vrnic_recv_flush(struct vrnic_qp *qp);
 
 /* mcast.c */
-struct vrnic_mcast;
+int vrnic_mcast_init(struct vrnic_dev *dev);
+void vrnic_mcast_exit(struct vrnic_dev *dev);
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
-void vrnic_mcast_for_each(struct vrnic_dev *dev, const union ib_gid *gid,
-			  void (*fn)(struct vrnic_qp *qp, void *arg), void *arg);
+struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid,
+				  unsigned long *number);
 unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
 				 const union ib_gid *gid,
 				 void (*fn)(struct vrnic_qp *qp, void *arg),

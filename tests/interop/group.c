@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * group -d DEVICE -g GID-INDEX -G GROUP [-n DATAGRAMS] [-p PORT] [SERVER]
+ * group -d DEVICE -g GID-INDEX -G GROUP -m
  *
  * UD multicast between hosts. The server joins GROUP with two queue pairs and has
  * a third one that does not; the client sends datagrams to the group, waits, then
  * sends more after the server has left. Every member gets each datagram once,
  * byte by byte; nobody else gets any, and after leaving nobody does.
+ *
+ * With -m, one queue pair joins GROUP and those behind it until it is refused, or has
+ * joined 256. Prints how many these were.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -277,11 +281,26 @@ static void transmit(void)
 	printf("sent %u datagrams to %s, twice\n", count, group_name);
 }
 
+static void join_many(void)
+{
+	uint8_t first = group.raw[15];
+	int n;
+
+	open_qp(0);
+	for (n = 0; n < 256; n++) {
+		group.raw[15] = first + n;
+		if (ibv_attach_mcast(qps[0], &group, 0))
+			break;
+	}
+	printf("%d\n", n);
+}
+
 int main(int argc, char **argv)
 {
+	bool many = false;
 	int letter;
 
-	while ((letter = getopt(argc, argv, "d:g:G:n:p:")) != -1) {
+	while ((letter = getopt(argc, argv, "d:g:G:n:p:m")) != -1) {
 		switch (letter) {
 		case 'd':
 			device = optarg;
@@ -291,6 +310,9 @@ int main(int argc, char **argv)
 			break;
 		case 'G':
 			group_name = optarg;
+			break;
+		case 'm':
+			many = true;
 			break;
 		case 'n':
 			count = atoi(optarg);
@@ -308,7 +330,9 @@ int main(int argc, char **argv)
 		die("usage: see group.c");
 	open_all();
 	set_group();
-	if (server)
+	if (many)
+		join_many();
+	else if (server)
 		transmit();
 	else
 		receive();

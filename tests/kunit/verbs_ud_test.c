@@ -192,6 +192,65 @@ static void too_long_for_the_port(struct kunit *test)
 		      IB_WC_LOC_LEN_ERR);
 }
 
+#define MEMBERS	5
+
+/* To 239.1.2.4, a group of nobody else. */
+static struct ib_ah *group_ah(struct kunit *test, union ib_gid *group)
+{
+	struct consumer *c = test->priv;
+	struct rdma_ah_attr attr;
+
+	end_ah_attr(test, &attr);
+	*group = attr.grh.dgid;
+	memcpy(group->raw + 12, "\xef\x01\x02\x04", 4);
+	attr.grh.dgid = *group;
+	return keep_ah(test, rdma_create_ah(c->pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
+}
+
+/* @copies: how many of @members have received something. */
+static void run_with(struct kunit *test, struct end *end, u32 descs,
+		     enum vrnic_verdict verdict, struct end **members,
+		     int copies)
+{
+	struct vrnic_budget budget = { .bytes = SZ_1M, .descs = descs };
+	struct vrnic_qp *qp = to_vqp(end->qp);
+	int i, n = 0;
+
+	KUNIT_EXPECT_EQ(test, vrnic_sq_ops.run(&qp->run, &budget), verdict);
+	for (i = 0; i < MEMBERS; i++)
+		n += to_vcq(members[i]->cq)->ring.idx;
+	KUNIT_EXPECT_EQ(test, n, copies);
+}
+
+/* A datagram for many goes on where the budget ended, and nobody gets it twice. */
+static void a_copy_for_a_member_costs_budget(struct kunit *test)
+{
+	u8 *from = new_buffer(test, MSG), *to = new_buffer(test, GRH + MSG);
+	struct end *a = new_datagram_end(test), *members[MEMBERS];
+	struct request *req, *recv[MEMBERS];
+	union ib_gid group;
+	struct ib_ah *ah = group_ah(test, &group);
+	int i;
+
+	for (i = 0; i < MEMBERS; i++) {
+		members[i] = new_datagram_end(test);
+		KUNIT_ASSERT_EQ(test, ib_attach_mcast(members[i]->qp, &group, 0), 0);
+		recv[i] = post_recv(test, members[i], to, GRH + MSG);
+		post_recv(test, members[i], to, GRH + MSG);
+	}
+	vrnic_park(&to_vqp(a->qp)->run);
+	req = send_datagram(test, a, ah, 0xffffff, QKEY, from, MSG);
+	run_with(test, a, 2, VRNIC_MORE, members, 2);
+	run_with(test, a, 2, VRNIC_MORE, members, 4);
+	run_with(test, a, 64, VRNIC_IDLE, members, MEMBERS);
+	vrnic_unpark(&to_vqp(a->qp)->run);
+	expect_done(test, a, req, IB_WC_SEND);
+	for (i = 0; i < MEMBERS; i++) {
+		expect_done(test, members[i], recv[i], IB_WC_RECV);
+		KUNIT_EXPECT_EQ(test, ib_detach_mcast(members[i]->qp, &group, 0), 0);
+	}
+}
+
 /**
  * struct shared - two connections to one shared receive queue
  * @srq: it
@@ -342,6 +401,7 @@ static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(changed_address_handle),
 	KUNIT_CASE(dropped_datagrams),
 	KUNIT_CASE(too_long_for_the_port),
+	KUNIT_CASE(a_copy_for_a_member_costs_budget),
 	KUNIT_CASE(srq_serves_both),
 	KUNIT_CASE(srq_limit),
 	KUNIT_CASE(srq_survives_a_failure),

@@ -125,6 +125,69 @@ TEST_F(mcast, connected_queue_pair_cannot_attach)
 	EXPECT_OK(pair_close(&rc));
 }
 
+/* A queue pair that can be attached, and no more. */
+static struct ibv_qp *small_qp(struct bed *bed)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = bed->b->scq, .recv_cq = bed->b->rcq, .qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+
+	return ibv_create_qp(bed->dev.pd, &init);
+}
+
+TEST_F(mcast, no_more_members_than_advertised)
+{
+	int i, max = self->bed.dev.attr->max_mcast_qp_attach;
+	struct ibv_qp **qp;
+
+	if (max > 1024)
+		SKIP(return, "more queue pairs than a test should make");
+	qp = calloc(max + 1, sizeof(*qp));
+	ASSERT_NE(NULL, qp);
+	for (i = 0; i <= max; i++) {
+		qp[i] = small_qp(&self->bed);
+		ASSERT_NE(NULL, qp[i]);
+		if (i == max)
+			break;
+		ASSERT_OK(ibv_attach_mcast(qp[i], &self->mgid, 0));
+	}
+	EXPECT_NE(0, ibv_attach_mcast(qp[max], &self->mgid, 0));
+	/* who leaves makes room */
+	EXPECT_OK(ibv_detach_mcast(qp[max / 2], &self->mgid, 0));
+	EXPECT_OK(ibv_attach_mcast(qp[max], &self->mgid, 0));
+	for (i = 0; i <= max; i++) {
+		EXPECT_EQ(i == max / 2, !!ibv_detach_mcast(qp[i], &self->mgid, 0));
+		EXPECT_OK(ibv_destroy_qp(qp[i]));
+	}
+	free(qp);
+}
+
+/* On an interface that leads somewhere, the network's own limit may come first. */
+TEST_F(mcast, no_more_groups_than_advertised)
+{
+	int i, n, max = self->bed.dev.attr->max_mcast_grp;
+	union ibv_gid group = self->mgid;
+
+	for (n = 0; n <= max; n++) {
+		group.raw[14] = n >> 8;
+		group.raw[15] = n;
+		if (ibv_attach_mcast(self->bed.b->qp, &group, 0))
+			break;
+	}
+	EXPECT_GT(n, 0);
+	EXPECT_LE(n, max);
+	for (i = 0; i < n; i++) {
+		group.raw[14] = i >> 8;
+		group.raw[15] = i;
+		ASSERT_OK(ibv_detach_mcast(self->bed.b->qp, &group, 0));
+	}
+	/* who leaves makes room */
+	ASSERT_OK(ibv_attach_mcast(self->bed.b->qp, &group, 0));
+	ASSERT_OK(ibv_detach_mcast(self->bed.b->qp, &group, 0));
+}
+
 /*
  * On Ethernet the LID means nothing, but the core takes the group under another LID
  * for another group: attached twice, and detached as often.
