@@ -413,22 +413,28 @@ static void copy_run(void *to, const void *from, u64 n, bool last)
  * @n: bytes; both lists have that many
  * @final: the message ends with these bytes
  *
- * In ascending order, each byte once, from page to page.
+ * In ascending order, each byte once, from page to page. A run is looked for when the
+ * one before it is used up: the other side's may be far longer.
  */
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		    bool final)
 {
-	u64 dst_len, src_len, len;
+	u64 dst_len = 0, src_len = 0, len;
 	void *to, *from;
 
-	while (n) {
-		to = vrnic_sgl_run(dst, n, &dst_len);
-		from = vrnic_sgl_run(src, n, &src_len);
+	for (; n; n -= len) {
+		if (!dst_len)
+			to = vrnic_sgl_run(dst, n, &dst_len);
+		if (!src_len)
+			from = vrnic_sgl_run(src, n, &src_len);
 		len = min(dst_len, src_len);
 		copy_run(to, from, len, final && len == n);
 		dst->pos += len;
 		src->pos += len;
-		n -= len;
+		to += len;
+		from += len;
+		dst_len -= len;
+		src_len -= len;
 	}
 }
 
@@ -465,14 +471,22 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final)
 {
-	u64 dst_len, src_len, len;
+	u64 dst_len = 0, src_len = 0, len;
 	void *to, *from;
 
-	for (; n; n -= len, dst_pos += len, src_pos += len) {
-		to = vrnic_seg_run(dst, dst_pos, n, &dst_len);
-		from = vrnic_seg_run(src, src_pos, n, &src_len);
+	for (; n; n -= len) {
+		if (!dst_len)
+			to = vrnic_seg_run(dst, dst_pos, n, &dst_len);
+		if (!src_len)
+			from = vrnic_seg_run(src, src_pos, n, &src_len);
 		len = min(dst_len, src_len);
 		copy_run(to, from, len, final && len == n);
+		dst_pos += len;
+		src_pos += len;
+		to += len;
+		from += len;
+		dst_len -= len;
+		src_len -= len;
 	}
 }
 
@@ -486,8 +500,8 @@ static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 	void *kva;
 
 	for (done = 0; done < n; done += len) {
-		kva = vrnic_seg_run(seg, pos + done, n - done, &len);
-		len = min_t(u64, len, USER_CHUNK);
+		kva = vrnic_seg_run(seg, pos + done,
+				    min_t(u64, n - done, USER_CHUNK), &len);
 		if (to_user ? copy_to_user_nofault(u64_to_user_ptr(user + done),
 						   kva, len) :
 			      copy_from_user_nofault(kva,

@@ -314,6 +314,55 @@ static void run_of_plain_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, len, 9000);
 }
 
+#define RUN_PAGES	(ARENA_PAGES / 2)
+
+/*
+ * A look that comes too late made visible: the list of the source's pages, which are
+ * one run, lies in the target's first page, and what is copied there is a list of
+ * other pages. Whoever looks again after that copies from those.
+ */
+static void hide_list(struct bench *b, struct vrnic_mr *dst, struct vrnic_mr *src)
+{
+	void **other = (void **)b->src.base;
+	u32 i;
+
+	memset(b->src.base, 0x11, RUN_PAGES * PAGE_SIZE);
+	memset(b->src.base + RUN_PAGES * PAGE_SIZE, 0x22, RUN_PAGES * PAGE_SIZE);
+	src->pages = (void **)b->dst.base;
+	for (i = 0; i < RUN_PAGES; i++) {
+		src->pages[i] = b->src.base + i * PAGE_SIZE;
+		other[i] = b->src.base + (RUN_PAGES + i) * PAGE_SIZE;
+		/* no two of these are neighbours */
+		dst->pages[i] = b->dst.base + 2 * i * PAGE_SIZE;
+	}
+}
+
+static void expect_run_copied(struct kunit *test, const struct vrnic_mr *dst)
+{
+	u32 i;
+
+	for (i = 1; i < RUN_PAGES; i++)
+		KUNIT_EXPECT_NULL(test, memchr_inv(dst->pages[i], 0x11, PAGE_SIZE));
+}
+
+static void a_run_is_looked_for_once(struct kunit *test)
+{
+	struct bench *b = test->priv;
+	u64 n = RUN_PAGES * PAGE_SIZE;
+	struct vrnic_mr dst = { .pages = b->dst.pages[0] }, src = {};
+	struct vrnic_seg to = { .mr = &dst, .len = n }, from = { .mr = &src, .len = n };
+
+	hide_list(b, &dst, &src);
+	vrnic_seg_copy(&to, 0, &from, 0, n, true);
+	expect_run_copied(test, &dst);
+
+	hide_list(b, &dst, &src);
+	b->dst.sgl = (struct vrnic_sgl){ .nr = 1, .seg[0] = to };
+	b->src.sgl = (struct vrnic_sgl){ .nr = 1, .seg[0] = from };
+	vrnic_sgl_copy(&b->dst.sgl, &b->src.sgl, n, true);
+	expect_run_copied(test, &dst);
+}
+
 /* The largest unit that a message of @n bytes to @dst ends with. */
 static size_t last_unit(const u8 *dst, size_t n)
 {
@@ -395,6 +444,7 @@ static void small_messages(struct kunit *test)
 static struct kunit_case copy_cases[] = {
 	KUNIT_CASE(runs_of_pages),
 	KUNIT_CASE(run_of_plain_memory),
+	KUNIT_CASE(a_run_is_looked_for_once),
 	KUNIT_CASE(skip_agrees_with_counting),
 	KUNIT_CASE(random_copies),
 	KUNIT_CASE(copies_stay_inside),
