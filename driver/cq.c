@@ -143,6 +143,7 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		cq->timestamps = true;
 	spin_lock_init(&cq->lock);
+	mutex_init(&cq->resize);
 	err = cq_ring(&cq->ring, attr->cqe, udata);
 	if (err)
 		return err;
@@ -156,23 +157,63 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Completions that @cq's consumer has not taken yet go over to @ring. */
+/* Completions that are copied with interrupts off; where they are not, in one go. */
+#define CQ_BATCH	64
+
+/* Copy the @n completions from @first on, none of which changes any more. */
+static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 first,
+		    u32 n)
+{
+	struct vrnic_cqe *to;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		to = vrnic_ring_slot(ring, ring->idx);
+		memcpy(to, vrnic_ring_slot(&cq->ring, first + i), sizeof(*to));
+		vrnic_cqe_publish(ring, to);
+	}
+}
+
+/* Caller holds cq->lock; @ring has all of @cq's completions. */
+static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
+{
+	lockdep_assert_held(&cq->lock);
+	WRITE_ONCE(ring->hdr->arm, READ_ONCE(cq->ring.hdr->arm));
+	if (cq->failed)
+		vrnic_ring_error(ring);
+	swap(cq->ring, *ring);
+}
+
+/*
+ * Completions that @cq's consumer has not taken yet go over to @ring, which then
+ * becomes its ring. Others come in meanwhile; the last few are copied with the lock
+ * held. How many there are can only grow, up to what a ring holds: so this ends.
+ */
 static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
 	u32 cons = READ_ONCE(cq->ring.hdr->cons);
-	u32 i, left = cq->ring.idx - cons;
+	u32 max = min(cq->ring.entries, ring->entries);
+	u32 all, left;
 
-	lockdep_assert_held(&cq->lock);
-	if (left > cq->ring.entries || left > ring->entries)
-		return -EINVAL;
-	for (i = 0; i < left; i++) {
-		struct vrnic_cqe *to = vrnic_ring_slot(ring, i);
-
-		memcpy(to, vrnic_ring_slot(&cq->ring, cons + i), sizeof(*to));
-		vrnic_cqe_publish(ring, to);
+	lockdep_assert_held(&cq->resize);
+	for (;;) {
+		spin_lock_irq(&cq->lock);
+		all = cq->ring.idx - cons;
+		left = all - ring->idx;
+		if (all > max || left <= CQ_BATCH)
+			break;
+		spin_unlock_irq(&cq->lock);
+		for (; left > CQ_BATCH; left -= CQ_BATCH) {
+			cq_copy(cq, ring, cons + ring->idx, CQ_BATCH);
+			cond_resched();
+		}
 	}
-	WRITE_ONCE(ring->hdr->arm, READ_ONCE(cq->ring.hdr->arm));
-	return 0;
+	if (all <= max) {
+		cq_copy(cq, ring, cons + ring->idx, left);
+		cq_replace(cq, ring);
+	}
+	spin_unlock_irq(&cq->lock);
+	return all > max ? -EINVAL : 0;
 }
 
 int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
@@ -189,14 +230,12 @@ int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	err = cq_ring(&ring, cqe, udata);
 	if (err)
 		return err;
-	spin_lock_irq(&cq->lock);
+	mutex_lock(&cq->resize);
 	err = cq_move(cq, &ring);
 	if (!err)
-		swap(cq->ring, ring);
-	spin_unlock_irq(&cq->lock);
-	vrnic_ring_free(&ring);
-	if (!err)
 		ibcq->cqe = cq->ring.entries;
+	mutex_unlock(&cq->resize);
+	vrnic_ring_free(&ring);
 	return err;
 }
 

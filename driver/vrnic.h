@@ -181,6 +181,7 @@ struct vrnic_ah {
  * @failed: it overflowed once; nothing is written any more
  * @timestamps: the process asked for them
  * @poll_idx: kernel consumers: next entry to poll
+ * @resize: serialises those who replace @ring; the core does not
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
@@ -189,6 +190,7 @@ struct vrnic_cq {
 	bool failed;
 	bool timestamps;
 	u32 poll_idx;
+	struct mutex resize;	/* serialises who replaces @ring */
 };
 
 static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)

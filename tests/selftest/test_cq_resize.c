@@ -113,6 +113,56 @@ TEST_F(resize, during_traffic)
 	}
 }
 
+#define MANY	500
+
+/* One doorbell for them all: a thread goes on with what is too much for the caller. */
+static int post_many(struct bed *bed, int first)
+{
+	struct ibv_sge sge = sge_of(&bed->src, 0, 8);
+	struct ibv_send_wr *bad, *wr = calloc(MANY, sizeof(*wr));
+	int i, ret;
+
+	if (!wr)
+		return -ENOMEM;
+	for (i = 0; i < MANY; i++) {
+		wr[i].wr_id = first + i;
+		wr[i].next = i + 1 < MANY ? &wr[i + 1] : NULL;
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].opcode = IBV_WR_RDMA_WRITE;
+		wr[i].send_flags = IBV_SEND_SIGNALED;
+		wr[i].wr.rdma.remote_addr = (uintptr_t)bed->dst.addr;
+		wr[i].wr.rdma.rkey = mr_at(bed->b, &bed->dst)->rkey;
+	}
+	ret = ibv_post_send(bed->a->qp, wr, &bad);
+	free(wr);
+	return ret;
+}
+
+/* Many are inside, more than are moved in one go, and more come in meanwhile. */
+TEST_F(resize, many_are_moved_while_others_come)
+{
+	struct pair_opts opts = { .cqe = 2 * MANY, .max_wr = 2 * MANY };
+	struct bed *bed = &self->bed;
+	int i, next = 0;
+
+	ASSERT_OK(bed_close(bed));
+	ASSERT_OK(bed_open(bed, 4096, &opts));
+	for (i = 0; i < 10 * MANY; i++) {
+		if (i % (2 * MANY) == 0) {
+			ASSERT_OK(post_many(bed, next));
+			usleep(20000);	/* so that most are inside */
+			ASSERT_OK(post_many(bed, next + MANY));
+			next += 2 * MANY;
+			ASSERT_OK(ibv_resize_cq(bed->a->scq, next % (4 * MANY) ? 8 * MANY :
+						2 * MANY));
+		}
+		ASSERT_DONE(wait_send(bed->a));
+		ASSERT_EQ(i, bed->a->wc.wr_id);
+	}
+	EXPECT_EQ(0, poll_stray(bed->a->scq));
+}
+
 TEST_F(resize, beyond_the_limit_is_refused)
 {
 	struct bed *bed = &self->bed;
