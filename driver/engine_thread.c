@@ -15,6 +15,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/stat.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -155,9 +156,14 @@ static void take_turn(struct vrnic_runnable *r)
 	vrnic_leave(r, vrnic_run(r, &budget) == VRNIC_MORE);
 }
 
+/*
+ * It serves consumers that memory is written out over, NVMe and NFS: what it allocates
+ * for others does not wait for that.
+ */
 static int runner_thread(void *arg)
 {
 	struct vrnic_runner *runner = arg;
+	unsigned int flags = memalloc_noio_save();
 	struct vrnic_runnable *r;
 
 	while (!kthread_should_stop()) {
@@ -173,6 +179,7 @@ static int runner_thread(void *arg)
 		take_turn(r);
 		cond_resched();
 	}
+	memalloc_noio_restore(flags);
 	return 0;
 }
 

@@ -31,7 +31,7 @@
  * @forgotten: something came in that nobody rang for
  * @delay_ns: the next run wants to be run again after this
  * @sleep_ms: a run takes as long
- * @who: who ran it last
+ * @who: who ran it last, and @noio: whose allocations start no I/O
  * @when: and when
  * @entered: a run began
  * @order: where runs note their @id
@@ -53,6 +53,7 @@ struct counter {
 	u64 delay_ns;
 	unsigned int sleep_ms;
 	struct task_struct *who;
+	bool noio;
 	u64 when;
 	struct completion entered;
 	char *order;
@@ -73,6 +74,7 @@ static void note(struct counter *c)
 	size_t n;
 
 	c->who = current;
+	c->noio = current->flags & PF_MEMALLOC_NOIO;
 	c->when = ktime_get_ns();
 	if (c->order) {
 		n = strlen(c->order);
@@ -190,6 +192,16 @@ static void queue_runs_in_the_thread(struct kunit *test)
 	/* the second call came before the first was served: one run does */
 	settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+}
+
+/* Memory may be written out over what it runs: that must not wait for memory. */
+static void the_thread_allocates_without_io(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	vrnic_queue(&c->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
+	KUNIT_EXPECT_TRUE(test, c->noio);
 }
 
 /* What the caller's budget does not cover goes to the thread. */
@@ -495,6 +507,7 @@ static void park_among_kickers(struct kunit *test)
 static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(kick_runs_here),
 	KUNIT_CASE(queue_runs_in_the_thread),
+	KUNIT_CASE(the_thread_allocates_without_io),
 	KUNIT_CASE(rest_goes_to_the_thread),
 	KUNIT_CASE(work_during_a_run_is_not_lost),
 	KUNIT_CASE(parked_does_not_run),
