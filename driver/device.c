@@ -2,6 +2,7 @@
 /* The device and its port: what it is, what it can do, where it sits. */
 
 #include <linux/ethtool.h>
+#include <linux/hashtable.h>
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/utsname.h>
@@ -12,9 +13,9 @@
 
 #include "vrnic.h"
 
-/* Devices, for finding a GID's owner. */
-static LIST_HEAD(vrnic_devs);
-static DEFINE_RWLOCK(vrnic_devs_lock);
+/* Devices by what they sit on; readers under RCU. */
+static DEFINE_HASHTABLE(devs, 6);
+static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
 #define VRNIC_DEVICE_CAPS						\
 	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
@@ -141,121 +142,22 @@ static void vrnic_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u", VRNIC_ABI_VERSION);
 }
 
-static int vrnic_add_gid(const struct ib_gid_attr *attr, void **context)
+/* What a device may sit on: @ndev, or what is below it if that is a VLAN. */
+struct net_device *vrnic_lower(struct net_device *ndev)
 {
-	struct vrnic_dev *dev = to_vdev(attr->device);
-
-	if (attr->index >= VRNIC_GID_TABLE)
-		return -EINVAL;
-	write_lock_bh(&dev->gid_lock);
-	dev->gids[attr->index].gid = attr->gid;
-	dev->gids[attr->index].valid = true;
-	dev->gids_used = max(dev->gids_used, attr->index + 1U);
-	write_unlock_bh(&dev->gid_lock);
-	return 0;
+	return is_vlan_dev(ndev) ? vlan_dev_real_dev(ndev) : ndev;
 }
 
-static int vrnic_del_gid(const struct ib_gid_attr *attr, void **context)
+/* The device that hears what comes through @ndev, or NULL. Caller holds the RCU lock. */
+static struct vrnic_dev *hearer(struct net_device *ndev)
 {
-	struct vrnic_dev *dev = to_vdev(attr->device);
-
-	write_lock_bh(&dev->gid_lock);
-	dev->gids[attr->index].valid = false;
-	write_unlock_bh(&dev->gid_lock);
-	return 0;
-}
-
-static bool owns_gid(struct vrnic_dev *dev, const union ib_gid *gid)
-{
-	unsigned int i;
-	bool owns = false;
-
-	read_lock_bh(&dev->gid_lock);
-	for (i = 0; i < dev->gids_used && !owns; i++)
-		owns = dev->gids[i].valid &&
-		       !memcmp(&dev->gids[i].gid, gid, sizeof(*gid));
-	read_unlock_bh(&dev->gid_lock);
-	return owns;
-}
-
-/**
- * vrnic_reaches() - does a message to @gid arrive at @to
- * @from: sender's device
- * @gid: destination
- * @to: candidate
- *
- * Loopback stays within a network namespace, as the network itself would.
- */
-bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
-		   struct vrnic_dev *to)
-{
-	return net_eq(dev_net(from->ndev), dev_net(to->ndev)) &&
-	       owns_gid(to, gid);
-}
-
-/* Is there any device on this host that @gid leads to? */
-bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
-{
-	struct vrnic_dev *dev;
-	bool local = false;
-
-	read_lock_bh(&vrnic_devs_lock);
-	list_for_each_entry(dev, &vrnic_devs, link)
-		local |= vrnic_reaches(from, gid, dev);
-	read_unlock_bh(&vrnic_devs_lock);
-	return local;
-}
-
-/**
- * vrnic_gsi_by_gid() - the queue pair 1 that @gid leads to
- * @from: sender's device; the first choice, as link-local GIDs are not unique
- * @gid: destination
- *
- * Return: with a reference held, or NULL.
- */
-struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
-				  const union ib_gid *gid)
-{
-	struct vrnic_qp *qp = NULL;
+	struct net_device *lower = vrnic_lower(ndev);
 	struct vrnic_dev *dev;
 
-	if (owns_gid(from, gid))
-		return vrnic_gsi_get(from);
-	read_lock_bh(&vrnic_devs_lock);
-	list_for_each_entry(dev, &vrnic_devs, link)
-		if (!qp && vrnic_reaches(from, gid, dev))
-			qp = vrnic_gsi_get(dev);
-	read_unlock_bh(&vrnic_devs_lock);
-	return qp;
-}
-
-/* Is @ndev what the device sits on, or a VLAN on that? */
-static bool hears(const struct vrnic_dev *dev, struct net_device *ndev)
-{
-	return dev->ndev == ndev ||
-	       (is_vlan_dev(ndev) && vlan_dev_real_dev(ndev) == dev->ndev);
-}
-
-/* As vrnic_gsi_by_gid(), for what came from the network through @ndev. */
-struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
-				  const union ib_gid *gid)
-{
-	struct vrnic_qp *qp = NULL;
-	struct vrnic_dev *dev;
-
-	read_lock_bh(&vrnic_devs_lock);
-	list_for_each_entry(dev, &vrnic_devs, link) {
-		if (!net_eq(dev_net(dev->ndev), net) || !owns_gid(dev, gid))
-			continue;
-		/* link-local GIDs are not unique: this interface is the best */
-		if (qp && !hears(dev, ndev))
-			continue;
-		if (qp)
-			vrnic_qp_put(qp);
-		qp = vrnic_gsi_get(dev);
-	}
-	read_unlock_bh(&vrnic_devs_lock);
-	return qp;
+	hash_for_each_possible_rcu(devs, dev, link, (unsigned long)lower)
+		if (dev->ndev == lower)
+			return dev;
+	return NULL;
 }
 
 /* Count packets that came through @ndev and are nobody's. */
@@ -264,11 +166,11 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
 {
 	struct vrnic_dev *dev;
 
-	read_lock_bh(&vrnic_devs_lock);
-	list_for_each_entry(dev, &vrnic_devs, link)
-		if (net_eq(dev_net(dev->ndev), net) && hears(dev, ndev))
-			this_cpu_add(dev->stats->count[stat], count);
-	read_unlock_bh(&vrnic_devs_lock);
+	rcu_read_lock();
+	dev = hearer(ndev);
+	if (dev && net_eq(dev_net(dev->ndev), net))
+		this_cpu_add(dev->stats->count[stat], count);
+	rcu_read_unlock();
 }
 
 /**
@@ -291,12 +193,11 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 	struct vrnic_dev *dev;
 	unsigned int n = 0;
 
-	read_lock_bh(&vrnic_devs_lock);
-	list_for_each_entry(dev, &vrnic_devs, link)
-		if (net_eq(dev_net(dev->ndev), net) && hears(dev, ndev) &&
-		    !owns_gid(dev, from))
-			n += vrnic_mcast_members(dev, to, fn, arg);
-	read_unlock_bh(&vrnic_devs_lock);
+	rcu_read_lock();
+	dev = hearer(ndev);
+	if (dev && net_eq(dev_net(dev->ndev), net) && !vrnic_owns(dev, from))
+		n = vrnic_mcast_members(dev, to, fn, arg);
+	rcu_read_unlock();
 	return n;
 }
 
@@ -318,9 +219,11 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 {
 	struct vrnic_dev *dev = to_vdev(ibdev);
 
-	write_lock_bh(&vrnic_devs_lock);
-	list_del_init(&dev->link);
-	write_unlock_bh(&vrnic_devs_lock);
+	spin_lock(&devs_lock);
+	hash_del_rcu(&dev->link);
+	spin_unlock(&devs_lock);
+	/* who found it here, or by one of its GIDs, may look at all that goes now */
+	synchronize_rcu();
 	vrnic_faults_drop(dev);
 	vrnic_late_drop(dev);
 	cancel_work_sync(&dev->rescan);
@@ -421,8 +324,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	int err;
 
 	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-	rwlock_init(&dev->gid_lock);
-	INIT_LIST_HEAD(&dev->link);
+	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
 	vrnic_faults_setup(dev);
 	vrnic_late_init(dev);
@@ -474,9 +376,9 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 	err = ib_device_set_netdev(ibdev, dev->ndev, 1);
 	if (err)
 		return err;
-	write_lock_bh(&vrnic_devs_lock);
-	list_add_tail(&dev->link, &vrnic_devs);
-	write_unlock_bh(&vrnic_devs_lock);
+	spin_lock(&devs_lock);
+	hash_add_rcu(devs, &dev->link, (unsigned long)dev->ndev);
+	spin_unlock(&devs_lock);
 	return ib_register_device(ibdev, name, NULL);
 }
 

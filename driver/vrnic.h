@@ -64,16 +64,13 @@ struct vrnic_link;
  * @engine: the threads
  * @stats: counters
  * @faults: what goes wrong on purpose
- * @gid_lock: protects @gids
- * @gids: what the core put into the GID table
- * @gids_used: entries from here on were never valid; protected by @gid_lock
  * @port_up: as last announced; protected by RTNL
  * @rescan: has the core look at the addresses of lo again
  * @mcast_lock: serialises who joins and leaves groups
  * @groups: struct vrnic_group by GID; readers under RCU
  * @attached: members of all groups; protected by @mcast_lock
  * @wire: the sockets of its network namespace, once it has any; set once
- * @link: in the list of devices; protected by vrnic_devs_lock
+ * @link: in the table of devices; readers under RCU
  */
 struct vrnic_dev {
 	struct ib_device ibdev;
@@ -86,19 +83,13 @@ struct vrnic_dev {
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
 	struct vrnic_faults faults;
-	rwlock_t gid_lock;
-	struct {
-		union ib_gid gid;
-		bool valid;
-	} gids[VRNIC_GID_TABLE];
-	unsigned int gids_used;
 	bool port_up;
 	struct work_struct rescan;
 	struct mutex mcast_lock;	/* serialises writers of @groups, and @attached */
 	struct rhashtable groups;
 	u32 attached;
 	struct vrnic_wire *wire;
-	struct list_head link;
+	struct hlist_node link;
 };
 
 static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
@@ -403,13 +394,7 @@ void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 int vrnic_device_add(const char *name, struct net_device *ndev);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);
-bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid);
-bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
-		   struct vrnic_dev *to);
-struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
-				  const union ib_gid *gid);
-struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
-				  const union ib_gid *gid);
+struct net_device *vrnic_lower(struct net_device *ndev);
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
 		     enum vrnic_stat stat, u32 count);
 unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
@@ -419,6 +404,18 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 void *arg);
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
+
+/* gid.c */
+int vrnic_add_gid(const struct ib_gid_attr *attr, void **context);
+int vrnic_del_gid(const struct ib_gid_attr *attr, void **context);
+bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid);
+bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid);
+bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
+		   struct vrnic_dev *to);
+struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
+				  const union ib_gid *gid);
+struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
+				  const union ib_gid *gid);
 
 /* rate.c */
 #define VRNIC_RATE_ANY	U64_MAX
