@@ -35,6 +35,7 @@ module_param(caller_bytes, uint, 0644);
 MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
 
 #define CALLER_DESCS	64
+#define CALLER_TURNS	16
 #define POKE_BYTES	SZ_256K
 #define POKE_RUNS	4
 
@@ -204,27 +205,40 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
 
 /*
  * Run @r for a caller, again if new work was announced meanwhile: an answer of a peer
- * on this machine is there before the run ends, and is no other call. @spent: in
- * all. Returns false if a thread has to go on.
+ * on this machine is there before the run ends, and is no other call. @left: of its
+ * budget. Returns false if a thread has to go on.
  */
-static bool serve(struct vrnic_runnable *r, struct vrnic_budget *spent)
+static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
-	enum vrnic_verdict verdict;
+	u64 before;
 
-	do {
-		struct vrnic_budget budget = {
-			.bytes = READ_ONCE(caller_bytes),
-			.descs = CALLER_DESCS,
-		};
+	while (vrnic_budget_left(left)) {
+		before = vrnic_budget_sum(left);
+		if (vrnic_run(r, left) == VRNIC_MORE)
+			return false;
+		if (!test_bit(VRNIC_RUN_AGAIN, &r->state) ||
+		    test_bit(VRNIC_RUN_PARKED, &r->state))
+			return true;
+		vrnic_budget_step(left, before);
+	}
+	return false;
+}
 
-		verdict = vrnic_run(r, &budget);
-		spent->descs += CALLER_DESCS - budget.descs;
-		spent->taken += budget.taken;
-		spent->stream = budget.stream;
-	} while (verdict != VRNIC_MORE &&
-		 test_bit(VRNIC_RUN_AGAIN, &r->state) &&
-		 !test_bit(VRNIC_RUN_PARKED, &r->state));
-	return verdict != VRNIC_MORE;
+/* serve() a doorbell. Returns false if a thread has to go on. */
+static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
+{
+	struct vrnic_budget spent = { .descs = left->descs };
+	u64 before = vrnic_budget_sum(left);
+	cycles_t came = get_cycles();
+
+	left->taken = 0;
+	if (!serve(r, left))
+		return false;
+	spent.descs -= left->descs;
+	spent.taken = left->taken;
+	spent.stream = left->stream;
+	vrnic_budget_step(left, before);
+	return !overtaken(r, came, &spent);
 }
 
 static void deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
@@ -270,6 +284,35 @@ void vrnic_leave(struct vrnic_runnable *r, bool more)
 		vrnic_thread_add(r);
 }
 
+/* What one turn of a caller may use up of what is @left of its budget. */
+static struct vrnic_budget turn_of(const struct vrnic_budget *left)
+{
+	return (struct vrnic_budget){
+		.bytes = min_t(u64, left->bytes, READ_ONCE(caller_bytes)),
+		.descs = min_t(u32, left->descs, CALLER_DESCS),
+		.atomic = true,
+	};
+}
+
+/* As vrnic_run(), for a caller on the wire. @turn: its budget; @left: of the call's */
+static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget *turn,
+				   struct vrnic_budget *left)
+{
+	enum vrnic_verdict verdict;
+	u64 before = vrnic_budget_sum(left);
+
+	*turn = turn_of(left);
+	left->bytes -= turn->bytes;
+	left->descs -= turn->descs;
+	verdict = vrnic_run(r, turn);
+	left->bytes += turn->bytes;
+	left->descs += turn->descs;
+	left->taken += turn->taken;
+	left->stream = turn->stream;
+	vrnic_budget_step(left, before);
+	return vrnic_budget_left(left) ? verdict : VRNIC_MORE;
+}
+
 /*
  * As serve(), with softirqs held off, and give the run bit back: when they run, answers
  * of a peer on this machine find it free. But as long as there is more to send than
@@ -277,7 +320,7 @@ void vrnic_leave(struct vrnic_runnable *r, bool more)
  * softirqs, which hold up others. And if several processes or threads ring, it is kept
  * until softirqs have run: what the next one sends must not overtake this.
  */
-static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
+static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget budget;
 	bool others = r->caller != current;
@@ -290,14 +333,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 			vrnic_thread_add(r);
 			return false;
 		}
-		budget = (struct vrnic_budget){
-			.bytes = READ_ONCE(caller_bytes),
-			.descs = CALLER_DESCS,
-			.atomic = true,
-		};
-		verdict = vrnic_run(r, &budget);
-		spent->taken += budget.taken;
-		spent->stream = budget.stream;
+		verdict = run_turn(r, &budget, left);
 		if (verdict != VRNIC_IDLE || others) {
 			deliver(r, &budget.parcel);
 			WRITE_ONCE(r->brief, false);
@@ -319,37 +355,62 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *spent)
 }
 
 /* serve_atomic() is over, which began at @came. Return: true if there is more to do. */
-static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *spent)
+static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
+	/* what was taken is complete when it is answered, which may be now */
+	struct vrnic_budget spent = {
+		.descs = left->taken,
+		.taken = left->taken,
+		.stream = left->stream,
+	};
+
 	/* whoever has it by now has more to do than to keep this account */
 	if (!vrnic_take(r, true))
 		return false;
-	/* what was taken is complete when it is answered, which may be now */
-	spent->descs = spent->taken;
-	if (overtaken(r, came, spent)) {
+	left->taken = 0;
+	left->stream = false;
+	if (overtaken(r, came, &spent)) {
 		vrnic_thread_add(r);
 		return false;
 	}
-	*spent = (struct vrnic_budget){};
 	return release_or_again(r);
 }
 
 static void kick_atomic(struct vrnic_runnable *r)
 {
-	struct vrnic_budget spent = {};
+	struct vrnic_budget left = {
+		.bytes = (u64)READ_ONCE(caller_bytes) * CALLER_TURNS,
+		.descs = CALLER_DESCS * CALLER_TURNS,
+	};
 	cycles_t came = get_cycles();
 	bool mine;
 
 	local_bh_disable();
 	mine = claim_soon(r);
 	while (mine) {
-		mine = serve_atomic(r, &spent);
+		mine = serve_atomic(r, &left);
 		/* softirqs run here */
 		local_bh_enable();
 		local_bh_disable();
-		mine = mine && settle(r, came, &spent);
+		mine = mine && settle(r, came, &left);
 	}
 	local_bh_enable();
+}
+
+/* Others may ring while this is served: one call's budget is for what they bring, too. */
+static void kick(struct vrnic_runnable *r)
+{
+	struct vrnic_budget left = {
+		.bytes = READ_ONCE(caller_bytes),
+		.descs = CALLER_DESCS,
+	};
+
+	do {
+		if (!serve_call(r, &left)) {
+			vrnic_leave(r, true);
+			return;
+		}
+	} while (release_or_again(r));
 }
 
 /**
@@ -365,17 +426,8 @@ void vrnic_kick(struct vrnic_runnable *r)
 		kick_atomic(r);
 		return;
 	}
-	if (!claim_rung(r))
-		return;
-	do {
-		struct vrnic_budget spent = {};
-		cycles_t came = get_cycles();
-
-		if (!serve(r, &spent) || overtaken(r, came, &spent)) {
-			vrnic_leave(r, true);
-			return;
-		}
-	} while (release_or_again(r));
+	if (claim_rung(r))
+		kick(r);
 }
 
 /* In softirq, with the run bit held. */

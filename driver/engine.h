@@ -30,8 +30,8 @@ struct vrnic_parcel {
 };
 
 /**
- * struct vrnic_budget - what one run of a ring may use up before others get their
- *	turn, and what the run has to tell
+ * struct vrnic_budget - what a runner may use up before others get their turn, and what
+ *	a run of its has to tell
  * @bytes: to be moved
  * @descs: units of other work: a descriptor that was completed, whatever became of it,
  *	a copy for one more target, a request that was flushed
@@ -58,6 +58,28 @@ struct vrnic_budget {
 static inline void vrnic_budget_spend(struct vrnic_budget *budget, u32 units)
 {
 	budget->descs -= min(budget->descs, units);
+}
+
+static inline bool vrnic_budget_left(const struct vrnic_budget *budget)
+{
+	return budget->descs && budget->bytes;
+}
+
+/* What is left in all, to see whether anything was used up. */
+static inline u64 vrnic_budget_sum(const struct vrnic_budget *budget)
+{
+	return budget->descs + budget->bytes;
+}
+
+/*
+ * A step was taken when @budget's sum was @before. Nothing is for nothing: what failed,
+ * was refused, or found that there was nothing to do is a unit of work, too. So who
+ * loops while vrnic_budget_left() comes to an end.
+ */
+static inline void vrnic_budget_step(struct vrnic_budget *budget, u64 before)
+{
+	if (vrnic_budget_sum(budget) == before)
+		vrnic_budget_spend(budget, 1);
 }
 
 /* What a run of a ring found. */

@@ -164,11 +164,12 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	struct sk_buff *skb;
 	bool busy = false;
 
-	while (budget->bytes) {
+	while (vrnic_budget_left(budget)) {
 		skb = next_packet(qp, budget);
 		if (!skb)
 			break;
 		vrnic_ud_receive(qp, skb);
+		vrnic_budget_spend(budget, 1);
 		busy = true;
 	}
 	return busy;

@@ -505,7 +505,7 @@ static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	if (!deliver(inj))
 		return false;
 	op->active = false;
-	budget->descs--;
+	vrnic_budget_spend(budget, 1);
 	return true;
 }
 
@@ -544,12 +544,15 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	struct vrnic_injector *inj =
 		container_of(r, struct vrnic_injector, run);
 	enum vrnic_verdict verdict = VRNIC_MORE;
+	u64 before;
 
-	while (budget->descs && budget->bytes) {
+	while (vrnic_budget_left(budget)) {
+		before = vrnic_budget_sum(budget);
 		if (!step(inj, budget)) {
 			verdict = VRNIC_IDLE;
 			break;
 		}
+		vrnic_budget_step(budget, before);
 	}
 	vrnic_injector_release(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);

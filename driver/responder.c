@@ -83,24 +83,28 @@ static void flush_one(struct vrnic_qp *qp)
 	fail_recv(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 }
 
-/*
- * The queue pair is in ERR: receives end in WR_FLUSH_ERR, the one that a
- * message was being put into first. What is in an SRQ stays there for others.
+/**
+ * vrnic_recv_flush() - a queue pair is in ERR: flush its receives
+ * @qp: queue pair
+ * @budget: its descs bound this burst
+ *
+ * They end in WR_FLUSH_ERR, the one that a message was being put into first. What is in
+ * an SRQ stays there for others.
  *
  * Return: true if there are more.
  */
-bool vrnic_recv_flush(struct vrnic_qp *qp)
+bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	u32 budget = qp->rq.ring.entries;
 	bool last = false;
 
 	mutex_lock(&qp->resp_lock);
 	if (qp->recv.active)
 		flush_one(qp);
 	if (!qp->srq) {
-		/* a consumer that posts all the while must not keep us here */
-		while (budget-- && take(qp) != -EAGAIN && qp->recv.active)
+		while (budget->descs && take(qp) != -EAGAIN && qp->recv.active) {
 			flush_one(qp);
+			vrnic_budget_spend(budget, 1);
+		}
 	} else if (!qp->last_wqe) {
 		qp->last_wqe = true;
 		last = true;

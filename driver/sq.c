@@ -237,14 +237,12 @@ static void flush_op(struct vrnic_qp *qp)
 static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	qp->wait_until = 0;
-	if (vrnic_roce_flush(qp)) {
-		budget->descs--;
-		return true;
+	if (!vrnic_roce_flush(qp)) {
+		if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
+			return false;
+		flush_op(qp);
 	}
-	if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
-		return false;
-	flush_op(qp);
-	budget->descs--;
+	vrnic_budget_spend(budget, 1);
 	return true;
 }
 
@@ -306,8 +304,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 			return true;
 		if (qp->link)
 			vrnic_link_flushed(qp->link);
-		budget->descs--;
-		return vrnic_recv_flush(qp);
+		return vrnic_recv_flush(qp, budget);
 	default:
 		return false;
 	}
@@ -330,16 +327,18 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 				 struct vrnic_budget *budget)
 {
 	struct vrnic_qp *qp = container_of(r, struct vrnic_qp, run);
-
 	enum vrnic_verdict verdict = VRNIC_MORE;
+	u64 before;
 
 	if (has_window(qp))
 		vrnic_roce_begin(qp, budget);
-	while (budget->descs && budget->bytes) {
+	while (vrnic_budget_left(budget)) {
+		before = vrnic_budget_sum(budget);
 		if (!run_step(qp, budget)) {
 			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
 			break;
 		}
+		vrnic_budget_step(budget, before);
 		if (vrnic_is_waited(r)) {
 			verdict = VRNIC_IDLE;
 			break;

@@ -514,7 +514,7 @@ extern const struct vrnic_runnable_ops vrnic_sq_ops;
 int vrnic_recv_take(struct vrnic_qp *qp);
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 			 bool solicited);
-bool vrnic_recv_flush(struct vrnic_qp *qp);
+bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* mcast.c */
 int vrnic_mcast_init(struct vrnic_dev *dev);

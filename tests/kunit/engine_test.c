@@ -24,13 +24,14 @@
  * @inside: runners that are in it
  * @overlaps: times that there were more than one
  * @more: runs that have yet to say that the budget is used up
- * @kick_self: the next run announces new work
+ * @kick_self: runs that have yet to announce new work
  * @stream: whoever rings posts a stream
  * @brings: descriptors that the next run takes
  * @gathers: the engine allows rings to be few
  * @forgotten: something came in that nobody rang for
  * @delay_ns: the next run wants to be run again after this
  * @sleep_ms: a run takes as long
+ * @test: who tries it, and @tested: times that it was run by that
  * @who: who ran it last, and @noio: whose allocations start no I/O
  * @when: and when
  * @entered: a run began
@@ -45,13 +46,15 @@ struct counter {
 	atomic_t inside;
 	int overlaps;
 	int more;
-	bool kick_self;
+	int kick_self;
 	bool stream;
 	u32 brings;
 	bool gathers;
 	bool forgotten;
 	u64 delay_ns;
 	unsigned int sleep_ms;
+	struct task_struct *test;
+	int tested;
 	struct task_struct *who;
 	bool noio;
 	u64 when;
@@ -74,6 +77,7 @@ static void note(struct counter *c)
 	size_t n;
 
 	c->who = current;
+	c->tested += current == c->test;
 	c->noio = current->flags & PF_MEMALLOC_NOIO;
 	c->when = ktime_get_ns();
 	if (c->order) {
@@ -104,7 +108,7 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	if (delay)
 		vrnic_queue_after(r, delay);
 	if (c->kick_self) {
-		c->kick_self = false;
+		c->kick_self--;
 		vrnic_kick(r);
 	}
 	atomic_dec(&c->inside);
@@ -135,6 +139,7 @@ static struct counter *new_counter(struct kunit *test, char id)
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->id = id;
+	c->test = current;
 	init_completion(&c->entered);
 	add_runnable(test, &rig->engine, &c->r, &counter_ops);
 	/* all in one queue, however many CPUs, and so threads, there are */
@@ -228,6 +233,19 @@ static void work_during_a_run_is_not_lost(struct kunit *test)
 	c->kick_self = true;
 	vrnic_queue(&c->r);
 	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 4));
+	KUNIT_EXPECT_EQ(test, c->overlaps, 0);
+}
+
+/* Others ring all the while: a caller serves them for a while, then goes. */
+static void a_call_has_one_budget(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+
+	c->kick_self = 1000;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 1001));
+	KUNIT_EXPECT_GT(test, c->tested, 1);
+	KUNIT_EXPECT_LT(test, c->tested, 100);
 	KUNIT_EXPECT_EQ(test, c->overlaps, 0);
 }
 
@@ -510,6 +528,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(the_thread_allocates_without_io),
 	KUNIT_CASE(rest_goes_to_the_thread),
 	KUNIT_CASE(work_during_a_run_is_not_lost),
+	KUNIT_CASE(a_call_has_one_budget),
 	KUNIT_CASE(parked_does_not_run),
 	KUNIT_CASE(park_overtakes_the_queue),
 	KUNIT_CASE(park_waits_for_the_run),

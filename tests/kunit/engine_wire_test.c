@@ -32,7 +32,7 @@
  * @overlaps: times that there were more than one
  * @verdict: of the next run; VRNIC_IDLE after that
  * @answered: the next run's peer answers at once
- * @announced: the next run announces a descriptor
+ * @announced: runs that have yet to announce a descriptor
  * @ordered: the next run sends what must not be overtaken
  * @queue: rounds that packets have to wait; NULL: nobody asks
  * @queued: how many these were at the last run
@@ -48,6 +48,7 @@
  * @delivered: parcels
  * @held: parcels that were delivered while nobody else could run it
  * @gathers: calls of that
+ * @test: who tries it, and @tested: times that it was run by that
  * @who: who ran it last
  */
 struct probe {
@@ -62,7 +63,7 @@ struct probe {
 	int overlaps;
 	enum vrnic_verdict verdict;
 	bool answered;
-	bool announced;
+	int announced;
 	bool ordered;
 	const int *queue;
 	int queued;
@@ -78,6 +79,8 @@ struct probe {
 	atomic_t delivered;
 	int held;
 	int gathers;
+	struct task_struct *test;
+	int tested;
 	struct task_struct *who;
 };
 
@@ -124,6 +127,7 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		p->overlaps++;
 	p->verdict = VRNIC_IDLE;
 	p->who = current;
+	p->tested += current == p->test && !in_serving_softirq();
 	p->sleepy |= budget->atomic && !softirq_count();
 	p->rung = budget->rung;
 	budget->stream = p->stream;
@@ -136,7 +140,7 @@ static enum vrnic_verdict probe_run(struct vrnic_runnable *r,
 		tasklet_schedule(&p->peer);
 	p->answered = false;
 	if (p->announced) {
-		p->announced = false;
+		p->announced--;
 		vrnic_queue(r);
 	}
 	budget->left = p->leaves;
@@ -263,6 +267,19 @@ static void an_answer_finds_it_free(struct kunit *test)
 	expect_at_rest(test, p, 3);
 	KUNIT_EXPECT_FALSE(test, p->busy_then);
 	KUNIT_EXPECT_EQ(test, p->seen_packets, 1);
+}
+
+/* Others announce all the while: a caller serves them for a while, then goes. */
+static void a_call_has_one_budget(struct kunit *test)
+{
+	struct probe *p = probe(test);
+
+	p->test = current;
+	p->announced = 3000;
+	vrnic_kick(&p->r);
+	expect_at_rest(test, p, 3001);
+	KUNIT_EXPECT_GT(test, p->tested, 1);
+	KUNIT_EXPECT_LT(test, p->tested, 2000);
 }
 
 static int kicking_thread(void *arg)
@@ -573,6 +590,7 @@ static void many_callers(struct kunit *test)
 static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(a_kick_holds_softirqs_off),
 	KUNIT_CASE(an_answer_finds_it_free),
+	KUNIT_CASE(a_call_has_one_budget),
 	KUNIT_CASE(of_several_callers_each_keeps_it),
 	KUNIT_CASE(an_expected_answer_is_waited_for),
 	KUNIT_CASE(a_parcel_is_delivered_when_it_is_free),

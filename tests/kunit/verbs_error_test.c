@@ -2,8 +2,10 @@
 /* What a kernel consumer sees when something is wrong: status, flush, events. */
 
 #include "consumer.h"
+#include "vrnic.h"
 
 #define MSG	64
+#define RECVS	(CONSUMER_DEPTH / 2)
 
 /* struct scene - a pair with requests that must be flushed when it fails */
 struct scene {
@@ -238,6 +240,39 @@ static void reset_and_reconnect(struct kunit *test)
 	expect_done(test, s->b, recv, IB_WC_RECV);
 }
 
+/* A run of as much as @descs. Return: completions that it made. */
+static u32 run_flush(struct kunit *test, struct end *end, u32 descs,
+		     enum vrnic_verdict verdict)
+{
+	struct vrnic_budget budget = { .bytes = SZ_1M, .descs = descs };
+	struct vrnic_ring *ring = &to_vcq(end->cq)->ring;
+	struct vrnic_qp *qp = to_vqp(end->qp);
+	u32 before = ring->idx;
+
+	KUNIT_EXPECT_EQ(test, vrnic_sq_ops.run(&qp->run, &budget), verdict);
+	return ring->idx - before;
+}
+
+static void a_flushed_receive_costs_budget(struct kunit *test)
+{
+	struct end *end = new_end(test, IB_QPT_RC), *peer = new_end(test, IB_QPT_RC);
+	struct vrnic_qp *qp = to_vqp(end->qp);
+	struct request *recv[RECVS];
+	int i;
+
+	connect_ends(test, end, peer);
+	for (i = 0; i < RECVS; i++)
+		recv[i] = post_recv(test, end, new_buffer(test, MSG), MSG);
+	vrnic_park(&qp->run);
+	vrnic_qp_error(qp, -1);
+	KUNIT_EXPECT_EQ(test, run_flush(test, end, 5, VRNIC_MORE), 5);
+	KUNIT_EXPECT_EQ(test, run_flush(test, end, 7, VRNIC_MORE), 7);
+	KUNIT_EXPECT_EQ(test, run_flush(test, end, 64, VRNIC_IDLE), RECVS - 12);
+	vrnic_unpark(&qp->run);
+	for (i = 0; i < RECVS; i++)
+		expect_status(test, end, recv[i], IB_WC_WR_FLUSH_ERR);
+}
+
 static struct kunit_case error_cases[] = {
 	KUNIT_CASE(unknown_lkey),
 	KUNIT_CASE(unknown_rkey),
@@ -251,6 +286,7 @@ static struct kunit_case error_cases[] = {
 	KUNIT_CASE(peer_of_another),
 	KUNIT_CASE(misaligned_atomic),
 	KUNIT_CASE(reset_and_reconnect),
+	KUNIT_CASE(a_flushed_receive_costs_budget),
 	{}
 };
 
