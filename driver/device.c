@@ -290,6 +290,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.post_recv = vrnic_post_recv,
 	.post_send = vrnic_post_send,
 	.post_srq_recv = vrnic_post_srq_recv,
+	.process_mad = vrnic_process_mad,
 	.query_ah = vrnic_query_ah,
 	.query_device = vrnic_query_device,
 	.query_pkey = vrnic_query_pkey,

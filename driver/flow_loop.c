@@ -242,6 +242,7 @@ static enum vrnic_step loop_send(struct loop *l)
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_SENT, l->op->total);
+	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
 	deliver(l, IB_WC_RECV, l->op->total);
 	return VRNIC_STEP_DONE;
 }
@@ -266,6 +267,7 @@ static enum vrnic_step loop_write(struct loop *l)
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
+	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
 	if (imm)
 		deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
 	return VRNIC_STEP_DONE;
@@ -282,9 +284,11 @@ static enum vrnic_step loop_read(struct loop *l)
 	if (verr)
 		return refuse_access(l, verr);
 	step = burst(l);
-	if (step == VRNIC_STEP_DONE)
-		vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
-	return step;
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
+	vrnic_count_moved(l->peer->dev, l->qp->dev, l->op->total);
+	return VRNIC_STEP_DONE;
 }
 
 /* A real atomic of the CPU on the page: coherent with the process's own. */
@@ -348,6 +352,7 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	if (!word)
 		return refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
+	vrnic_count_moved(l->qp->dev, l->peer->dev, sizeof(u64));
 	return VRNIC_STEP_DONE;
 }
 

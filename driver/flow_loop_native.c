@@ -371,9 +371,11 @@ static enum vrnic_step loop_put(struct vrnic_injector *inj,
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
 			       typed(inj, budget) : put_or_get(inj, budget);
 
-	if (step == VRNIC_STEP_DONE)
-		vrnic_count_add(inj->fifo->dev, BYTES_PUT, inj->op.done);
-	return step;
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	vrnic_count_add(inj->fifo->dev, BYTES_PUT, inj->op.done);
+	vrnic_count_moved(inj->fifo->dev, inj->peer->dev, inj->op.done);
+	return VRNIC_STEP_DONE;
 }
 
 static enum vrnic_step loop_get(struct vrnic_injector *inj,
@@ -382,9 +384,11 @@ static enum vrnic_step loop_get(struct vrnic_injector *inj,
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
 			       typed(inj, budget) : put_or_get(inj, budget);
 
-	if (step == VRNIC_STEP_DONE)
-		vrnic_count_add(inj->fifo->dev, BYTES_GOT, inj->op.done);
-	return step;
+	if (step != VRNIC_STEP_DONE)
+		return step;
+	vrnic_count_add(inj->fifo->dev, BYTES_GOT, inj->op.done);
+	vrnic_count_moved(inj->peer->dev, inj->fifo->dev, inj->op.done);
+	return VRNIC_STEP_DONE;
 }
 
 static u64 rmw_value(u32 arg, u64 operand, u64 old)
@@ -515,6 +519,7 @@ static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
 	}
 	inj->op.done = inj->op.d.length;
 	vrnic_count_add(inj->fifo->dev, BYTES_SENT, rec.header_len + rec.length);
+	vrnic_count_moved(inj->fifo->dev, inj->peer->dev, rec.header_len + rec.length);
 	return VRNIC_STEP_DONE;
 }
 

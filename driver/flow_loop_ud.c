@@ -196,7 +196,9 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 
 static void deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
-	if (!vrnic_ud_deliver(to, &l->dg))
+	if (vrnic_ud_deliver(to, &l->dg))
+		vrnic_count_moved(l->qp->dev, to->dev, l->dg.len);
+	else
 		vrnic_count(l->qp->dev, UD_DROPPED);
 }
 

@@ -164,6 +164,7 @@ static inline void *vrnic_pkt_ext(struct sk_buff *skb)
  * @skb: buffer; NULL: there is none
  * @size: bytes of each packet, from its BTH to its ICRC
  * @nr: packets in @skb
+ * @payload: bytes that they carry
  * @full: the last one is shorter: no other can follow
  * @lent: fragments of @skb are pages of a memory region
  * @ack: its first packet is an acknowledgment
@@ -173,6 +174,7 @@ struct vrnic_burst {
 	struct sk_buff *skb;
 	u32 size;
 	u32 nr;
+	u32 payload;
 	bool full;
 	bool lent;
 	bool ack;

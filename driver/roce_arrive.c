@@ -103,6 +103,7 @@ static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 		return false;
 	}
 	vrnic_count_add(qp->dev, RCVD_PKTS, count);
+	vrnic_count_add(qp->dev, RCVD_BYTES, vrnic_pkt_bytes(pkt));
 	if (trace_vrnic_packet_enabled())
 		trace_packets(qp, pkt);
 	spin_lock(&qp->rxq.lock);

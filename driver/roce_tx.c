@@ -229,6 +229,7 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	put_net_headers(b->skb, path);
 	b->size = pkt_bytes(tx);
 	b->nr = 0;
+	b->payload = 0;
 	b->full = false;
 	b->lent = false;
 	b->ack = false;
@@ -349,6 +350,7 @@ static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 	if (tx->len <= HEAD_MAX ? !put_small(b, path, tx) : !put_large(b, path, tx, lend))
 		return false;
 	b->nr++;
+	b->payload += tx->len;
 	b->full = pkt_bytes(tx) < b->size;
 	return true;
 }
@@ -426,11 +428,13 @@ static int push(struct vrnic_qp *qp, struct vrnic_path *path,
 	if (!is_ack(b))
 		vrnic_sends_in_order(&qp->run);
 	err = vrnic_path_send(path, finish(path, b, qp->roce));
-	if (err)
+	if (err) {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
-	else
-		vrnic_count_add(qp->dev, SENT_PKTS, b->nr);
-	return err;
+		return err;
+	}
+	vrnic_count_add(qp->dev, SENT_PKTS, b->nr);
+	vrnic_count_add(qp->dev, XMIT_BYTES, b->payload);
+	return 0;
 }
 
 static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,

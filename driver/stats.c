@@ -15,19 +15,26 @@ struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+/* Of all CPUs, each at its own moment. */
+u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(dev->stats, cpu)->count[stat];
+	return sum;
+}
+
 int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		       u32 port, int index)
 {
 	struct vrnic_dev *dev = to_vdev(ibdev);
 	unsigned int i;
-	int cpu;
 
 	if (!port || !stats)
 		return -EINVAL;
-	for (i = 0; i < VRNIC_STAT_NR; i++) {
-		stats->value[i] = 0;
-		for_each_possible_cpu(cpu)
-			stats->value[i] += per_cpu_ptr(dev->stats, cpu)->count[i];
-	}
+	for (i = 0; i < VRNIC_STAT_NR; i++)
+		stats->value[i] = vrnic_stat_sum(dev, i);
 	return VRNIC_STAT_NR;
 }

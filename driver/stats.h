@@ -28,6 +28,8 @@
 	X(FLUSHED,		"flushed")		\
 	X(CQ_OVERFLOWS,		"cq_overflows")		\
 	X(RING_ERRORS,		"ring_errors")		\
+	X(XMIT_BYTES,		"xmit_bytes")		\
+	X(RCVD_BYTES,		"rcvd_bytes")		\
 	X(SENT_PKTS,		"sent_pkts")		\
 	X(RCVD_PKTS,		"rcvd_pkts")		\
 	X(DUPLICATE_REQUEST,	"duplicate_request")	\
@@ -73,7 +75,9 @@ struct vrnic_stats {
 
 struct ib_device;
 struct rdma_hw_stats;
+struct vrnic_dev;
 
+u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat);
 struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port);
 int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		       u32 port, int index);

@@ -102,6 +102,14 @@ static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
 #define vrnic_count_add(dev, stat, n) \
 	this_cpu_add((dev)->stats->count[VRNIC_STAT_##stat], n)
 
+/* Data that leave by one port and come in by another, without a packet. */
+static inline void vrnic_count_moved(const struct vrnic_dev *from,
+				     const struct vrnic_dev *to, u64 bytes)
+{
+	vrnic_count_add(from, XMIT_BYTES, bytes);
+	vrnic_count_add(to, RCVD_BYTES, bytes);
+}
+
 struct vrnic_pd {
 	struct ib_pd ibpd;
 };
@@ -433,6 +441,11 @@ int vrnic_wire_open(struct vrnic_dev *dev);
 void vrnic_wire_close(struct vrnic_dev *dev);
 
 /* netlink.c */
+int vrnic_process_mad(struct ib_device *ibdev, int flags, u32 port,
+		      const struct ib_wc *wc, const struct ib_grh *grh,
+		      const struct ib_mad *in, struct ib_mad *out,
+		      size_t *out_size, u16 *out_pkey_index);
+
 int vrnic_netlink_init(void);
 void vrnic_netlink_exit(void);
 

@@ -132,6 +132,22 @@ TEST_F(put, zero_bytes)
 	EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, 65536, 0));
 }
 
+TEST_F(put, counts_as_data_of_the_port)
+{
+	long long xmit = statistic("xmit_bytes"), rcvd = statistic("rcvd_bytes");
+	struct nbed *bed = &self->bed;
+
+	if (over_a_wire())
+		SKIP(return, "the other end has a port of its own");
+	ASSERT_LE(0, xmit);
+	ASSERT_OK(nbed_put(bed, 0, 0, 65536, DONE(.remote = bed->a.counter)));
+	ASSERT_OK(counter_done(bed->a.counter));
+	ASSERT_OK(nbed_get(bed, 0, 0, 1000, DONE(.local = bed->a.counter)));
+	ASSERT_OK(counter_done(bed->a.counter));
+	EXPECT_EQ(66536, statistic("xmit_bytes") - xmit);
+	EXPECT_EQ(66536, statistic("rcvd_bytes") - rcvd);
+}
+
 TEST_F(put, callback_and_cookie)
 {
 	struct nbed *bed = &self->bed;
