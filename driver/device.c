@@ -383,6 +383,29 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 	return ib_register_device(ibdev, name, NULL);
 }
 
+/*
+ * The core puts a new device into the initial network namespace. In its exclusive mode,
+ * whoever asked for the device may not see it there, so it begins where its interface is:
+ * that may be said only before it is registered, and the namespace has to stay until
+ * then. In the shared mode a device is seen from everywhere.
+ */
+static int register_in_netns(struct vrnic_dev *dev, const char *name)
+{
+	struct net *net;
+	int err;
+
+	rcu_read_lock();
+	net = maybe_get_net(dev_net(dev->ndev));
+	rcu_read_unlock();
+	if (!net)
+		return -ENODEV;
+	if (!rdma_dev_access_netns(&dev->ibdev, net))
+		write_pnet(&dev->ibdev.coredev.rdma_net, net);
+	err = register_ibdev(dev, name);
+	put_net(net);
+	return err;
+}
+
 /* An interface that leads to other hosts gets its socket at once. */
 static void open_wire(struct vrnic_dev *dev, struct net_device *ndev)
 {
@@ -437,7 +460,7 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 	/* from here on ib_dealloc_device() undoes device_init() */
 	ib_set_device_ops(&dev->ibdev, &vrnic_dev_ops);
 	open_wire(dev, ndev);
-	err = register_ibdev(dev, name);
+	err = register_in_netns(dev, name);
 	if (err)
 		ib_dealloc_device(&dev->ibdev);
 	return err;
