@@ -264,9 +264,8 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	INIT_LIST_HEAD(&fifo->watchers);
 	INIT_LIST_HEAD(&fifo->links);
 	INIT_LIST_HEAD(&fifo->ways);
-	vrnic_rgets_init(&fifo->rgets);
 	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
-	vrnic_injector_init(&fifo->rget, fifo, &vrnic_rget_ops);
+	vrnic_rgets_init(fifo);
 	return fifo;
 }
 
@@ -337,7 +336,7 @@ static int fifo_publish(struct vrnic_fifo *fifo)
 static void fifo_free(struct vrnic_fifo *fifo)
 {
 	vrnic_injector_free(&fifo->inject);
-	vrnic_injector_free(&fifo->rget);
+	vrnic_rgets_free(fifo);
 	if (fifo->eventfd)
 		eventfd_ctx_put(fifo->eventfd);
 	vrnic_ring_free(&fifo->ring);
@@ -352,14 +351,13 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 	mutex_lock(&fifo->ctrl);
 	WRITE_ONCE(fifo->dead, true);
 	vrnic_park(&fifo->inject.run);
-	vrnic_park(&fifo->rget.run);
+	vrnic_rgets_park(fifo);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_links_kill(fifo);
 	wake_up_all(&fifo->wait);
 	vrnic_unstall(&fifo->inject);
-	vrnic_unstall(&fifo->rget);
+	vrnic_rgets_free(fifo);
 	vrnic_stalled_wake(fifo, true);
-	vrnic_rgets_close(fifo);
 }
 
 /*

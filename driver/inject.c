@@ -170,8 +170,8 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 	vrnic_wire_forget(inj);
 	vrnic_virtual_free(inj);
 	vrnic_nop_typed_free(inj);
-	if (inj->rget)
-		vrnic_rget_free(inj->rget);
+	vrnic_rget_free(inj->rget);
+	inj->rget = NULL;
 }
 
 /**

@@ -13,20 +13,23 @@
  *	  stall_lock		spinlock; who waits for room, and for whom
  *	    vrnic_runner.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
- *	  vrnic_rgets.lock	spinlock; the queue of remote gets
+ *	  vrnic_rgets.lock	spinlock; the queues of remote gets
+ *	    vrnic_runner.lock
  *	  vrnic_link.lock	spinlock; what is under way on a link
  *	    vrnic_runner.lock
  *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
  *
  * An injector waits for no other injector: what it needs of a peer is the
- * peer's memory, its reception ring's room and its queue's room, and without
+ * peer's memory, its reception ring's room and its own queue's room there, and without
  * those it goes away and is called again.
  */
 #ifndef VRNIC_NATIVE_H
 #define VRNIC_NATIVE_H
 
 #include <linux/cred.h>
+#include <linux/hashtable.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "link.h"
 #include "opcode.h"
@@ -144,17 +147,41 @@ struct vrnic_injector {
 };
 
 /**
- * struct vrnic_rgets - what peers injected and was not run yet
+ * struct vrnic_source - what one peer injected and was not run yet
+ * @rcu: it is freed an RCU grace period after it was parked
+ * @node: in struct vrnic_rgets.sources
+ * @peer: the peer
+ * @queue: struct vrnic_rget; protected by struct vrnic_rgets.lock, as what follows
+ * @descs: descriptors in it
+ * @busy: there is something in it, or being run
+ * @inj: runs it
+ */
+struct vrnic_source {
+	struct rcu_head rcu;
+	struct hlist_node node;
+	struct vrnic_address peer;
+	struct list_head queue;
+	u32 descs;
+	bool busy;
+	struct vrnic_injector inj;
+};
+
+/**
+ * struct vrnic_rgets - what peers injected into a FIFO
  * @lock: protects what follows
- * @queue: struct vrnic_rget
+ * @sources: struct vrnic_source by the peer's number
  * @nr: how many
  * @closed: nothing is taken in any more
+ * @reap: frees those that are idle
+ * @notices: of peers that are gone and have no queue
  */
 struct vrnic_rgets {
-	spinlock_t lock;	/* protects all below */
-	struct list_head queue;
+	spinlock_t lock;	/* protects all below, and the queues */
+	DECLARE_HASHTABLE(sources, 4);
 	u32 nr;
 	bool closed;
+	struct work_struct reap;
+	struct vrnic_source notices;
 };
 
 /**
@@ -181,8 +208,7 @@ struct vrnic_rgets {
  * @stray: first failure that belongs to no endpoint; protected likewise
  * @failures: failures so far; likewise
  * @fenced: how many of them a fence over all endpoints looked at; likewise
- * @rget: runs @rgets
- * @rgets: what peers injected
+ * @rgets: what peers injected, and who runs that
  * @receive_lock: protects @receive
  * @receive: reception ring
  * @eventfd: signalled for an armed reception ring; or NULL
@@ -217,7 +243,6 @@ struct vrnic_fifo {
 	struct vrnic_failure stray;
 	u64 failures;
 	u64 fenced;
-	struct vrnic_injector rget;
 	struct vrnic_rgets rgets;
 	spinlock_t receive_lock;	/* protects @receive */
 	struct vrnic_ring receive;
@@ -230,6 +255,13 @@ struct vrnic_fifo {
 	struct list_head links;
 	struct list_head ways;
 };
+
+/* One FIFO, whatever is said of its secret. */
+static inline bool vrnic_address_is(const struct vrnic_address *a,
+				    const struct vrnic_address *b)
+{
+	return a->fifo == b->fifo && !memcmp(a->gid, b->gid, sizeof(a->gid));
+}
 
 /* Whose request it is. */
 static inline struct vrnic_injector *vrnic_nreq_injector(struct vrnic_nreq *req)
@@ -298,8 +330,9 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       struct vrnic_link *link, const struct vrnic_seg *descs);
-void vrnic_rgets_init(struct vrnic_rgets *rgets);
-void vrnic_rgets_close(struct vrnic_fifo *fifo);
+void vrnic_rgets_init(struct vrnic_fifo *fifo);
+void vrnic_rgets_park(struct vrnic_fifo *fifo);
+void vrnic_rgets_free(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer);
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);

@@ -4,10 +4,14 @@
  * FIFO's engine, with that peer's rights. A transfer paces itself by chains of
  * them, and neither process runs meanwhile; so what arrives is run by a thread.
  *
- * They have a queue of their own, beside the injection ring: a ring that stands
- * still, because its next message finds no room, does not hold them up. The
- * queue is bounded. A remote get that finds it full is tried again for a while,
- * then fails; so two full queues cannot wait for each other for ever.
+ * Each peer has a queue of its own, with an injector of its own: what the peer does
+ * not take (a record without room, a remote get back) holds up nobody but that peer.
+ * Nor does an injection ring that stands still. A queue is bounded, and charged to who
+ * fills it. A remote get that finds it full is tried again for a while, then fails; so
+ * two full queues cannot wait for each other for ever.
+ *
+ * A queue is made for a peer's first remote get. Those that are empty are kept, for the
+ * next one, unless they are many.
  */
 
 #include <linux/slab.h>
@@ -16,11 +20,16 @@
 #include "native.h"
 #include "trace.h"
 
-#define RGETS_MAX	1024
+/* Descriptors of one peer that wait; fewer where nobody is charged for them. */
+#define DESCS_MAX	4096
+#define DESCS_MAX_WIRE	1024
+
+#define SOURCES_KEPT	32	/* with more of them, those that are idle go */
+#define SOURCES_MAX	4096
 
 /**
  * struct vrnic_rget - what one remote get brought
- * @link: in struct vrnic_rgets.queue
+ * @link: in struct vrnic_source.queue
  * @from: the peer that sent it, whose rights count
  * @way: link that it came over, with a reference; NULL: the peer is on this host
  * @nr: descriptors; 0: a notice that @from is gone
@@ -35,12 +44,6 @@ struct vrnic_rget {
 	u32 next;
 	struct vrnic_ndesc d[];
 };
-
-void vrnic_rgets_init(struct vrnic_rgets *rgets)
-{
-	spin_lock_init(&rgets->lock);
-	INIT_LIST_HEAD(&rgets->queue);
-}
 
 void vrnic_rget_free(struct vrnic_rget *rget)
 {
@@ -62,74 +65,258 @@ struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer)
 	return notice;
 }
 
+/* ---- queues ---- */
+
+static void source_init(struct vrnic_source *src, struct vrnic_fifo *fifo,
+			const struct vrnic_address *peer)
+{
+	if (peer)
+		src->peer = *peer;
+	INIT_HLIST_NODE(&src->node);
+	INIT_LIST_HEAD(&src->queue);
+	vrnic_injector_init(&src->inj, fifo, &vrnic_rget_ops);
+}
+
+static struct vrnic_source *source_new(struct vrnic_fifo *fifo,
+				       const struct vrnic_address *peer)
+{
+	struct vrnic_source *src = kzalloc(sizeof(*src), GFP_KERNEL_ACCOUNT |
+					   __GFP_NOWARN);
+
+	if (src)
+		source_init(src, fifo, peer);
+	return src;
+}
+
+static void queue_drop(struct vrnic_source *src)
+{
+	struct vrnic_rget *rget, *next;
+
+	list_for_each_entry_safe(rget, next, &src->queue, link) {
+		list_del(&rget->link);
+		vrnic_rget_free(rget);
+	}
+}
+
+/* Nobody can find it; and it is parked, or nobody ever could. */
+static void source_free(struct vrnic_source *src)
+{
+	queue_drop(src);
+	vrnic_injector_free(&src->inj);
+	kfree_rcu(src, rcu);
+}
+
+/* Those that have nothing to do: who has something for them makes new ones. */
+static void reap_work(struct work_struct *work)
+{
+	struct vrnic_rgets *rgets = container_of(work, struct vrnic_rgets, reap);
+	struct vrnic_source *src;
+	struct hlist_node *next;
+	HLIST_HEAD(idle);
+	int bucket;
+
+	spin_lock(&rgets->lock);
+	hash_for_each_safe(rgets->sources, bucket, next, src, node) {
+		if (src->busy)
+			continue;
+		hash_del(&src->node);
+		hlist_add_head(&src->node, &idle);
+		rgets->nr--;
+	}
+	spin_unlock(&rgets->lock);
+	hlist_for_each_entry_safe(src, next, &idle, node) {
+		vrnic_park(&src->inj.run);
+		source_free(src);
+	}
+}
+
+void vrnic_rgets_init(struct vrnic_fifo *fifo)
+{
+	struct vrnic_rgets *rgets = &fifo->rgets;
+
+	spin_lock_init(&rgets->lock);
+	hash_init(rgets->sources);
+	INIT_WORK(&rgets->reap, reap_work);
+	source_init(&rgets->notices, fifo, NULL);
+}
+
+/**
+ * vrnic_rgets_park() - run nothing any more, take nothing in
+ * @fifo: it is being destroyed
+ */
+void vrnic_rgets_park(struct vrnic_fifo *fifo)
+{
+	struct vrnic_rgets *rgets = &fifo->rgets;
+	struct vrnic_source *src;
+	int bucket;
+
+	spin_lock(&rgets->lock);
+	rgets->closed = true;
+	spin_unlock(&rgets->lock);
+	cancel_work_sync(&rgets->reap);
+	/* from here on nothing is added to the table, and nothing leaves it */
+	hash_for_each(rgets->sources, bucket, src, node)
+		vrnic_park(&src->inj.run);
+	vrnic_park(&rgets->notices.inj.run);
+}
+
+/**
+ * vrnic_rgets_free() - forget what was not run
+ * @fifo: vrnic_rgets_park() was called, or nobody could ever find it; no link has a
+ *	request of its injectors
+ */
+void vrnic_rgets_free(struct vrnic_fifo *fifo)
+{
+	struct vrnic_rgets *rgets = &fifo->rgets;
+	struct vrnic_source *src;
+	struct hlist_node *next;
+	int bucket;
+
+	hash_for_each_safe(rgets->sources, bucket, next, src, node) {
+		hash_del(&src->node);
+		source_free(src);
+	}
+	queue_drop(&rgets->notices);
+	vrnic_injector_free(&rgets->notices.inj);
+}
+
+static struct vrnic_source *find_source(struct vrnic_rgets *rgets,
+					const struct vrnic_address *peer)
+{
+	struct vrnic_source *src;
+
+	lockdep_assert_held(&rgets->lock);
+	hash_for_each_possible(rgets->sources, src, node, peer->fifo)
+		if (vrnic_address_is(&src->peer, peer))
+			return src;
+	return NULL;
+}
+
+/* Called with the lock held, so that @src is not reaped meanwhile. */
+static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
+		       struct vrnic_rget *rget)
+{
+	lockdep_assert_held(&rgets->lock);
+	list_add_tail(&rget->link, &src->queue);
+	src->descs += rget->nr;
+	src->busy = true;
+	vrnic_queue(&src->inj.run);
+}
+
 /**
  * vrnic_notice_send() - have a notice become a record
  * @to: who is to be told
  * @notice: what vrnic_notice_new() made; belongs to @to from now on
  *
- * However full the queue is: there are not more of them than endpoints.
+ * Behind what the peer had injected. However full that queue is: there are not more of
+ * them than endpoints.
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
 	struct vrnic_rgets *rgets = &to->rgets;
+	struct vrnic_source *src;
 	bool closed;
 
 	spin_lock(&rgets->lock);
 	closed = rgets->closed;
-	if (!closed) {
-		list_add_tail(&notice->link, &rgets->queue);
-		rgets->nr++;
-	}
+	src = find_source(rgets, &notice->from);
+	if (!closed)
+		source_add(rgets, src ? src : &rgets->notices, notice);
 	spin_unlock(&rgets->lock);
 	if (closed)
 		vrnic_rget_free(notice);
-	else
-		vrnic_queue(&to->rget.run);
 }
 
-static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget)
+static void publish_source(struct vrnic_rgets *rgets, struct vrnic_source *src)
 {
+	lockdep_assert_held(&rgets->lock);
+	hash_add(rgets->sources, &src->node, src->peer.fifo);
+	if (++rgets->nr > SOURCES_KEPT)
+		schedule_work(&rgets->reap);
+}
+
+/*
+ * Into its peer's queue; if there is none, that is *@spare from now on.
+ *
+ * Return: 0, -EPIPE, -EAGAIN, or -ENOENT: there is no queue.
+ */
+static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget,
+		     struct vrnic_source **spare)
+{
+	struct vrnic_source *src;
 	int ret = 0;
 
 	spin_lock(&rgets->lock);
-	if (rgets->closed)
+	src = find_source(rgets, &rget->from);
+	if (rgets->closed) {
 		ret = -EPIPE;
-	else if (rgets->nr >= RGETS_MAX)
+	} else if (!src && rgets->nr >= SOURCES_MAX) {
 		ret = -EAGAIN;
-	else
-		list_add_tail(&rget->link, &rgets->queue);
-	rgets->nr += !ret;
+	} else if (!src && *spare) {
+		src = *spare;
+		*spare = NULL;
+		publish_source(rgets, src);
+	} else if (!src) {
+		ret = -ENOENT;
+	}
+	if (!ret && src->descs + rget->nr > (rget->way ? DESCS_MAX_WIRE : DESCS_MAX))
+		ret = -EAGAIN;
+	if (!ret)
+		source_add(rgets, src, rget);
 	spin_unlock(&rgets->lock);
 	return ret;
 }
 
-static struct vrnic_rget *rgets_take(struct vrnic_rgets *rgets)
+static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 {
+	struct vrnic_source *spare = source_new(to, &rget->from);
+	int ret;
+
+	if (!spare)
+		return -ENOMEM;
+	ret = rgets_add(&to->rgets, rget, &spare);
+	/* somebody else may have made one */
+	if (spare)
+		source_free(spare);
+	return ret;
+}
+
+static struct vrnic_rget *source_take(struct vrnic_source *src)
+{
+	struct vrnic_rgets *rgets = &src->inj.fifo->rgets;
 	struct vrnic_rget *rget;
 
 	spin_lock(&rgets->lock);
-	rget = list_first_entry_or_null(&rgets->queue, struct vrnic_rget, link);
+	rget = list_first_entry_or_null(&src->queue, struct vrnic_rget, link);
+	src->busy = rget;
 	if (rget) {
 		list_del(&rget->link);
-		rgets->nr--;
+		src->descs -= rget->nr;
 	}
 	spin_unlock(&rgets->lock);
 	return rget;
 }
 
-/**
- * vrnic_rgets_close() - take nothing in any more, forget what is there
- * @fifo: its @rget injector is parked for good
- */
-void vrnic_rgets_close(struct vrnic_fifo *fifo)
+static struct vrnic_rget *rget_new(const struct vrnic_address *from,
+				   struct vrnic_link *link,
+				   const struct vrnic_seg *descs)
 {
+	u32 nr = descs->len / sizeof(struct vrnic_ndesc);
+	struct vrnic_seg copy = { .len = descs->len };
 	struct vrnic_rget *rget;
 
-	spin_lock(&fifo->rgets.lock);
-	fifo->rgets.closed = true;
-	spin_unlock(&fifo->rgets.lock);
-	while ((rget = rgets_take(&fifo->rgets)))
-		vrnic_rget_free(rget);
+	rget = kmalloc(struct_size(rget, d, nr), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!rget)
+		return NULL;
+	rget->from = *from;
+	rget->way = link;
+	if (link)
+		refcount_inc(&link->refs);
+	rget->nr = nr;
+	rget->next = 0;
+	copy.kva = rget->d;
+	vrnic_seg_copy(&copy, 0, descs, 0, descs->len, false);
+	return rget;
 }
 
 /**
@@ -144,29 +331,20 @@ void vrnic_rgets_close(struct vrnic_fifo *fifo)
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       struct vrnic_link *link, const struct vrnic_seg *descs)
 {
-	u32 nr = descs->len / sizeof(struct vrnic_ndesc);
-	struct vrnic_seg copy = { .len = descs->len };
-	struct vrnic_rget *rget;
+	struct vrnic_rget *rget = rget_new(from, link, descs);
+	struct vrnic_source *none = NULL;
 	int ret;
 
-	rget = kmalloc(struct_size(rget, d, nr), GFP_KERNEL | __GFP_NOWARN);
 	if (!rget)
 		return -ENOMEM;
-	rget->from = *from;
-	rget->way = link;
-	if (link)
-		refcount_inc(&link->refs);
-	rget->nr = nr;
-	rget->next = 0;
-	copy.kva = rget->d;
-	vrnic_seg_copy(&copy, 0, descs, 0, descs->len, false);
-	ret = rgets_add(&to->rgets, rget);
+	ret = rgets_add(&to->rgets, rget, &none);
+	if (ret == -ENOENT)
+		ret = rgets_add_new(to, rget);
 	if (ret) {
 		vrnic_rget_free(rget);
 		return ret;
 	}
 	vrnic_count(to->dev, RGETS);
-	vrnic_queue(&to->rget.run);
 	return 0;
 }
 
@@ -186,7 +364,7 @@ static bool next_rget(struct vrnic_injector *inj)
 	if (rget && rget->nr && rget->next == rget->nr)
 		free_rget(inj);
 	if (!inj->rget)
-		inj->rget = rgets_take(&inj->fifo->rgets);
+		inj->rget = source_take(container_of(inj, struct vrnic_source, inj));
 	return inj->rget;
 }
 
@@ -375,7 +553,7 @@ static enum vrnic_verdict rget_run(struct vrnic_runnable *r,
 	return verdict;
 }
 
-/* A queue of remote gets, as the engine runs it. */
+/* A peer's queue of remote gets, as the engine runs it. */
 const struct vrnic_runnable_ops vrnic_rget_ops = {
 	.run = rget_run,
 };

@@ -86,4 +86,5 @@ void vrnic_nop_typed_free(struct vrnic_injector *inj)
 {
 	vrnic_nop_typed_end(inj);
 	kfree(inj->typed);
+	inj->typed = NULL;
 }

@@ -472,8 +472,10 @@ static bool completes(struct raw_fifo *fifo)
 	return false;
 }
 
+#define DESCS_MAX	4096	/* that wait at a peer */
+
 /*
- * A remote get that finds the peer's queue full goes on when there is room, and
+ * A remote get that finds its queue at the peer full goes on when there is room, and
  * nobody has to ring for that.
  */
 TEST_F(inject, full_queue_is_tried_again)
@@ -486,8 +488,8 @@ TEST_F(inject, full_queue_is_tried_again)
 	do {
 		ASSERT_OK(rget(self, 1));
 		posted++;
-	} while (completes(&pair->a) && posted < 4096);
-	ASSERT_GT(4096, posted)
+	} while (completes(&pair->a) && posted < 3 * DESCS_MAX);
+	ASSERT_GT(3 * DESCS_MAX, posted)
 		TH_LOG("the queue has no end");
 	for (i = 0; i < posted; i++) {
 		ASSERT_OK(raw_take(&pair->b, &record));
@@ -496,6 +498,87 @@ TEST_F(inject, full_queue_is_tried_again)
 	ASSERT_OK(raw_take(&pair->a, &record));
 	EXPECT_EQ(VRNIC_REC_COMPLETION, record.kind);
 	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+}
+
+/* What b's engine is asked to tell a's, and a does not look. */
+static int fill_own_reception(FIXTURE_DATA(inject) *self, int batches)
+{
+	struct raw_fifo *a = &self->pair.a;
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+		.endpoint = self->pair.a_to_b, .length = 16 * sizeof(d),
+		.local_addr = (uintptr_t)self->batch, .lkey = a->buf.mr->lkey,
+	};
+	int i, ret = 0;
+
+	for (i = 0; i < 16; i++)
+		self->batch[i] = notify(VRNIC_NDESC_BACK, i);
+	for (i = 0; i < batches && !ret; i++)
+		ret = raw_post(a, &d, NULL, 0);
+	return ret;
+}
+
+#define BATCHES	40	/* more records than a's reception FIFO has slots */
+
+/* A peer that takes no records holds up what it injected itself, and no other's. */
+TEST_F(inject, a_full_peer_holds_up_nobody_else)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	uint32_t endpoint, handle;
+	struct raw_fifo c;
+	int i;
+
+	ASSERT_OK(raw_open(&c, SLOTS, 256, LEN));
+	ASSERT_OK(raw_endpoint(&c, &pair->b.address, &endpoint, &handle));
+	ASSERT_OK(fill_own_reception(self, BATCHES));
+	*(struct vrnic_ndesc *)c.buf.addr = notify(VRNIC_NDESC_BACK, 77);
+	for (i = 0; i < 100; i++) {
+		ASSERT_OK(raw_post(&c, &(struct vrnic_ndesc){
+			.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+			.endpoint = endpoint, .length = sizeof(struct vrnic_ndesc),
+			.local_addr = (uintptr_t)c.buf.addr,
+			.lkey = c.buf.mr->lkey,
+		}, NULL, 0));
+		ASSERT_OK(raw_take(&c, &record));
+		EXPECT_EQ(VRNIC_REC_NOTIFY, record.kind);
+		EXPECT_EQ(77, record.arg);
+	}
+	/* and nothing of its own is lost */
+	for (i = 0; i < 16 * BATCHES; i++) {
+		ASSERT_OK(raw_take(&pair->a, &record));
+		ASSERT_EQ(VRNIC_REC_NOTIFY, record.kind);
+		ASSERT_EQ(i % 16, record.arg);
+	}
+	EXPECT_OK(raw_endpoint_destroy(&c, handle));
+	EXPECT_OK(raw_close(&c));
+}
+
+/* Peers come and go: what they left behind is done, and told, and their queues go. */
+TEST_F(inject, more_peers_than_queues_are_kept)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	uint32_t endpoint, handle;
+	struct raw_fifo c;
+	int i, got = 0;
+
+	for (i = 0; i < 100; i++) {
+		ASSERT_OK(raw_open(&c, SLOTS, 256, LEN));
+		ASSERT_OK(raw_endpoint(&c, &pair->b.address, &endpoint, &handle));
+		*(struct vrnic_ndesc *)c.buf.addr = notify(0, i);
+		ASSERT_OK(raw_post(&c, &(struct vrnic_ndesc){
+			.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+			.endpoint = endpoint, .length = sizeof(struct vrnic_ndesc),
+			.local_addr = (uintptr_t)c.buf.addr,
+			.lkey = c.buf.mr->lkey,
+		}, NULL, 0));
+		ASSERT_OK(record_of(self, true, VRNIC_REC_NOTIFY, &record));
+		got += record.arg == (uint32_t)i;
+		ASSERT_OK(raw_endpoint_destroy(&c, handle));
+		ASSERT_OK(raw_close(&c));
+	}
+	EXPECT_EQ(100, got);
 }
 
 /* Two engines that send remote gets to each other for ever starve nobody. */

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What peers injected, as a thread runs it: how much of it one turn does. The FIFO is
+ * one that nobody else knows. An injector is parked, and the test runs it itself.
+ */
+#include <kunit/test.h>
+#include <linux/percpu.h>
+#include <linux/sizes.h>
+
+#include "engine_common.h"
+#include "native.h"
+
+#define TURN	16	/* descriptors of a turn */
+#define SLOTS	256
+
+struct bed {
+	struct vrnic_dev dev;
+	struct vrnic_fifo fifo;
+};
+
+static void free_stats(void *stats)
+{
+	free_percpu((void __percpu *)stats);
+}
+
+static void fifo_end(void *arg)
+{
+	struct vrnic_fifo *fifo = arg;
+
+	vrnic_rgets_park(fifo);
+	vrnic_rgets_free(fifo);
+	vrnic_ring_free(&fifo->receive);
+}
+
+static void add_cleanup(struct kunit *test, void (*fn)(void *arg), void *arg)
+{
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg));
+}
+
+static void fifo_begin(struct kunit *test, struct bed *bed)
+{
+	struct vrnic_fifo *fifo = &bed->fifo;
+
+	fifo->dev = &bed->dev;
+	refcount_set(&fifo->refs, 1);
+	spin_lock_init(&fifo->receive_lock);
+	init_waitqueue_head(&fifo->wait);
+	INIT_LIST_HEAD(&fifo->stalled);
+	vrnic_rgets_init(fifo);
+	KUNIT_ASSERT_EQ(test, 0, vrnic_ring_alloc(&fifo->receive, SLOTS,
+						  VRNIC_SLOT_SIZE));
+	add_cleanup(test, fifo_end, fifo);
+}
+
+static int bed_init(struct kunit *test)
+{
+	struct bed *bed = kunit_kzalloc(test, sizeof(*bed), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, bed);
+	bed->dev.stats = alloc_percpu(struct vrnic_stats);
+	KUNIT_ASSERT_NOT_NULL(test, (void *)bed->dev.stats);
+	add_cleanup(test, free_stats, (void *)bed->dev.stats);
+	start_engine(test, &bed->dev.engine);
+	fifo_begin(test, bed);
+	test->priv = bed;
+	return 0;
+}
+
+static enum vrnic_verdict turn(struct vrnic_source *src, struct vrnic_budget *budget)
+{
+	*budget = (struct vrnic_budget){ .bytes = SZ_1M, .descs = TURN };
+	return vrnic_rget_ops.run(&src->inj.run, budget);
+}
+
+/* Something of a peer that does not exist any more. */
+static int deliver(struct bed *bed)
+{
+	struct vrnic_address nobody = { .fifo = U32_MAX };
+	struct vrnic_ndesc d = { .opcode = VRNIC_NOP_NOTIFY, .num_slots = 1 };
+	struct vrnic_seg seg = { .kva = &d, .len = sizeof(d) };
+
+	return vrnic_rget_deliver(&bed->fifo, &nobody, NULL, &seg);
+}
+
+static struct vrnic_source *only_source(struct bed *bed)
+{
+	struct vrnic_source *src;
+	int bucket;
+
+	hash_for_each(bed->fifo.rgets.sources, bucket, src, node)
+		return src;
+	return NULL;
+}
+
+/* It is dropped, and that is work. */
+static void dropped_descriptors_use_up_the_budget(struct kunit *test)
+{
+	struct bed *bed = test->priv;
+	struct vrnic_source *src;
+	struct vrnic_budget budget;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, 0, deliver(bed));
+	src = only_source(bed);
+	KUNIT_ASSERT_NOT_NULL(test, src);
+	/* before or after that first one was dropped */
+	vrnic_park(&src->inj.run);
+	for (i = 0; i < 3 * TURN; i++)
+		KUNIT_EXPECT_EQ(test, 0, deliver(bed));
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, VRNIC_MORE, turn(src, &budget));
+		KUNIT_EXPECT_EQ(test, 0, budget.descs);
+	}
+	KUNIT_EXPECT_EQ(test, VRNIC_IDLE, turn(src, &budget));
+	KUNIT_EXPECT_LE(test, TURN - 1, budget.descs);
+	vrnic_unpark(&src->inj.run);
+}
+
+static void send_notice(struct kunit *test, u32 peer)
+{
+	struct vrnic_address address = { .fifo = peer };
+	struct vrnic_rget *notice = vrnic_notice_new(&address);
+	struct bed *bed = test->priv;
+
+	KUNIT_EXPECT_NOT_NULL(test, notice);
+	if (notice)
+		vrnic_notice_send(&bed->fifo, notice);
+}
+
+/* Each peer that went makes a record, and that is work. */
+static void notices_use_up_the_budget(struct kunit *test)
+{
+	struct bed *bed = test->priv;
+	struct vrnic_source *src = &bed->fifo.rgets.notices;
+	struct vrnic_budget budget;
+	int i;
+
+	vrnic_park(&src->inj.run);
+	for (i = 0; i < 2 * TURN; i++)
+		send_notice(test, i + 1);
+	for (i = 1; i <= 2; i++) {
+		KUNIT_EXPECT_EQ(test, VRNIC_MORE, turn(src, &budget));
+		KUNIT_EXPECT_EQ(test, i * TURN, bed->fifo.receive.idx);
+	}
+	KUNIT_EXPECT_EQ(test, VRNIC_IDLE, turn(src, &budget));
+	vrnic_unpark(&src->inj.run);
+}
+
+static struct kunit_case native_cases[] = {
+	KUNIT_CASE(dropped_descriptors_use_up_the_budget),
+	KUNIT_CASE(notices_use_up_the_budget),
+	{}
+};
+
+static struct kunit_suite native_suite = {
+	.name = "vrnic_native",
+	.init = bed_init,
+	.test_cases = native_cases,
+};
+
+kunit_test_suite(native_suite);
