@@ -74,18 +74,38 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
 	return NULL;
 }
 
-/* VRNIC_ADVANCE */
-int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
+/*
+ * Have its ring run here. Return: pages of this process that the run needs, to be
+ * fetched without any reference; NULL: none; or -EINVAL.
+ */
+static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
 {
 	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
+	struct vrnic_virtual *virt;
 
 	if (!fifo)
-		return -EINVAL;
+		return ERR_PTR(-EINVAL);
 	vrnic_count(fifo->dev, DOORBELLS);
 	if (!list_empty_careful(&fifo->stalled))
 		vrnic_stalled_wake(fifo, false);
 	vrnic_kick(&fifo->inject.run);
+	virt = vrnic_virtual_faults(&fifo->inject);
 	vrnic_fifo_put(fifo);
+	return virt;
+}
+
+/*
+ * VRNIC_ADVANCE. Pages that have to be waited for are, here, where the caller may be
+ * killed, and the FIFO and its device may go. A thread goes on with the ring then.
+ */
+int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
+{
+	struct vrnic_virtual *virt = advance(uctx, id);
+
+	if (IS_ERR(virt))
+		return PTR_ERR(virt);
+	if (virt)
+		vrnic_virtual_fault(virt);
 	return 0;
 }
 

@@ -44,9 +44,12 @@ static int __init vrnic_init(void)
 	err = vrnic_fifos_init();
 	if (err)
 		goto err_qps;
-	err = vrnic_counters_init();
+	err = vrnic_virtual_init();
 	if (err)
 		goto err_fifos;
+	err = vrnic_counters_init();
+	if (err)
+		goto err_virtual;
 	err = vrnic_wire_init();
 	if (err)
 		goto err_counters;
@@ -61,6 +64,8 @@ err_wire:
 	vrnic_wire_exit();
 err_counters:
 	vrnic_counters_exit();
+err_virtual:
+	vrnic_virtual_exit();
 err_fifos:
 	vrnic_fifos_exit();
 err_qps:
@@ -77,6 +82,7 @@ static void __exit vrnic_exit(void)
 	vrnic_wire_exit();
 	vrnic_hello_exit();
 	vrnic_counters_exit();
+	vrnic_virtual_exit();
 	vrnic_fifos_exit();
 	vrnic_qps_exit();
 	vrnic_faults_exit();

@@ -342,6 +342,10 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg);
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
 void vrnic_virtual_free(struct vrnic_injector *inj);
+struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj);
+void vrnic_virtual_fault(struct vrnic_virtual *virt);
+int vrnic_virtual_init(void);
+void vrnic_virtual_exit(void);
 
 /* typed.c: typed descriptors (S3) */
 int vrnic_nop_typed_begin(struct vrnic_injector *inj);

@@ -5,14 +5,18 @@
  * falls as each portion has moved; what has moved is unpinned by then.
  *
  * The address is one of the process that made the FIFO. Usually that is who
- * rings the doorbell: then its own page tables translate (flow_loop_native.c),
- * nothing need be pinned, and only pages that are not there come here. Fetching
- * them costs the process its own time. A thread of the engine serves others as
- * well: it takes what is there already, and leaves the rest to a work item, which
- * may have to wait for a disk, or for a file system that the process itself runs.
+ * rings the doorbell: then its own page tables translate (flow_loop_native.c), and
+ * nothing need be pinned. Pages that are not there come here. Those that can be had at
+ * once, as new ones, are. For others a disk may have to be waited for, a file system
+ * that the process itself runs, or its own handler of userfaults: for as long as they
+ * please. So nobody waits with the run bit held. The process that rang does so after
+ * its run (vrnic_virtual_fault()), and may be killed meanwhile; for a thread of the
+ * engine a work item does. Either has a reference on the pages' array and nothing else:
+ * the FIFO and its device may go meanwhile.
  */
 
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -23,25 +27,31 @@
 
 /**
  * struct vrnic_virtual - pages that are pinned, or being pinned, now
+ * @refs: the injector, and who pins them where that may take long
  * @mr: stands for them, as a region would
- * @work: pins them where that may take long
- * @inj: injector that it belongs to
- * @pending: @work is at it: all below is its own. Cleared with release.
- * @ready: @work has done it, and nobody has used it yet
- * @addr: what @work is to pin, or has pinned
+ * @work: pins them, if nobody else does
+ * @mm: memory of the process that owns them; its count is held
+ * @fifo: number of the FIFO whose injector goes on then
+ * @pending: somebody is at it: all below is his own. Cleared with release.
+ * @faulter: the task that is to do it itself, after its run; only compared, by itself
+ * @ready: it is done, and nobody has used it yet
+ * @addr: what is to be pinned, or was
  * @want: how many pages
  * @write: they will be written to
- * @nr: how many are pinned; or a negative errno, from @work
+ * @nr: how many are pinned; or a negative errno
  * @page: the pages
  * @kva: kernel address of each
  *
  * Protected by the injector's run bit, but for what @pending says.
  */
 struct vrnic_virtual {
+	refcount_t refs;
 	struct vrnic_mr mr;
 	struct work_struct work;
-	struct vrnic_injector *inj;
+	struct mm_struct *mm;
+	u32 fifo;
 	bool pending;
+	struct task_struct *faulter;
 	bool ready;
 	u64 addr;
 	unsigned int want;
@@ -51,34 +61,93 @@ struct vrnic_virtual {
 	void *kva[VIRTUAL_PAGES];
 };
 
+/* Pins what may take long; module unload waits for it. */
+static struct workqueue_struct *pin_wq;
+
+int vrnic_virtual_init(void)
+{
+	pin_wq = alloc_workqueue("vrnic-pin", WQ_UNBOUND, 0);
+	return pin_wq ? 0 : -ENOMEM;
+}
+
+void vrnic_virtual_exit(void)
+{
+	destroy_workqueue(pin_wq);
+}
+
 static unsigned int gup_flags(const struct vrnic_virtual *virt)
 {
 	return virt->write ? FOLL_WRITE : 0;
 }
 
-/* Of a process that is not the current one. */
+/* Of a process that need not be the current one. */
 static long pin_locked(struct vrnic_virtual *virt, unsigned int flags)
 {
-	struct mm_struct *mm = virt->inj->fifo->mm;
-
-	mmap_assert_locked(mm);
-	return vrnic_pin_user_pages_remote(mm, virt->addr, virt->want,
+	mmap_assert_locked(virt->mm);
+	return vrnic_pin_user_pages_remote(virt->mm, virt->addr, virt->want,
 					   gup_flags(virt) | flags, virt->page);
 }
 
 /* Wait as long as it takes; userfaultfd is not waited for, it is an error here. */
 static long pin_patiently(struct vrnic_virtual *virt)
 {
-	struct mm_struct *mm = virt->inj->fifo->mm;
 	long nr;
 
-	if (!mmget_not_zero(mm))
+	if (!mmget_not_zero(virt->mm))
 		return -ESRCH;
-	mmap_read_lock(mm);
+	mmap_read_lock(virt->mm);
 	nr = pin_locked(virt, 0);
-	mmap_read_unlock(mm);
-	mmput(mm);
+	mmap_read_unlock(virt->mm);
+	mmput(virt->mm);
 	return nr;
+}
+
+/* Only what is there, or can be had at once. Return: 0 or less if nothing is. */
+static long pin_quickly(struct vrnic_virtual *virt)
+{
+	long nr = 0;
+
+	if (!mmget_not_zero(virt->mm))
+		return -ESRCH;
+	if (mmap_read_trylock(virt->mm)) {
+		nr = pin_locked(virt, FOLL_NOWAIT);
+		mmap_read_unlock(virt->mm);
+	}
+	/* the last user's exit would wait for this very thread */
+	mmput_async(virt->mm);
+	return nr;
+}
+
+static void unpin_unused(struct vrnic_virtual *virt)
+{
+	if (virt->ready && virt->nr > 0)
+		unpin_user_pages(virt->page, virt->nr);
+	virt->ready = false;
+}
+
+static void virtual_put(struct vrnic_virtual *virt)
+{
+	if (!refcount_dec_and_test(&virt->refs))
+		return;
+	unpin_unused(virt);
+	mmdrop(virt->mm);
+	kvfree(virt);
+}
+
+/* @virt->nr is known. The injector may be gone, and its number another one's by now. */
+static void pinned(struct vrnic_virtual *virt)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(virt->fifo);
+
+	virt->ready = true;
+	/* pairs with the acquire in vrnic_virtual_pin() */
+	smp_store_release(&virt->pending, false);
+	virtual_put(virt);
+	if (!fifo)
+		return;
+	/* a call too many does no harm */
+	vrnic_queue(&fifo->inject.run);
+	vrnic_fifo_put(fifo);
 }
 
 static void pin_work(struct work_struct *work)
@@ -87,27 +156,37 @@ static void pin_work(struct work_struct *work)
 						  work);
 
 	virt->nr = pin_patiently(virt);
-	virt->ready = true;
-	/* pairs with the acquire in vrnic_virtual_pin() */
-	smp_store_release(&virt->pending, false);
-	vrnic_queue(&virt->inj->run);
+	pinned(virt);
+	module_put(THIS_MODULE);
 }
 
-/* Only what is there. Return: 0 or less if nothing is. */
-static long pin_quickly(struct vrnic_virtual *virt)
+/**
+ * vrnic_virtual_faults() - has the current task to fetch pages itself, after its run
+ * @inj: injector that it has just run, or found running
+ *
+ * Return: for vrnic_virtual_fault(), which has to be called; or NULL.
+ */
+struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj)
 {
-	struct mm_struct *mm = virt->inj->fifo->mm;
-	long nr = 0;
+	/* pairs with the release in virtual_get() */
+	struct vrnic_virtual *virt = smp_load_acquire(&inj->virt);
 
-	if (!mmget_not_zero(mm))
-		return -ESRCH;
-	if (mmap_read_trylock(mm)) {
-		nr = pin_locked(virt, FOLL_NOWAIT);
-		mmap_read_unlock(mm);
-	}
-	/* the last user's exit would wait for this very thread */
-	mmput_async(mm);
-	return nr;
+	/* only this task writes that it is this one */
+	return virt && READ_ONCE(virt->faulter) == current ? virt : NULL;
+}
+
+/**
+ * vrnic_virtual_fault() - fetch pages of the current process, however long that takes
+ * @virt: what vrnic_virtual_faults() said
+ *
+ * The caller holds nothing that others wait for. Ends early if it is killed.
+ */
+void vrnic_virtual_fault(struct vrnic_virtual *virt)
+{
+	WRITE_ONCE(virt->faulter, NULL);
+	virt->nr = pin_user_pages_fast(virt->addr, virt->want, gup_flags(virt),
+				       virt->page);
+	pinned(virt);
 }
 
 static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
@@ -116,21 +195,18 @@ static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
 
 	if (virt)
 		return virt;
-	virt = kvzalloc(sizeof(*virt), GFP_KERNEL);
+	virt = kvzalloc(sizeof(*virt), GFP_KERNEL_ACCOUNT);
 	if (!virt)
 		return NULL;
+	refcount_set(&virt->refs, 1);
 	virt->mr.pages = virt->kva;
-	virt->inj = inj;
+	virt->mm = inj->fifo->mm;
+	mmgrab(virt->mm);
+	virt->fifo = inj->fifo->id;
 	INIT_WORK(&virt->work, pin_work);
-	inj->virt = virt;
+	/* pairs with the acquire in vrnic_virtual_faults() */
+	smp_store_release(&inj->virt, virt);
 	return virt;
-}
-
-static void unpin_unused(struct vrnic_virtual *virt)
-{
-	if (virt->ready && virt->nr > 0)
-		unpin_user_pages(virt->page, virt->nr);
-	virt->ready = false;
 }
 
 /* What @virt->work has pinned, if that was for this. */
@@ -147,25 +223,42 @@ static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 	return false;
 }
 
+/*
+ * Who does what may take long: the process itself, if it is here; else a work item.
+ * Return: -EAGAIN; or 0: nobody can, which @virt->nr says.
+ */
+static int pin_later(struct vrnic_virtual *virt)
+{
+	bool own = current->mm == virt->mm;
+
+	if (!own && !try_module_get(THIS_MODULE)) {
+		virt->nr = -ESHUTDOWN;
+		return 0;
+	}
+	refcount_inc(&virt->refs);
+	virt->pending = true;
+	if (own)
+		WRITE_ONCE(virt->faulter, current);
+	else
+		queue_work(pin_wq, &virt->work);
+	return -EAGAIN;
+}
+
+/* @whole: nothing, or all that can be had. */
 static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
-	       bool write)
+	       bool write, bool whole)
 {
 	if (take_ready(virt, addr, want, write))
 		return 0;
 	virt->addr = addr;
 	virt->want = want;
 	virt->write = write;
-	if (current->mm == virt->inj->fifo->mm) {
-		virt->nr = pin_user_pages_fast(addr, want, gup_flags(virt),
-					       virt->page);
-		return 0;
-	}
 	virt->nr = pin_quickly(virt);
-	if (virt->nr)
-		return 0;
-	virt->pending = true;
-	queue_work(system_unbound_wq, &virt->work);
-	return -EAGAIN;
+	if (whole && virt->nr > 0 && virt->nr < want) {
+		unpin_user_pages(virt->page, virt->nr);
+		virt->nr = 0;
+	}
+	return virt->nr ? 0 : pin_later(virt);
 }
 
 /**
@@ -174,7 +267,8 @@ static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
  * @addr: virtual address
  * @len: bytes, not 0
  * @write: it will be written to
- * @seg: the memory, from @addr on; may be shorter than @len
+ * @seg: the memory, from @addr on; may be shorter than @len. A message's data is as a
+ *	whole, or there is an address in it that is not the process's
  *
  * Return: 0, enum vrnic_vendor_err, or -EAGAIN: the injector is called again when
  * the pages are there. Undone by vrnic_virtual_unpin().
@@ -193,7 +287,7 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		return -EAGAIN;
 	len = min_t(u64, len, VIRTUAL_PAGES * PAGE_SIZE - offset);
 	if (pin(virt, addr & PAGE_MASK, DIV_ROUND_UP(offset + len, PAGE_SIZE),
-		write))
+		write, inj->op.d.opcode == VRNIC_NOP_MESSAGE))
 		return -EAGAIN;
 	if (virt->nr <= 0)
 		return VRNIC_VERR_FAULT;
@@ -217,15 +311,10 @@ void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty)
 	virt->nr = 0;
 }
 
-/* The injector is parked for good. */
+/* The injector is parked for good. Who is waiting for pages is not waited for. */
 void vrnic_virtual_free(struct vrnic_injector *inj)
 {
-	struct vrnic_virtual *virt = inj->virt;
-
-	if (!virt)
-		return;
-	cancel_work_sync(&virt->work);
-	unpin_unused(virt);
-	kvfree(virt);
+	if (inj->virt)
+		virtual_put(inj->virt);
 	inj->virt = NULL;
 }
