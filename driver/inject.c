@@ -121,6 +121,30 @@ static bool rmw_fits(const struct vrnic_nop *op)
 	       IS_ALIGNED(op->d.remote_addr, op->d.length);
 }
 
+static bool is_zero(const u64 *reserved, size_t bytes)
+{
+	return !memchr_inv(reserved, 0, bytes);
+}
+
+/* So that later versions can give these fields a meaning. */
+static bool reserved_fits(const struct vrnic_nop *op)
+{
+	const struct vrnic_ndesc *d = &op->d;
+
+	if (d->flags & TYPED)
+		return !d->arg && !op->typed.reserved0 &&
+		       is_zero(op->typed.reserved, sizeof(op->typed.reserved));
+	switch (d->opcode) {
+	case VRNIC_NOP_RMW:
+		return is_zero(op->rmw.reserved, sizeof(op->rmw.reserved));
+	case VRNIC_NOP_MESSAGE:
+	case VRNIC_NOP_NOTIFY:
+		return true;
+	default:
+		return !d->arg;
+	}
+}
+
 /**
  * vrnic_nop_check() - is this descriptor well-formed
  * @op: with a private copy of the descriptor
@@ -137,6 +161,9 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_LENGTH;
 	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
+	/* with the slots right, the second one was copied */
+	if (!reserved_fits(op))
+		return VRNIC_VERR_OPCODE;
 	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
 		return VRNIC_VERR_ALIGN;
 	op->checked = true;
@@ -329,6 +356,7 @@ static bool fetch(struct vrnic_injector *inj)
 	op->tries = 0;
 	op->done = 0;
 	op->value = 0;
+	op->failure = (struct vrnic_failure){};
 	copy_slot(ring, 0, &op->d);
 	if (!op->d.num_slots || op->d.num_slots > avail) {
 		op->d.num_slots = 1;
@@ -457,7 +485,8 @@ static void finish(struct vrnic_injector *inj)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
-	if (!is_fence(op)) {
+	/* a fence that found a failure tells of that; any other failed itself */
+	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
 		note_failure(inj);
 	}

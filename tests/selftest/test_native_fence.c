@@ -522,4 +522,81 @@ TEST_F(fence, advance_try)
 	EXPECT_EQ(0, vrnic_advance_try(self->bed.a.context, 10));
 }
 
+static int post_and_take(struct raw_pair *pair, struct vrnic_ndesc *d,
+			 const void *more, struct vrnic_record *record)
+{
+	int ret;
+
+	d->flags |= VRNIC_NDESC_SIGNALED;
+	d->endpoint = pair->a_to_b;
+	ret = raw_post(&pair->a, d, more, more ? VRNIC_SLOT_SIZE : 0);
+	return ret ? ret : raw_take(&pair->a, record);
+}
+
+/* A fence that makes no sense fails itself, and what failed before waits for the next. */
+TEST(a_malformed_fence_tells_of_itself)
+{
+	struct vrnic_ndesc put = {
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 8, .cookie = 1,
+	};
+	struct vrnic_ndesc bad = {
+		.opcode = VRNIC_NOP_FENCE, .num_slots = 1, .cookie = 2,
+		.flags = VRNIC_NDESC_BACK,
+	};
+	struct vrnic_ndesc fence = {
+		.opcode = VRNIC_NOP_FENCE, .num_slots = 1, .cookie = 3,
+	};
+	struct vrnic_record record;
+	struct raw_pair pair = {};
+
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&pair, 64, 256, 4096));
+	ASSERT_OK(post_and_take(&pair, &put, NULL, &record));
+	EXPECT_NE(IBV_WC_SUCCESS, record.status);
+	ASSERT_OK(post_and_take(&pair, &bad, NULL, &record));
+	EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
+	EXPECT_EQ(VRNIC_NOP_FENCE, record.failed_opcode);
+	EXPECT_EQ(2, record.failed_cookie);
+	ASSERT_OK(post_and_take(&pair, &fence, NULL, &record));
+	EXPECT_EQ(VRNIC_NOP_PUT, record.failed_opcode);
+	EXPECT_EQ(1, record.failed_cookie);
+	ASSERT_OK(post_and_take(&pair, &fence, NULL, &record));
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	EXPECT_OK(raw_pair_close(&pair));
+}
+
+/* What may have a meaning one day is refused today. */
+TEST(reserved_fields_are_zero)
+{
+	struct vrnic_ndesc_rmw operands = { .operand = 1 };
+	struct vrnic_record record;
+	struct raw_pair pair = {};
+	struct vrnic_ndesc rmw, get;
+
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&pair, 64, 256, 4096));
+	rmw = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RMW, .num_slots = 2, .length = 8,
+		.arg = VRNIC_RMW_ADD, .rkey = pair.b.buf.mr->rkey,
+		.remote_addr = (uintptr_t)pair.b.buf.addr,
+	};
+	get = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_GET, .num_slots = 1, .length = 8,
+		.lkey = pair.a.buf.mr->lkey, .rkey = pair.b.buf.mr->rkey,
+		.local_addr = (uintptr_t)pair.a.buf.addr,
+		.remote_addr = (uintptr_t)pair.b.buf.addr,
+	};
+	ASSERT_OK(post_and_take(&pair, &rmw, &operands, &record));
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	ASSERT_OK(post_and_take(&pair, &get, NULL, &record));
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	operands.reserved[5] = 1;
+	ASSERT_OK(post_and_take(&pair, &rmw, &operands, &record));
+	EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
+	get.arg = 1;
+	ASSERT_OK(post_and_take(&pair, &get, NULL, &record));
+	EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
+	EXPECT_OK(raw_pair_close(&pair));
+}
+
 TEST_HARNESS_MAIN

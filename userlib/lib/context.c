@@ -280,6 +280,7 @@ int vrnic_context_arm(struct vrnic_context *context)
 {
 	eventfd_t seen;
 	bool queued;
+	int pending;
 
 	if (!context)
 		return -EINVAL;
@@ -288,5 +289,8 @@ int vrnic_context_arm(struct vrnic_context *context)
 	vrnic_lock(context);
 	queued = context->queue;
 	vrnic_unlock(context);
-	return vrnic_ring_arm(&context->receive) || queued;
+	pending = vrnic_ring_arm(&context->receive);
+	/* what is posted from now on rings at once; what was posted before may not have */
+	vrnic_uv_looked_in_vain(context->client);
+	return pending || queued;
 }
