@@ -76,6 +76,7 @@ static_assert(sizeof(struct vrnic_type_row) == 32);
 static_assert(sizeof(struct vrnic_create_type_req) == 16);
 static_assert(sizeof(struct vrnic_create_type_resp) == 8);
 static_assert(sizeof(struct vrnic_wait) == 24);
+static_assert(sizeof(struct vrnic_count) == 32);
 
 /* Descriptor flags are passed on as the core's. */
 static_assert(VRNIC_DESC_FENCE == IB_SEND_FENCE);

@@ -6,6 +6,10 @@
  * with the CPU's atomics. The kernel takes nothing from there but the decision
  * whom to wake, so a process that scribbles over its counters harms itself.
  *
+ * A counter may be bound to an endpoint, for as long as a transfer with its peer is
+ * under way: it fails when that peer goes, so that nobody sleeps for what will not
+ * come; and what the peer has relayed may name it.
+ *
  * Pages belong to the process's context, and are kept until that ends. A cell is
  * used again an RCU grace period after its counter is gone, because a burst may
  * have found the counter just before.
@@ -54,6 +58,7 @@ struct vrnic_counter_page {
  * @threshold: the highest that any of them waits for
  * @gone: it was destroyed
  * @unused: the last reference was put
+ * @bindings: struct vrnic_binding; protected by bind_lock
  */
 struct vrnic_counter {
 	struct rcu_head rcu;
@@ -72,7 +77,27 @@ struct vrnic_counter {
 	s64 threshold;
 	bool gone;
 	struct completion unused;
+	struct list_head bindings;
 };
+
+/**
+ * struct vrnic_binding - a counter is bound to an endpoint
+ * @of_counter: in the counter's list
+ * @of_endpoint: in the endpoint's
+ * @counter: the counter
+ * @ep: the endpoint
+ * @uses: how often
+ */
+struct vrnic_binding {
+	struct list_head of_counter;
+	struct list_head of_endpoint;
+	struct vrnic_counter *counter;
+	struct vrnic_endpoint *ep;
+	u32 uses;
+};
+
+/* Which counter is bound to which endpoint. Rarely changed, so one lock will do. */
+static DEFINE_SPINLOCK(bind_lock);
 
 /* All counters of this host by number. Readers under RCU. */
 static struct vrnic_ids vrnic_counters;
@@ -165,7 +190,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 
 /* The first failure is kept; the others are only counted. */
 static void cell_fail(struct vrnic_counter_cell *cell,
-		      const struct vrnic_failure *failure, u64 placed)
+		      const struct vrnic_failure *failure, u64 placed, u32 times)
 {
 	u32 errors = READ_ONCE(cell->errors);
 
@@ -177,7 +202,18 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 		cell->placed = placed;
 	}
 	/* pairs with the acquire of whoever looks at the error */
-	smp_store_release(&cell->errors, errors + 1);
+	smp_store_release(&cell->errors, errors + times);
+}
+
+/* @times: operations that failed */
+static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
+			 u64 placed, u32 times)
+{
+	spin_lock(&c->lock);
+	cell_fail(c->cell, failure, placed, times);
+	spin_unlock(&c->lock);
+	wake_up_all(&c->wait);
+	signal(c);
 }
 
 /**
@@ -196,13 +232,8 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 		return;
 	rcu_read_lock();
 	c = find(id, owner);
-	if (c) {
-		spin_lock(&c->lock);
-		cell_fail(c->cell, failure, placed);
-		spin_unlock(&c->lock);
-		wake_up_all(&c->wait);
-		signal(c);
-	}
+	if (c)
+		counter_fail(c, failure, placed, 1);
 	rcu_read_unlock();
 }
 
@@ -232,6 +263,169 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 	}
 	rcu_read_unlock();
 	return failed;
+}
+
+/**
+ * vrnic_counter_count() - VRNIC_COUNT: what the process itself knows of
+ * @uctx: its context
+ * @count: private copy of what it says
+ */
+int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count)
+{
+	struct vrnic_failure failure = {
+		.cookie = count->cookie,
+		.opcode = count->opcode,
+		.status = count->status,
+		.vendor_err = count->vendor_err,
+	};
+
+	if (count->reserved0 || count->reserved1)
+		return -EINVAL;
+	if (count->status == IB_WC_SUCCESS)
+		return vrnic_counter_down(count->id, uctx, count->bytes) ? -EINVAL : 0;
+	vrnic_counter_fail(count->id, uctx, &failure, count->bytes);
+	return 0;
+}
+
+/* ---- bound to endpoints ---- */
+
+static struct vrnic_binding *find_binding(struct vrnic_counter *c,
+					  const struct vrnic_endpoint *ep)
+{
+	struct vrnic_binding *b;
+
+	lockdep_assert_held(&bind_lock);
+	list_for_each_entry(b, &c->bindings, of_counter)
+		if (b->ep == ep)
+			return b;
+	return NULL;
+}
+
+static void fail_lost(struct vrnic_counter *c, u32 uses)
+{
+	static const struct vrnic_failure lost = {
+		.status = IB_WC_RETRY_EXC_ERR,
+		.vendor_err = VRNIC_VERR_PEER,
+	};
+
+	counter_fail(c, &lost, 0, uses);
+}
+
+/* Caller holds bind_lock. */
+static void binding_drop(struct vrnic_binding *b)
+{
+	lockdep_assert_held(&bind_lock);
+	list_del(&b->of_counter);
+	list_del(&b->of_endpoint);
+	kfree(b);
+}
+
+static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+{
+	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
+
+	if (!b)
+		return -ENOMEM;
+	b->counter = c;
+	b->ep = ep;
+	b->uses = 1;
+	spin_lock(&bind_lock);
+	old = find_binding(c, ep);
+	if (old) {
+		old->uses++;
+	} else {
+		list_add(&b->of_counter, &c->bindings);
+		list_add(&b->of_endpoint, &ep->bindings);
+	}
+	/* either this is seen here, or the binding by vrnic_bindings_fail() */
+	if (ep->lost)
+		fail_lost(c, 1);
+	spin_unlock(&bind_lock);
+	if (old)
+		kfree(b);
+	return 0;
+}
+
+static int unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+{
+	struct vrnic_binding *b;
+	int ret = -EINVAL;
+
+	spin_lock(&bind_lock);
+	b = find_binding(c, ep);
+	if (b) {
+		ret = ep->lost ? -EPIPE : 0;
+		if (!--b->uses)
+			binding_drop(b);
+	}
+	spin_unlock(&bind_lock);
+	return ret;
+}
+
+/**
+ * vrnic_bindings_fail() - the peer of an endpoint is gone
+ * @ep: endpoint
+ */
+void vrnic_bindings_fail(struct vrnic_endpoint *ep)
+{
+	struct vrnic_binding *b;
+
+	spin_lock(&bind_lock);
+	ep->lost = true;
+	list_for_each_entry(b, &ep->bindings, of_endpoint)
+		fail_lost(b->counter, b->uses);
+	spin_unlock(&bind_lock);
+}
+
+/**
+ * vrnic_bindings_drop() - an endpoint is being destroyed
+ * @ep: endpoint; what is bound to it fails: nothing comes of that any more
+ */
+void vrnic_bindings_drop(struct vrnic_endpoint *ep)
+{
+	static const struct vrnic_failure canceled = {
+		.status = IB_WC_WR_FLUSH_ERR,
+		.vendor_err = VRNIC_VERR_CANCELED,
+	};
+	struct vrnic_binding *b, *next;
+
+	spin_lock(&bind_lock);
+	list_for_each_entry_safe(b, next, &ep->bindings, of_endpoint) {
+		counter_fail(b->counter, &canceled, 0, b->uses);
+		binding_drop(b);
+	}
+	spin_unlock(&bind_lock);
+}
+
+static bool is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
+{
+	struct vrnic_binding *b;
+	bool bound = false;
+
+	spin_lock(&bind_lock);
+	list_for_each_entry(b, &c->bindings, of_counter)
+		bound |= vrnic_address_is(&b->ep->peer, peer);
+	spin_unlock(&bind_lock);
+	return bound;
+}
+
+/**
+ * vrnic_counter_may_name() - may what this peer had relayed name this counter
+ * @id: anybody's claim
+ * @owner: context that it must belong to
+ * @peer: the peer
+ */
+bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
+			    const struct vrnic_address *peer)
+{
+	struct vrnic_counter *c;
+	bool may;
+
+	rcu_read_lock();
+	c = find(id, owner);
+	may = c && (c->open || is_bound(c, peer));
+	rcu_read_unlock();
+	return may;
 }
 
 /* ---- waiting ---- */
@@ -384,8 +578,13 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			   struct uverbs_attr_bundle *attrs)
 {
 	struct vrnic_counter *c = uobj->object;
+	struct vrnic_binding *b, *next;
 
 	vrnic_ids_free(&vrnic_counters, c->id);
+	spin_lock(&bind_lock);
+	list_for_each_entry_safe(b, next, &c->bindings, of_counter)
+		binding_drop(b);
+	spin_unlock(&bind_lock);
 	WRITE_ONCE(c->gone, true);
 	wake_up_all(&c->wait);
 	vrnic_count_add(c->dev, COUNTERS, -1);
@@ -409,6 +608,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 	c->threshold = S64_MIN;
 	init_waitqueue_head(&c->wait);
 	init_completion(&c->unused);
+	INIT_LIST_HEAD(&c->bindings);
 	spin_lock_init(&c->lock);
 	return c;
 }
@@ -518,6 +718,42 @@ DECLARE_UVERBS_NAMED_METHOD(
 	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_COUNTER_EVENTFD_FD, UVERBS_ATTR_TYPE(s32),
 			   UA_MANDATORY));
 
+static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_BIND)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_counter *c = uverbs_attr_get_obj(
+		attrs, VRNIC_ATTR_COUNTER_BIND_HANDLE);
+	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
+		attrs, VRNIC_ATTR_COUNTER_BIND_ENDPOINT);
+
+	return bind(c, ep);
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_COUNTER_BIND,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_BIND_HANDLE, VRNIC_OBJECT_COUNTER,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_BIND_ENDPOINT, VRNIC_OBJECT_ENDPOINT,
+			UVERBS_ACCESS_READ, UA_MANDATORY));
+
+static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_UNBIND)(
+	struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_counter *c = uverbs_attr_get_obj(
+		attrs, VRNIC_ATTR_COUNTER_UNBIND_HANDLE);
+	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
+		attrs, VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT);
+
+	return unbind(c, ep);
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_COUNTER_UNBIND,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_UNBIND_HANDLE, VRNIC_OBJECT_COUNTER,
+			UVERBS_ACCESS_READ, UA_MANDATORY),
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT, VRNIC_OBJECT_ENDPOINT,
+			UVERBS_ACCESS_READ, UA_MANDATORY));
+
 DECLARE_UVERBS_NAMED_METHOD_DESTROY(
 	VRNIC_METHOD_COUNTER_DESTROY,
 	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_DESTROY_HANDLE, VRNIC_OBJECT_COUNTER,
@@ -528,6 +764,8 @@ DECLARE_UVERBS_NAMED_OBJECT(
 	UVERBS_TYPE_ALLOC_IDR(counter_destroy),
 	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_CREATE),
 	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_EVENTFD),
+	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_BIND),
+	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_UNBIND),
 	&UVERBS_METHOD(VRNIC_METHOD_COUNTER_DESTROY));
 
 const struct uapi_definition vrnic_counter_defs[] = {

@@ -83,6 +83,7 @@ static void tell_all(struct list_head *endpoints)
 	lockdep_assert_held(&watch_lock);
 	list_for_each_entry_safe(ep, next, endpoints, watch) {
 		list_del_init(&ep->watch);
+		vrnic_bindings_fail(ep);
 		vrnic_notice_send(ep->fifo, ep->notice);
 		ep->notice = NULL;
 	}
@@ -126,6 +127,7 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
 	unwatch(ep);
+	vrnic_bindings_drop(ep);
 	if (ep->link)
 		vrnic_link_leave(ep->link);
 	vrnic_unpark(&fifo->inject.run);
@@ -151,6 +153,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	ep->peer = link ? link->peer : peer->address;
 	ep->link = link;
 	INIT_LIST_HEAD(&ep->watch);
+	INIT_LIST_HEAD(&ep->bindings);
 	ep->notice = vrnic_notice_new(&ep->peer);
 	err = ep->notice ? watch(ep, peer) : -ENOMEM;
 	if (err)

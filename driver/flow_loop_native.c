@@ -15,7 +15,7 @@
 #include "native.h"
 #include "type.h"
 
-/* A full queue of remote gets: 20 us, and twice as long each time, to 20 s. */
+/* A full queue of remote gets: 20 us, and twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL
 #define FULL_TRIES	20
 
@@ -54,15 +54,21 @@ static int open_remote(struct vrnic_injector *inj, u64 addr, u64 len,
 
 /*
  * What one side names of the other's counters must be open to peers: the
- * target's, or, of an injected descriptor, this side's.
+ * target's, or, of an injected descriptor, this side's. Of a relayed one, the peer's
+ * own as well: it was not the peer who chose them.
  */
 static bool counters_fit(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	u32 id = inj->rget ? d->local_counter : d->target_counter;
-	struct vrnic_fifo *owner = inj->rget ? inj->fifo : inj->peer;
+	struct ib_ucontext *peer = inj->peer->uctx;
 
-	return !id || vrnic_counter_is_open(id, owner->uctx);
+	if (!inj->rget)
+		return !d->target_counter ||
+		       vrnic_counter_is_open(d->target_counter, peer);
+	return (!d->local_counter ||
+		vrnic_counter_is_open(d->local_counter, inj->fifo->uctx)) &&
+	       vrnic_nop_may_name(inj, d->remote_counter) &&
+	       vrnic_nop_may_name(inj, d->target_counter);
 }
 
 /*
@@ -596,7 +602,8 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 	ret = open_local(inj, d->local_addr, d->length, false, &descs);
 	if (ret)
 		return fail_local(&inj->op, ret);
-	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, NULL, &descs);
+	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, NULL, &descs,
+				 inj->rget);
 	vrnic_seg_put(&descs);
 	switch (ret) {
 	case 0:

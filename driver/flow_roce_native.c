@@ -321,7 +321,9 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	if (!copy.kva)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);
-	grant_all(inj->link, copy.kva, d->length / sizeof(*d));
+	/* the peer that injected this chose what is sent: it gets nothing for it */
+	if (!inj->rget)
+		grant_all(inj->link, copy.kva, d->length / sizeof(*d));
 	msg->buf = copy.kva;
 	vrnic_nmsg_add(msg, &copy);
 	put_counters(inj, &h);

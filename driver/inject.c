@@ -272,6 +272,20 @@ bool vrnic_injector_ready(struct vrnic_injector *inj)
 }
 
 /**
+ * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer's
+ * @inj: injector; holds the peer, if that is on this host
+ * @id: counter, or 0
+ *
+ * Those of a peer on another host are looked at there.
+ */
+bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
+{
+	if (!id || !inj->relayed || !inj->peer)
+		return true;
+	return vrnic_counter_may_name(id, inj->peer->uctx, &inj->fifo->address);
+}
+
+/**
  * vrnic_nop_count() - count what was done of an operation
  * @inj: injector; it holds the peer, if its operation has one
  * @n: bytes, or 1
@@ -311,10 +325,14 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 	if (!inj->rget) {
 		vrnic_counter_fail(d->local_counter, own, failure, placed);
 		vrnic_counter_fail(d->remote_counter, own, failure, placed);
-	} else if (peer) {
-		vrnic_counter_fail(d->remote_counter, peer, failure, placed);
-		vrnic_counter_fail(d->target_counter, peer, failure, placed);
+		return;
 	}
+	if (!peer)
+		return;
+	if (vrnic_nop_may_name(inj, d->remote_counter))
+		vrnic_counter_fail(d->remote_counter, peer, failure, placed);
+	if (vrnic_nop_may_name(inj, d->target_counter))
+		vrnic_counter_fail(d->target_counter, peer, failure, placed);
 }
 
 /* ---- an injection ring ---- */

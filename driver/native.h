@@ -9,6 +9,8 @@
  *	  an injector's run bit	whoever runs it
  *	  a link's run bit	tried only: who posts runs its queue pair, if it can
  *	  watch_lock		spinlock; whose endpoints lead to a FIFO
+ *	    bind_lock		spinlock; counters that are bound to endpoints
+ *	      vrnic_counter.lock
  *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; who waits for room, and for whom
  *	    vrnic_runner.lock
@@ -64,6 +66,8 @@ struct vrnic_failure {
  * @peer: where the peer is
  * @failure: protected by the run bit of @fifo->inject
  * @watch: in the peer's list of watchers, or its link's; protected by watch_lock
+ * @bindings: struct vrnic_binding; protected by bind_lock, as what follows
+ * @lost: the peer is gone
  * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
  * @link: how it is reached, if it is on another host; else NULL
  */
@@ -73,6 +77,8 @@ struct vrnic_endpoint {
 	struct vrnic_address peer;
 	struct vrnic_failure failure;
 	struct list_head watch;
+	struct list_head bindings;
+	bool lost;
 	struct vrnic_rget *notice;
 	struct vrnic_link *link;
 };
@@ -121,6 +127,7 @@ struct vrnic_nop {
  * @link: way to the peer of @op, if that is on another host; then @peer is NULL
  * @req: what was asked of it
  * @rget: the remote get that @op came with; NULL: it came from the ring
+ * @relayed: a remote get had that sent, whose sender chose what is in it
  * @virt: room for pinned pages (S1); made when first needed
  * @typed: room for a typed transfer (S3); likewise
  * @typed_begun: there is one under way in it
@@ -138,6 +145,7 @@ struct vrnic_injector {
 	struct vrnic_link *link;
 	struct vrnic_nreq req;
 	struct vrnic_rget *rget;
+	bool relayed;
 	struct vrnic_virtual *virt;
 	struct vrnic_typed *typed;
 	bool typed_begun;
@@ -292,6 +300,11 @@ void vrnic_endpoints_lost(struct vrnic_link *link);
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];
 bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner);
+bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
+			    const struct vrnic_address *peer);
+void vrnic_bindings_fail(struct vrnic_endpoint *ep);
+void vrnic_bindings_drop(struct vrnic_endpoint *ep);
+int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count);
 int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n);
 void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 			const struct vrnic_failure *failure, u64 placed);
@@ -322,6 +335,7 @@ bool vrnic_injector_hold(struct vrnic_injector *inj,
 bool vrnic_injector_waits(struct vrnic_injector *inj);
 bool vrnic_injector_ready(struct vrnic_injector *inj);
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
+bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure);
@@ -329,7 +343,8 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 /* pace.c: runs what peers injected */
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
-		       struct vrnic_link *link, const struct vrnic_seg *descs);
+		       struct vrnic_link *link, const struct vrnic_seg *descs,
+		       bool relayed);
 void vrnic_rgets_init(struct vrnic_fifo *fifo);
 void vrnic_rgets_park(struct vrnic_fifo *fifo);
 void vrnic_rgets_free(struct vrnic_fifo *fifo);

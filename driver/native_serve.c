@@ -58,7 +58,7 @@ static void refuse_access(struct vrnic_link *link, int verr)
 /* May the peer name this counter? Or does it run what we injected? */
 static bool counter_fits(struct vrnic_link *link, u32 id)
 {
-	bool fits = !id || vrnic_counter_is_open(id, link->fifo->uctx);
+	bool fits = !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer);
 	unsigned int i;
 
 	if (fits)
@@ -544,7 +544,7 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg descs = { .kva = link->rx.buf, .len = h->data };
 
-	switch (vrnic_rget_deliver(link->fifo, &link->peer, link, &descs)) {
+	switch (vrnic_rget_deliver(link->fifo, &link->peer, link, &descs, false)) {
 	case 0:
 		count(link, 1);
 		break;

@@ -32,6 +32,7 @@
  * @link: in struct vrnic_source.queue
  * @from: the peer that sent it, whose rights count
  * @way: link that it came over, with a reference; NULL: the peer is on this host
+ * @relayed: a descriptor that was injected at @from sent it
  * @nr: descriptors; 0: a notice that @from is gone
  * @next: the next one to run
  * @d: private copies
@@ -40,6 +41,7 @@ struct vrnic_rget {
 	struct list_head link;
 	struct vrnic_address from;
 	struct vrnic_link *way;
+	bool relayed;
 	u32 nr;
 	u32 next;
 	struct vrnic_ndesc d[];
@@ -299,7 +301,7 @@ static struct vrnic_rget *source_take(struct vrnic_source *src)
 
 static struct vrnic_rget *rget_new(const struct vrnic_address *from,
 				   struct vrnic_link *link,
-				   const struct vrnic_seg *descs)
+				   const struct vrnic_seg *descs, bool relayed)
 {
 	u32 nr = descs->len / sizeof(struct vrnic_ndesc);
 	struct vrnic_seg copy = { .len = descs->len };
@@ -310,6 +312,7 @@ static struct vrnic_rget *rget_new(const struct vrnic_address *from,
 		return NULL;
 	rget->from = *from;
 	rget->way = link;
+	rget->relayed = relayed;
 	if (link)
 		refcount_inc(&link->refs);
 	rget->nr = nr;
@@ -325,13 +328,15 @@ static struct vrnic_rget *rget_new(const struct vrnic_address *from,
  * @from: who sends them
  * @link: how they came, and what they ask for goes back; NULL: from this host
  * @descs: the descriptors
+ * @relayed: @from was asked to by an injected descriptor
  *
  * Return: 0, -ENOMEM, -EAGAIN (the queue is full), -EPIPE (the FIFO is gone).
  */
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
-		       struct vrnic_link *link, const struct vrnic_seg *descs)
+		       struct vrnic_link *link, const struct vrnic_seg *descs,
+		       bool relayed)
 {
-	struct vrnic_rget *rget = rget_new(from, link, descs);
+	struct vrnic_rget *rget = rget_new(from, link, descs, relayed);
 	struct vrnic_source *none = NULL;
 	int ret;
 
@@ -377,6 +382,7 @@ static void fetch(struct vrnic_injector *inj)
 		.active = true,
 		.d = inj->rget->d[inj->rget->next++],
 	};
+	inj->relayed = inj->rget->relayed;
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
 }
 

@@ -124,6 +124,18 @@ static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
 	}
 }
 
+static long doorbell_count(struct vrnic_doorbell *db, void __user *arg)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	struct vrnic_count count;
+
+	if (!uctx)
+		return -EIO;
+	if (copy_from_user(&count, arg, sizeof(count)))
+		return -EFAULT;
+	return vrnic_counter_count(uctx, &count);
+}
+
 static long doorbell_ioctl(struct file *file, unsigned int cmd,
 			   unsigned long arg)
 {
@@ -131,6 +143,8 @@ static long doorbell_ioctl(struct file *file, unsigned int cmd,
 
 	if (cmd == VRNIC_WAIT)
 		return doorbell_wait(db, (void __user *)arg);
+	if (cmd == VRNIC_COUNT)
+		return doorbell_count(db, (void __user *)arg);
 	if (cmd != VRNIC_DOORBELL && cmd != VRNIC_ADVANCE)
 		return -ENOTTY;
 	if (arg > U32_MAX)

@@ -402,12 +402,23 @@ static void ring_something(struct abuser *a)
 		/* not for ever: nobody would wake it */
 		.timeout_ns = rng_below(rng, 1000000),
 	};
+	struct vrnic_count counted = {
+		.id = wait.id,
+		.status = rng_value(rng),
+		.opcode = rng_value(rng),
+		.reserved0 = rng_below(rng, 4) / 3,
+		.bytes = rng_value(rng),
+		.cookie = rng_value(rng),
+	};
 	uint64_t id = rng_one_in(rng, 2) ? a->fifo : a->qpn;
 
 	count(&tally->bells);
 	if (rng_one_in(rng, 4))
 		id = rng_value(rng);
-	switch (rng_below(rng, 4)) {
+	switch (rng_below(rng, 5)) {
+	case 4:
+		call_kernel(a->bell, VRNIC_COUNT, &counted);
+		break;
 	case 0:
 		call_kernel(a->bell, VRNIC_DOORBELL, (void *)id);
 		break;

@@ -148,7 +148,14 @@ static int make_native(struct script *s)
 		ret = raw_type(&s->fifo, rows[i], i + 1, &s->type[i],
 			       &s->type_handle[i]);
 	s->eventfd = eventfd(0, 0);
-	return ret ? ret : raw_counter_eventfd(&s->fifo, &s->counter, s->eventfd);
+	if (!ret)
+		ret = raw_counter_eventfd(&s->fifo, &s->counter, s->eventfd);
+	if (!ret)
+		ret = raw_counter_bind(&s->fifo, &s->counter, s->endpoint_handle, true);
+	if (!ret)
+		ret = raw_counter_bind(&s->fifo, &s->counter, s->endpoint_handle, true);
+	return ret ? ret : raw_counter_bind(&s->fifo, &s->counter, s->endpoint_handle,
+					    false);
 }
 
 int script_begin(struct script *s)

@@ -266,6 +266,20 @@ int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
 	return call_run(&call, fifo->dev.ctx);
 }
 
+int raw_counter_bind(struct raw_fifo *fifo, struct raw_counter *counter,
+		     uint32_t endpoint, bool on)
+{
+	struct call call;
+
+	call_start(&call, VRNIC_OBJECT_COUNTER, on ? VRNIC_METHOD_COUNTER_BIND :
+						     VRNIC_METHOD_COUNTER_UNBIND);
+	call_attr(&call, on ? VRNIC_ATTR_COUNTER_BIND_HANDLE :
+			      VRNIC_ATTR_COUNTER_UNBIND_HANDLE, 0, counter->handle);
+	call_attr(&call, on ? VRNIC_ATTR_COUNTER_BIND_ENDPOINT :
+			      VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT, 0, endpoint);
+	return call_run(&call, fifo->dev.ctx);
+}
+
 int raw_lookup(struct raw_fifo *fifo, const char *name, uint32_t task,
 	       uint32_t context, struct vrnic_address *address)
 {

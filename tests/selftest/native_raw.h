@@ -64,6 +64,10 @@ int raw_counter_destroy(struct raw_fifo *fifo, struct raw_counter *counter);
 int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
 			int fd);
 
+/* VRNIC_METHOD_COUNTER_BIND or _UNBIND, by an endpoint's handle: 0 or -errno. */
+int raw_counter_bind(struct raw_fifo *fifo, struct raw_counter *counter,
+		     uint32_t endpoint, bool on);
+
 int raw_type(struct raw_fifo *fifo, const struct vrnic_type_row *rows,
 	     uint32_t nr_rows, uint32_t *type, uint32_t *handle);
 int raw_type_destroy(struct raw_fifo *fifo, uint32_t handle);

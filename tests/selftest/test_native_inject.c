@@ -325,6 +325,68 @@ TEST_F(inject, counters_are_validated)
 	EXPECT_OK(raw_counter_destroy(b, &closed));
 }
 
+/*
+ * Relayed: b sends on what lies where a said, as if b had chosen it. @counter is one of
+ * b's. A record at b says how that ended.
+ */
+static int relay(FIXTURE_DATA(inject) *self, uint32_t counter,
+		 struct vrnic_record *record)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_ndesc *there = (struct vrnic_ndesc *)pair->b.buf.addr;
+	int ret;
+
+	there[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 64,
+		.local_addr = (uintptr_t)pair->a.buf.addr + 2 * DATA,
+		.lkey = pair->a.buf.mr->rkey,
+		.remote_addr = (uintptr_t)pair->b.buf.addr + DATA,
+		.rkey = pair->b.buf.mr->rkey,
+		.remote_counter = counter,
+	};
+	there[1] = notify(VRNIC_NDESC_BACK, 33);
+	self->batch[0] = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1,
+		.length = 2 * sizeof(there[0]),
+		.local_addr = (uintptr_t)there, .lkey = pair->b.buf.mr->rkey,
+	};
+	ret = rget(self, 1);
+	return ret ? ret : raw_take(&pair->b, record);
+}
+
+/* A peer chooses what is relayed: counters that are neither open nor bound are safe. */
+TEST_F(inject, relayed_descriptors_name_open_counters)
+{
+	struct raw_pair *pair = &self->pair;
+	struct raw_counter closed;
+	struct vrnic_record record;
+
+	ASSERT_OK(raw_counter(&pair->b, 0, &closed));
+	closed.cell->remaining = 64;
+	ASSERT_OK(relay(self, closed.number, &record));
+	EXPECT_EQ(VRNIC_REC_ERROR, record.kind);
+	EXPECT_EQ(VRNIC_VERR_COUNTER, record.vendor_err);
+	EXPECT_EQ(64, closed.cell->remaining);
+	EXPECT_EQ(0, closed.cell->errors);
+
+	self->its.cell->remaining = 64;
+	ASSERT_OK(relay(self, self->its.number, &record));
+	EXPECT_EQ(VRNIC_REC_NOTIFY, record.kind);
+	EXPECT_EQ(0, self->its.cell->remaining);
+
+	ASSERT_OK(raw_counter_bind(&pair->b, &closed, pair->handle_b, true));
+	ASSERT_OK(relay(self, closed.number, &record));
+	EXPECT_EQ(VRNIC_REC_NOTIFY, record.kind);
+	EXPECT_EQ(0, closed.cell->remaining);
+
+	ASSERT_OK(raw_counter_bind(&pair->b, &closed, pair->handle_b, false));
+	EXPECT_EQ(-EINVAL, raw_counter_bind(&pair->b, &closed, pair->handle_b, false));
+	ASSERT_OK(relay(self, closed.number, &record));
+	EXPECT_EQ(VRNIC_REC_ERROR, record.kind);
+	EXPECT_EQ(0, closed.cell->remaining);
+	EXPECT_OK(raw_counter_destroy(&pair->b, &closed));
+}
+
 /* When one fails the rest of its remote get is dropped; later ones run. */
 TEST_F(inject, rest_is_dropped)
 {

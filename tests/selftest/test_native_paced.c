@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* S4: transfers that pace themselves: offered, accepted, and then left alone. */
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -597,6 +598,115 @@ static int answers_nothing(int fd, const void *arg)
 	for (;;)
 		pause();
 	return ret;
+}
+
+/* A thread that sleeps on a counter in the kernel, and nothing else. */
+struct sleeper {
+	struct vrnic_counter *counter;
+	pthread_t thread;
+	int done;
+	int ret;
+};
+
+static void *sleep_forever(void *arg)
+{
+	struct sleeper *s = arg;
+
+	s->ret = vrnic_counter_wait(s->counter, 0, UINT64_MAX);
+	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static int sleeper_start(struct sleeper *s, struct vrnic_counter *counter)
+{
+	*s = (struct sleeper){ .counter = counter };
+	if (pthread_create(&s->thread, NULL, sleep_forever, s))
+		return -EAGAIN;
+	usleep(100000);	/* until it sleeps */
+	return 0;
+}
+
+/* What it was told; -ETIMEDOUT: it sleeps still, and is woken by an end of its counter. */
+static int sleeper_end(struct sleeper *s)
+{
+	uint64_t end = now_ns() + WAIT_NS;
+	int done;
+
+	do {
+		usleep(1000);
+		done = __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
+	} while (!done && now_ns() < end);
+	if (!done)
+		vrnic_counter_destroy(s->counter);
+	pthread_join(s->thread, NULL);
+	return done ? s->ret : -ETIMEDOUT;
+}
+
+/* The target sleeps on its counter and does not advance; its peer dies. */
+TEST(a_sleeper_hears_that_the_origin_died)
+{
+	struct big big = { LEN };
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct sleeper sleeper;
+	struct node node = {};
+	struct peer peer;
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(peer_start(&peer, offers_and_waits, &big));
+	ASSERT_OK(node_open(&node, big.len, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
+	ASSERT_OK(node_meet(&node, peer.fd));
+	ASSERT_OK(advance_until(node.context, &offers->count, 1));
+	/* however much comes, one byte more is waited for */
+	vrnic_counter_add(node.counter, 1);
+	ASSERT_OK(vrnic_accept(node.to, &offers->rts[0], node.buf.addr,
+			       node.buf.mr, NULL, DONE(.local = node.counter)));
+	ASSERT_OK(sleeper_start(&sleeper, node.counter));
+	ASSERT_OK(peer_kill(&peer));
+	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
+	EXPECT_OK(node_close(&node));
+	free(offers);
+}
+
+/* The other way round: whoever offered sleeps, and the target is destroyed. */
+TEST(a_sleeper_hears_that_the_target_died)
+{
+	struct sleeper sleeper;
+	struct nbed bed = {};
+
+	NEED_NATIVE();
+	ASSERT_OK(nbed_open(&bed, LEN, NULL));
+	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN,
+				 NULL, 0, DONE(.remote = bed.a.counter)));
+	ASSERT_OK(sleeper_start(&sleeper, bed.a.counter));
+	ASSERT_OK(node_close(&bed.b));
+	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
+	EXPECT_OK(node_close(&bed.a));
+}
+
+/*
+ * It went to sleep before the counter was used for a transfer, whose end this library
+ * takes off, in another thread.
+ */
+TEST_F(paced, a_sleeper_sees_the_last_subtraction)
+{
+	struct node *a = &self->bed.a;
+	struct sleeper sleeper;
+	int ret;
+
+	vrnic_counter_add(a->counter, 1);
+	ASSERT_OK(sleeper_start(&sleeper, a->counter));
+	ASSERT_OK(offer(self, 0, LEN));
+	/* wakes nobody: LEN bytes are left */
+	vrnic_counter_add(a->counter, (uint64_t)-1);
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, vrnic_counter_read(a->counter));
+	ret = sleeper_end(&sleeper);
+	if (ret == -ETIMEDOUT)
+		a->counter = NULL;
+	ASSERT_OK(ret);
 }
 
 TEST(target_dies_without_an_answer)

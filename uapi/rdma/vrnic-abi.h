@@ -447,6 +447,11 @@ enum vrnic_native_opcode {
  * peer's), whose status is that of the first failure of @target_counter, if
  * that is not 0. When one fails, the rest of its remote get is dropped, and the
  * peer gets a VRNIC_REC_ERROR.
+ *
+ * Who sends a remote get from its own ring chose what is in it, and any counters of its
+ * own. If a peer injected that remote get, its descriptors are *relayed*: the peer chose
+ * where they lie. Their @remote_counter and @target_counter have to be open, or bound to
+ * the peer (VRNIC_METHOD_COUNTER_BIND).
  */
 struct vrnic_ndesc {
 	__u8 opcode;
@@ -801,6 +806,8 @@ enum vrnic_counter_methods {
 	VRNIC_METHOD_COUNTER_CREATE = (1U << 12),
 	VRNIC_METHOD_COUNTER_DESTROY,
 	VRNIC_METHOD_COUNTER_EVENTFD,
+	VRNIC_METHOD_COUNTER_BIND,
+	VRNIC_METHOD_COUNTER_UNBIND,
 };
 
 enum vrnic_counter_create_attrs {
@@ -820,6 +827,23 @@ enum vrnic_counter_destroy_attrs {
 enum vrnic_counter_eventfd_attrs {
 	VRNIC_ATTR_COUNTER_EVENTFD_HANDLE = (1U << 12),
 	VRNIC_ATTR_COUNTER_EVENTFD_FD,	/* in: __s32 */
+};
+
+/*
+ * The counter is bound to the endpoint until it is unbound as often as it was bound, or
+ * one of the two is destroyed. Meanwhile it fails when the endpoint's peer goes, or is
+ * gone; and descriptors that the peer had relayed (see struct vrnic_ndesc) may name it,
+ * as if it were open.
+ */
+enum vrnic_counter_bind_attrs {
+	VRNIC_ATTR_COUNTER_BIND_HANDLE = (1U << 12),
+	VRNIC_ATTR_COUNTER_BIND_ENDPOINT,	/* in: object */
+};
+
+/* EINVAL: it is not bound. EPIPE: it is not any more; the peer is gone, so it failed. */
+enum vrnic_counter_unbind_attrs {
+	VRNIC_ATTR_COUNTER_UNBIND_HANDLE = (1U << 12),
+	VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT,	/* in: object */
 };
 
 enum vrnic_type_methods {
@@ -854,6 +878,31 @@ enum vrnic_type_destroy_attrs {
  */
 #define VRNIC_ADVANCE		_IO('V', 0x02)
 
+/**
+ * struct vrnic_count - what came, or did not, without the engine
+ * @id: number of a counter of this context
+ * @status: enum ibv_wc_status; success: it falls by @bytes. Others: it fails.
+ * @opcode: of what failed
+ * @reserved0: zero
+ * @vendor_err: enum vrnic_vendor_err of that
+ * @reserved1: zero
+ * @bytes: to be taken off; of a failure, bytes that were placed
+ * @cookie: of what failed
+ *
+ * A counter that others may sleep for falls and fails by the kernel's hand only:
+ * whoever sleeps wakes up. Errors: EINVAL, EIO (device is gone).
+ */
+struct vrnic_count {
+	__u32 id;
+	__u8 status;
+	__u8 opcode;
+	__u16 reserved0;
+	__u32 vendor_err;
+	__u32 reserved1;
+	__aligned_u64 bytes;
+	__aligned_u64 cookie;
+};
+
 /* enum vrnic_wait_for - struct vrnic_wait.what */
 enum vrnic_wait_for {
 	VRNIC_WAIT_COUNTER	= 1,	/* remaining <= threshold, or errors */
@@ -880,5 +929,6 @@ struct vrnic_wait {
 };
 
 #define VRNIC_WAIT		_IOW('V', 0x03, struct vrnic_wait)
+#define VRNIC_COUNT		_IOW('V', 0x04, struct vrnic_count)
 
 #endif /* RDMA_VRNIC_ABI_H */

@@ -67,6 +67,7 @@ SIZE(vrnic_type_row, 32);
 SIZE(vrnic_create_type_req, 16);
 SIZE(vrnic_create_type_resp, 8);
 SIZE(vrnic_wait, 24);
+SIZE(vrnic_count, 32);
 
 /* An offer travels from library to library as it is. */
 SIZE(vrnic_rts, 48);

@@ -274,6 +274,8 @@ static int make_fd(struct vrnic_counter *counter)
 	}
 	__atomic_store_n(&counter->eventfd, fd, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&counter->client->fds, 1, __ATOMIC_RELAXED);
+	/* what is posted from now on rings at once; what was posted before may not have */
+	vrnic_uv_looked_in_vain(counter->client);
 	return 0;
 }
 
@@ -305,12 +307,6 @@ static int look(const struct vrnic_counter *counter, int64_t threshold)
 	return 1;
 }
 
-#define BY_HAND_NS	1000000ULL
-
-/*
- * The kernel wakes nobody for what this library itself takes off a counter:
- * while there may be such, the sleep is cut.
- */
 static int sleep_once(struct vrnic_counter *counter, int64_t threshold,
 		      uint64_t deadline)
 {
@@ -320,16 +316,8 @@ static int sleep_once(struct vrnic_counter *counter, int64_t threshold,
 		.threshold = threshold,
 		.timeout_ns = vrnic_left(deadline),
 	};
-	bool cut = __atomic_load_n(&counter->by_hand, __ATOMIC_RELAXED) &&
-		   wait.timeout_ns > BY_HAND_NS;
-	int ret;
 
-	if (!wait.timeout_ns)
-		return -ETIME;
-	if (cut)
-		wait.timeout_ns = BY_HAND_NS;
-	ret = vrnic_uv_wait(counter->client, &wait);
-	return cut && ret == -ETIME ? 0 : ret;
+	return wait.timeout_ns ? vrnic_uv_wait(counter->client, &wait) : -ETIME;
 }
 
 static int sleep_until(struct vrnic_counter *counter, int64_t threshold,
@@ -390,64 +378,43 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 	return ret;
 }
 
-/* ---- what the library takes off a counter, because no engine does ---- */
+/* ---- what the library knows of a transfer, and no engine ---- */
 
-static void signal_fd(const struct vrnic_counter *counter)
+/*
+ * Through the kernel, as others may sleep there, or on the eventfd. A counter that the
+ * user destroyed meanwhile has no number any more: nobody is told.
+ */
+static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
+			    const struct vrnic_status *status)
 {
-	int fd = __atomic_load_n(&counter->eventfd, __ATOMIC_RELAXED);
+	const struct vrnic_count count = {
+		.id = counter->number,
+		.status = (uint8_t)status->status,
+		.opcode = (uint8_t)status->opcode,
+		.vendor_err = status->vendor_err,
+		.bytes = bytes,
+		.cookie = status->cookie,
+	};
 
-	/* EAGAIN: it is readable as it is */
-	if (fd >= 0)
-		(void)!eventfd_write(fd, 1);
-}
-
-/* Expect @bytes that vrnic_counter_end_by_hand() will take. */
-void vrnic_counter_take_by_hand(struct vrnic_counter *counter, uint64_t bytes)
-{
-	if (!counter)
-		return;
-	vrnic_counter_get(counter);
-	__atomic_fetch_add(&counter->by_hand, 1, __ATOMIC_RELAXED);
-	vrnic_cell_add(counter->cell, (int64_t)bytes);
+	if (!__atomic_load_n(&counter->dead, __ATOMIC_ACQUIRE))
+		vrnic_uv_count(counter->client, &count);
 }
 
 /* Note a failure, if the engine did not. */
 void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status)
 {
-	struct vrnic_counter_cell *cell = counter->cell;
-
-	if (is_dead(counter))
-		return;
-	if (!vrnic_cell_errors(cell)) {
-		cell->status = (uint8_t)status->status;
-		cell->vendor_err = status->vendor_err;
-		cell->opcode = (uint8_t)status->opcode;
-		cell->cookie = status->cookie;
-		cell->placed = status->value;
-	}
-	/* N1 */
-	__atomic_fetch_add(&cell->errors, 1, __ATOMIC_RELEASE);
-	signal_fd(counter);
+	count_in_kernel(counter, status->value, status);
 }
 
 /* The transfer ended; @counter may be NULL. */
-void vrnic_counter_end_by_hand(struct vrnic_counter *counter, uint64_t bytes,
-			       const struct vrnic_status *status)
+void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
+		       const struct vrnic_status *status)
 {
-	struct vrnic_counter_cell *cell;
-
 	if (!counter)
 		return;
-	cell = counter->cell;
-	if (status->status) {
+	if (status->status)
 		vrnic_counter_fail(counter, status);
-	} else if (!is_dead(counter)) {
-		/* N1: who sees it sees what the transfer did */
-		if (__atomic_sub_fetch(&cell->remaining, (int64_t)bytes,
-				       __ATOMIC_RELEASE) <= 0)
-			signal_fd(counter);
-	}
-	__atomic_fetch_sub(&counter->by_hand, 1, __ATOMIC_RELAXED);
-	vrnic_counter_put(counter);
+	else
+		count_in_kernel(counter, bytes, status);
 }

@@ -224,7 +224,6 @@ struct vrnic_endpoint {
  * @handle: uverbs object
  * @refs: user and self-paced transfers
  * @dead: the user destroyed it
- * @by_hand: transfers that this library takes off it, not the engine
  * @eventfd: for poll(2), or -1 until it is asked for
  */
 struct vrnic_counter {
@@ -235,7 +234,6 @@ struct vrnic_counter {
 	uint32_t handle;
 	unsigned int refs;
 	bool dead;
-	unsigned int by_hand;
 	int eventfd;
 };
 
@@ -301,6 +299,11 @@ int vrnic_uv_counter_create(struct vrnic_client *client,
 			    struct vrnic_create_counter_resp *resp,
 			    uint32_t *handle);
 int vrnic_uv_counter_eventfd(struct vrnic_counter *counter, int32_t fd);
+int vrnic_uv_counter_bind(struct vrnic_counter *counter,
+			  const struct vrnic_endpoint *ep);
+int vrnic_uv_counter_unbind(struct vrnic_counter *counter,
+			    const struct vrnic_endpoint *ep);
+int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count);
 int vrnic_uv_type_create(struct vrnic_client *client,
 			 const struct vrnic_create_type_req *req,
 			 struct vrnic_create_type_resp *resp, uint32_t *handle);
@@ -331,11 +334,10 @@ uint64_t vrnic_left(uint64_t deadline);
 
 void vrnic_counter_get(struct vrnic_counter *counter);
 void vrnic_counter_put(struct vrnic_counter *counter);
-void vrnic_counter_take_by_hand(struct vrnic_counter *counter, uint64_t bytes);
 void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status);
-void vrnic_counter_end_by_hand(struct vrnic_counter *counter, uint64_t bytes,
-			       const struct vrnic_status *status);
+void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
+		       const struct vrnic_status *status);
 
 /* ---- post.c: into the injection ring, and records of what was posted ---- */
 
@@ -384,7 +386,7 @@ void vrnic_tell(struct vrnic_context *ctx, vrnic_callback callback, void *arg,
 		const struct vrnic_status *status);
 int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline);
 
-/* ---- pool.c: registered memory that one peer may use ---- */
+/* ---- pool.c: registered memory that one peer may read, or read and write ---- */
 
 /**
  * struct vrnic_piece - memory from a pool
@@ -398,7 +400,7 @@ struct vrnic_piece {
 	uint32_t rows;
 };
 
-int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows,
+int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows, bool writable,
 		     struct vrnic_piece *piece);
 void vrnic_pool_free(struct vrnic_endpoint *ep, struct vrnic_piece *piece);
 const struct ibv_mr *vrnic_pool_mr(const struct vrnic_piece *piece);

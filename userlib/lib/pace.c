@@ -83,21 +83,28 @@ static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts *rts,
 	return vrnic_post_locked(x->ep->context, x->ep, &req, &done, true);
 }
 
+/* The end of the transfer takes it off. */
+static void expect(struct vrnic_counter *counter, uint64_t bytes)
+{
+	if (counter)
+		vrnic_cell_add(counter->cell, (int64_t)bytes);
+}
+
 static int offer(struct vrnic_transfer *x, const void *local,
 		 const struct ibv_mr *mr, const void *header, size_t header_len)
 {
 	struct vrnic_rts rts;
 	int ret;
 
-	ret = vrnic_pool_alloc(x->ep, table_rows(x->length), &x->piece);
+	ret = vrnic_pool_alloc(x->ep, table_rows(x->length), true, &x->piece);
 	if (ret)
 		return ret;
 	rts = describe(x, local, mr);
 	ret = post_offer(x, &rts, header, header_len);
 	if (ret)
 		return ret;
-	vrnic_counter_take_by_hand(x->done.local, x->length);
-	vrnic_counter_take_by_hand(x->done.remote, x->length);
+	expect(x->done.local, x->length);
+	expect(x->done.remote, x->length);
 	return 0;
 }
 
@@ -196,10 +203,13 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 	struct vrnic_counter *local = x->done.local;
 	int ret;
 
-	ret = vrnic_counter_create(x->ep->context->client, 0, &x->status);
+	/* nothing depends on how much is left of it, so peers may name it */
+	ret = vrnic_counter_create(x->ep->context->client, VRNIC_COUNTER_PEERS,
+				   &x->status);
 	if (ret)
 		return ret;
-	ret = vrnic_pool_alloc(x->ep, vrnic_plan_rows(plan), &x->piece);
+	/* what the engines do in our name is not the peer's to change */
+	ret = vrnic_pool_alloc(x->ep, vrnic_plan_rows(plan), false, &x->piece);
 	if (ret)
 		return ret;
 	vrnic_plan_write(x, plan);

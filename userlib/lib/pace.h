@@ -23,6 +23,7 @@
  * @peer_id: incoming: the origin's number for it
  * @length: bytes
  * @done: whom to tell; its counters are held
+ * @bound: they are bound to @ep
  * @status: counter for what fails on the way; incoming ones have it
  * @piece: table, or batches
  */
@@ -33,6 +34,7 @@ struct vrnic_transfer {
 	uint32_t peer_id;
 	uint64_t length;
 	struct vrnic_done done;
+	bool bound;
 	struct vrnic_counter *status;
 	struct vrnic_piece piece;
 };

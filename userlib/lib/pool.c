@@ -2,7 +2,9 @@
 /*
  * Registered memory for what a peer's engine fetches and writes in self-paced
  * transfers (S4). Each endpoint has its own, because a peer that holds the key
- * may read and write all of it: other peers' keys must not lie there.
+ * may read all of it: other peers' keys must not lie there. Tables are for the peer to
+ * fill. What is run in our name must not be: it lies in chunks that the peer may only
+ * read.
  */
 
 #include <errno.h>
@@ -19,6 +21,7 @@
  * @mr: the registration
  * @mem: the memory
  * @rows: its size in rows of VRNIC_SLOT_SIZE
+ * @writable: the peer may write to it
  * @nr_used: how many are used
  * @used: for each row: 1 if it is
  */
@@ -27,6 +30,7 @@ struct vrnic_pool_chunk {
 	struct ibv_mr *mr;
 	uint8_t *mem;
 	uint32_t rows;
+	bool writable;
 	uint32_t nr_used;
 	uint8_t used[];
 };
@@ -38,15 +42,15 @@ static size_t chunk_bytes(uint32_t rows)
 
 static int chunk_register(struct vrnic_pool_chunk *chunk, struct ibv_pd *pd)
 {
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+		     (chunk->writable ? IBV_ACCESS_REMOTE_WRITE : 0);
 	void *mem = mmap(NULL, chunk_bytes(chunk->rows), PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int ret;
 
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
-	chunk->mr = ibv_reg_mr(pd, mem, chunk_bytes(chunk->rows),
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-			       IBV_ACCESS_REMOTE_WRITE);
+	chunk->mr = ibv_reg_mr(pd, mem, chunk_bytes(chunk->rows), access);
 	if (!chunk->mr) {
 		ret = -errno;
 		munmap(mem, chunk_bytes(chunk->rows));
@@ -56,7 +60,7 @@ static int chunk_register(struct vrnic_pool_chunk *chunk, struct ibv_pd *pd)
 	return 0;
 }
 
-static int chunk_add(struct vrnic_endpoint *ep, uint32_t rows)
+static int chunk_add(struct vrnic_endpoint *ep, uint32_t rows, bool writable)
 {
 	struct vrnic_pool_chunk *chunk;
 	int ret;
@@ -67,6 +71,7 @@ static int chunk_add(struct vrnic_endpoint *ep, uint32_t rows)
 	if (!chunk)
 		return -ENOMEM;
 	chunk->rows = rows;
+	chunk->writable = writable;
 	ret = chunk_register(chunk, ep->context->client->pd);
 	if (ret) {
 		free(chunk);
@@ -118,14 +123,15 @@ static bool take_rows(struct vrnic_pool_chunk *chunk, uint32_t rows,
 }
 
 /**
- * vrnic_pool_alloc() - memory that the peer may read and write
+ * vrnic_pool_alloc() - memory that the peer may read
  * @ep: the peer
  * @rows: in slots; 0 will do, and gives nothing
+ * @writable: the peer may write to it, too
  * @piece: the result
  *
  * Caller has locked the context.
  */
-int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows,
+int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows, bool writable,
 		     struct vrnic_piece *piece)
 {
 	struct vrnic_pool_chunk *chunk;
@@ -135,9 +141,9 @@ int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows,
 	if (!rows)
 		return 0;
 	for (chunk = ep->pool; chunk; chunk = chunk->next)
-		if (take_rows(chunk, rows, piece))
+		if (chunk->writable == writable && take_rows(chunk, rows, piece))
 			return 0;
-	ret = chunk_add(ep, rows);
+	ret = chunk_add(ep, rows, writable);
 	if (ret)
 		return ret;
 	take_rows(ep->pool, rows, piece);

@@ -84,7 +84,44 @@ static void table_remove(struct vrnic_transfers *t,
 	t->slot[ID_SLOT(x->id)] = NULL;
 }
 
-/* In the table, and holds the counters of @done. Caller has locked the context. */
+/*
+ * Either of the two may have been destroyed: then it is not bound any more.
+ *
+ * Return: the peer is gone, so the kernel has failed the counter for this transfer.
+ */
+static bool unbind(const struct vrnic_transfer *x, struct vrnic_counter *counter)
+{
+	return counter && vrnic_uv_counter_unbind(counter, x->ep) == -EPIPE;
+}
+
+/* They fail when the peer goes, and what it sends on may name them. */
+static int bind(struct vrnic_transfer *x)
+{
+	struct vrnic_counter *local = x->done.local, *remote = x->done.remote;
+	int ret = local ? vrnic_uv_counter_bind(local, x->ep) : 0;
+
+	if (!ret && remote) {
+		ret = vrnic_uv_counter_bind(remote, x->ep);
+		if (ret)
+			unbind(x, local);
+	}
+	x->bound = !ret;
+	return ret;
+}
+
+static void unbind_both(struct vrnic_transfer *x)
+{
+	if (x->bound) {
+		unbind(x, x->done.local);
+		unbind(x, x->done.remote);
+	}
+	x->bound = false;
+}
+
+/*
+ * In the table, and holds the counters of @done, which are bound to the endpoint.
+ * Caller has locked the context.
+ */
 struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  uint64_t length, bool incoming,
 					  const struct vrnic_done *done)
@@ -98,7 +135,12 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	x->incoming = incoming;
 	if (done)
 		x->done = *done;
+	if (bind(x)) {
+		free(x);
+		return NULL;
+	}
 	if (table_add(&ep->context->transfers, x)) {
+		unbind_both(x);
 		free(x);
 		return NULL;
 	}
@@ -113,6 +155,7 @@ static void transfer_free(struct vrnic_transfer *x)
 	vrnic_pool_free(x->ep, &x->piece);
 	if (x->status)
 		vrnic_counter_destroy(x->status);
+	unbind_both(x);
 	vrnic_counter_put(x->done.local);
 	vrnic_counter_put(x->done.remote);
 	free(x);
@@ -161,16 +204,22 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 
 /*
  * The engine takes what arrives off the target's counter, and has an error noted
- * there if a put fails; not if the chain of remote gets does.
+ * there if a put fails; not if the chain of remote gets does. If the peer is gone, the
+ * kernel has failed what is bound. Unbound first: so it has either, or will not.
  */
 static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 {
-	struct vrnic_counter *local = x->done.local;
+	struct vrnic_counter *local = x->done.local, *remote = x->done.remote;
+	bool local_failed = unbind(x, local) && status->status;
+	bool remote_failed = unbind(x, remote) && status->status;
 
+	x->bound = false;
 	if (!x->incoming) {
-		vrnic_counter_end_by_hand(local, x->length, status);
-		vrnic_counter_end_by_hand(x->done.remote, x->length, status);
-	} else if (status->status && local && !local->dead &&
+		if (!local_failed)
+			vrnic_counter_end(local, x->length, status);
+		if (!remote_failed)
+			vrnic_counter_end(remote, x->length, status);
+	} else if (status->status && local && !local_failed && !local->dead &&
 		   !vrnic_cell_errors(local->cell)) {
 		vrnic_counter_fail(local, status);
 	}

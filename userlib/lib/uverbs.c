@@ -175,6 +175,28 @@ int vrnic_uv_counter_eventfd(struct vrnic_counter *counter, int32_t fd)
 	return cmd_run(&cmd, counter->client->verbs);
 }
 
+int vrnic_uv_counter_bind(struct vrnic_counter *counter,
+			  const struct vrnic_endpoint *ep)
+{
+	union cmd cmd;
+
+	cmd_init(&cmd, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_BIND);
+	cmd_object(&cmd, VRNIC_ATTR_COUNTER_BIND_HANDLE, counter->handle);
+	cmd_object(&cmd, VRNIC_ATTR_COUNTER_BIND_ENDPOINT, ep->handle);
+	return cmd_run(&cmd, counter->client->verbs);
+}
+
+int vrnic_uv_counter_unbind(struct vrnic_counter *counter,
+			    const struct vrnic_endpoint *ep)
+{
+	union cmd cmd;
+
+	cmd_init(&cmd, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_UNBIND);
+	cmd_object(&cmd, VRNIC_ATTR_COUNTER_UNBIND_HANDLE, counter->handle);
+	cmd_object(&cmd, VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT, ep->handle);
+	return cmd_run(&cmd, counter->client->verbs);
+}
+
 int vrnic_uv_type_create(struct vrnic_client *client,
 			 const struct vrnic_create_type_req *req,
 			 struct vrnic_create_type_resp *resp, uint32_t *handle)
@@ -289,4 +311,10 @@ int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
 {
 	vrnic_uv_looked_in_vain(client);
 	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
+}
+
+/* What no engine counts: whoever sleeps for it is woken. */
+int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count)
+{
+	return ioctl(client->doorbell_fd, VRNIC_COUNT, count) ? -errno : 0;
 }
