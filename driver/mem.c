@@ -39,8 +39,8 @@ bool vrnic_mr_get(struct vrnic_mr *mr)
 	if (!refcount_inc_not_zero(&mr->refs))
 		return false;
 	/*
-	 * Pairs with the barriers in mr_invalidate() and vrnic_dereg_mr():
-	 * either they see this reference, or it is seen here that they came.
+	 * Pairs with the barrier in mr_invalidate(): either that sees this
+	 * reference, or it is seen here that it came.
 	 */
 	smp_mb__after_atomic();
 	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds come after */

@@ -36,7 +36,7 @@ enum vrnic_mr_kind {
  * @nr_pages: entries of @pages
  * @max_pages: VRNIC_MR_FAST: room in @pages
  * @umem: what is pinned
- * @windows: memory windows bound to the region
+ * @windows: memory windows bound to the region; or VRNIC_MR_CLOSED
  */
 struct vrnic_mr {
 	struct ib_mr ibmr;
@@ -58,6 +58,9 @@ struct vrnic_mr {
 	atomic_t windows;
 };
 
+/* No window may be bound to the region. Nobody but who binds takes notice. */
+#define VRNIC_MR_CLOSED	(-1)
+
 static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct vrnic_mr, ibmr);
@@ -70,6 +73,7 @@ static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
  * @lock: protects what follows
  * @rkey: key; its low 8 bits change with each bind
  * @bound: it opens on something
+ * @dead: deallocated: whoever found it before that must not bind it
  * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
  * @pd: protection domain
  * @mr: region it is bound to; counted in @mr->windows
@@ -84,6 +88,7 @@ struct vrnic_window {
 	spinlock_t lock;	/* protects all below */
 	u32 rkey;
 	bool bound;
+	bool dead;
 	enum ib_mw_type type;
 	struct ib_pd *pd;
 	struct vrnic_mr *mr;
@@ -194,6 +199,8 @@ void vrnic_key_free(struct vrnic_dev *dev, u32 key);
 int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int vrnic_dealloc_mw(struct ib_mw *ibmw);
 int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
+int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
+		      const struct vrnic_desc *d);
 int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 			bool remote);
 int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,

@@ -52,7 +52,26 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 	mr->ibmr.device = pd->device;
 	refcount_set(&mr->refs, 1);
 	init_completion(&mr->gone);
+	atomic_set(&mr->windows, VRNIC_MR_CLOSED);
 	return mr;
+}
+
+/*
+ * Have no window bound to the region from here on; false if there is one. Looking and
+ * closing are one step: a window that is bound beside this either is seen here, or is
+ * refused by region_get() of mw.c. Whoever else uses the region notices nothing.
+ */
+static bool mr_close(struct vrnic_mr *mr)
+{
+	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
+}
+
+/* Windows may be bound to it (again). */
+static void mr_open(struct vrnic_mr *mr)
+{
+	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
+	/* pairs with atomic_inc_unless_negative(): who binds sees the region's bounds */
+	atomic_set_release(&mr->windows, 0);
 }
 
 /* Give the region its keys. Nobody uses it before @valid is set. */
@@ -184,6 +203,7 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	err = mr_keys(mr);
 	if (err)
 		goto err_unpin;
+	mr_open(mr);
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
 
@@ -194,12 +214,26 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Nobody uses @mr's memory until mr_resume(). */
-static void mr_pause(struct vrnic_mr *mr)
+/*
+ * Nobody uses @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is
+ * being killed, and the region is as it was.
+ */
+static int mr_pause(struct vrnic_mr *mr)
 {
+	int err;
+
 	WRITE_ONCE(mr->valid, false);
 	vrnic_mr_put(mr);
+	err = wait_for_completion_killable(&mr->gone);
+	if (!err)
+		return 0;
+	if (refcount_inc_not_zero(&mr->refs)) {
+		WRITE_ONCE(mr->valid, true);
+		return err;
+	}
+	/* its last user is just putting it */
 	wait_for_completion(&mr->gone);
+	return 0;
 }
 
 static void mr_resume(struct vrnic_mr *mr)
@@ -211,7 +245,7 @@ static void mr_resume(struct vrnic_mr *mr)
 	refcount_set(&mr->refs, 1);
 }
 
-/* Take over @from's memory; @from gets what was there. */
+/* Take over @from's memory and rights; @from gets what was there. */
 static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
 {
 	swap(mr->umem, from->umem);
@@ -221,36 +255,70 @@ static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
 	mr->length = from->length;
 	mr->iova = from->iova;
 	mr->access = from->access;
+	mr->ibmr.pd = from->ibmr.pd;
 	mr->ibmr.iova = mr->iova;
 	mr->ibmr.length = mr->length;
 }
 
+/*
+ * The same, of a region that is in use. What came before this may have taken its time:
+ * only here it counts whether there are windows.
+ */
+static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
+{
+	int err;
+
+	if (!mr_close(mr))
+		return -EBUSY;
+	err = mr_pause(mr);
+	if (!err) {
+		mr_swap_memory(mr, with);
+		mr_resume(mr);
+	}
+	mr_open(mr);
+	return err;
+}
+
+/* The pinned memory stays. */
+static int rereg_rights(struct vrnic_mr *mr, int access, struct ib_pd *pd)
+{
+	struct vrnic_mr new = {
+		.ibmr.pd = pd,
+		.access = access,
+		.umem = mr->umem,
+		.pages = mr->pages,
+		.nr_pages = mr->nr_pages,
+		.offset = mr->offset,
+		.length = mr->length,
+		.iova = access & IB_ZERO_BASED ? 0 : mr->iova,
+	};
+
+	return mr_exchange(mr, &new);
+}
+
 static int rereg_memory(struct vrnic_mr *mr, u64 start, u64 length, u64 iova,
-			int access)
+			int access, struct ib_pd *pd)
 {
 	struct vrnic_mr new = {
 		.ibmr.device = mr->ibmr.device,
+		.ibmr.pd = pd,
 		.access = access,
 	};
 	int err;
 
 	if (!length || length > S64_MAX)
 		return -EINVAL;
-	if (!access_is_known(access))
-		return -EOPNOTSUPP;
 	err = mr_pin(&new, start, length, iova);
 	if (err)
 		return err;
-	mr_pause(mr);
-	mr_swap_memory(mr, &new);
-	mr_resume(mr);
+	err = mr_exchange(mr, &new);
 	mr_unpin(&new);
-	return 0;
+	return err;
 }
 
 /*
  * The region keeps its keys, which peers may hold. New memory is pinned first:
- * if that fails, the region is as it was. The core changes ibmr.pd.
+ * if that fails, the region is as it was.
  */
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
@@ -265,16 +333,19 @@ struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 		return ERR_PTR(-EINVAL);
 	if (atomic_read(&mr->windows))
 		return ERR_PTR(-EBUSY);
-	if (!(flags & (IB_MR_REREG_ACCESS | IB_MR_REREG_TRANS)))
-		return NULL;
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
-	if (!(flags & IB_MR_REREG_TRANS)) {
-		start = mr->umem->address;
-		length = mr->length;
-		iova = mr->iova;
-	}
-	err = rereg_memory(mr, start, length, iova, access);
+	if (!access_is_known(access))
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!(flags & IB_MR_REREG_PD))
+		pd = ibmr->pd;
+	if (flags & IB_MR_REREG_TRANS)
+		err = rereg_memory(mr, start, length, iova, access, pd);
+	else if (ib_access_writable(access) && !mr->umem->writable)
+		err = rereg_memory(mr, mr->umem->address, mr->length, mr->iova,
+				   access, pd);
+	else
+		err = rereg_rights(mr, access, pd);
 	return err ? ERR_PTR(err) : NULL;
 }
 
@@ -343,6 +414,7 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	mr->iova = mr->ibmr.iova;
 	mr->length = mr->ibmr.length;
 	mr->offset = offset_in_page(mr->iova);
+	mr_open(mr);
 	/* pairs with vrnic_mr_get(): the fields above before @valid */
 	smp_store_release(&mr->valid, true);
 	return 0;
@@ -350,7 +422,8 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 
 /*
  * Invalidation is complete only when no burst uses the region any more.
- * Returns -EAGAIN while one does.
+ * Returns -EAGAIN while one does. A window would use it for as long as it likes, so
+ * there must not be any.
  */
 static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key)
 {
@@ -359,6 +432,8 @@ static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key)
 		return VRNIC_VERR_KEY;
 	if (mr->ibmr.pd != qp->ibqp->pd)
 		return VRNIC_VERR_PD;
+	if (!mr_close(mr))
+		return VRNIC_VERR_BIND;
 	WRITE_ONCE(mr->valid, false);
 	/* pairs with vrnic_mr_get(): either it sees @valid gone, or we its reference */
 	smp_mb();
@@ -394,19 +469,11 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
 int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
-	bool valid = mr->valid;
 
-	/*
-	 * IBTA C10-71: not while windows are bound to it. Pairs with the
-	 * barrier in bind_to_region(): either it sees @valid gone, or we see
-	 * its window.
-	 */
-	WRITE_ONCE(mr->valid, false);
-	smp_mb(); /* as said */
-	if (atomic_read(&mr->windows)) {
-		WRITE_ONCE(mr->valid, valid);
+	/* IBTA C10-71: not while windows are bound to it */
+	if (!mr_close(mr))
 		return -EBUSY;
-	}
+	WRITE_ONCE(mr->valid, false);
 	mr_retire(mr);
 	if (mr->kind == VRNIC_MR_USER)
 		mr_unpin(mr);

@@ -64,6 +64,7 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 
 	vrnic_key_free(to_vdev(ibmw->device), win->rkey);
 	spin_lock_bh(&win->lock);
+	win->dead = true;
 	unbind(win);
 	spin_unlock_bh(&win->lock);
 	kfree_rcu(win, rcu);
@@ -91,7 +92,7 @@ static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 {
 	if (win->pd != qp->ibqp->pd || mr->ibmr.pd != win->pd)
 		return VRNIC_VERR_PD;
-	if (!names_window(win, d))
+	if (win->dead || !names_window(win, d))
 		return VRNIC_VERR_KEY;
 	if (win->type == IB_MW_TYPE_2 && win->bound)
 		return VRNIC_VERR_BIND;
@@ -145,22 +146,28 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 	return verr;
 }
 
-/* Announce a window on @mr; false if the region is being deregistered. */
+/*
+ * Announce a window on @mr, which the caller has a reference on; false if the region
+ * is closed to windows.
+ */
 static bool region_get(struct vrnic_mr *mr)
 {
-	if (!vrnic_mr_get(mr))
+	if (!atomic_inc_unless_negative(&mr->windows))
 		return false;
-	atomic_inc(&mr->windows);
-	/* pairs with the barrier in vrnic_dereg_mr() */
-	smp_mb__after_atomic();
-	if (READ_ONCE(mr->valid))
-		return true;
-	region_put(mr);
-	return false;
+	refcount_inc(&mr->refs);
+	return true;
 }
 
-static int bind_to_region(struct vrnic_qp *qp, struct vrnic_window *win,
-			  const struct vrnic_desc *d)
+/**
+ * vrnic_window_bind() - bind a window to the region that a descriptor names
+ * @qp: the queue pair
+ * @win: window; it may have been deallocated since it was found
+ * @d: private copy of the descriptor
+ *
+ * Return: 0 or enum vrnic_vendor_err. Caller has held the RCU lock since @win was found.
+ */
+int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
+		      const struct vrnic_desc *d)
 {
 	struct vrnic_mr *mr = vrnic_ids_find(&qp->dev->keys,
 					     d->bind.lkey >> 8);
@@ -203,7 +210,7 @@ int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	else if (!d->bind.length && win->type == IB_MW_TYPE_1)
 		verr = unbind_type1(qp, win, d);
 	else
-		verr = bind_to_region(qp, win, d);
+		verr = vrnic_window_bind(qp, win, d);
 	rcu_read_unlock();
 	return verr;
 }

@@ -198,6 +198,60 @@ static void window_is_no_region(struct kunit *test)
 			VRNIC_VERR_KEY);
 }
 
+/* Whoever is about to bind a window has found it, and may be late. */
+static void dead_window_stays_unbound(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_mw mw = {
+		.ibmw = { .device = &w->dev.ibdev, .pd = &w->pd,
+			  .type = IB_MW_TYPE_2 },
+	};
+	struct vrnic_desc d = {};
+	struct vrnic_window *win;
+
+	w->mr->kind = VRNIC_MR_USER;
+	w->mr->access |= IB_ACCESS_MW_BIND;
+	KUNIT_ASSERT_EQ(test, vrnic_alloc_mw(&mw.ibmw, NULL), 0);
+	d.bind.lkey = w->mr->lkey;
+	d.bind.old_rkey = mw.ibmw.rkey;
+	d.bind.new_rkey = mw.ibmw.rkey;
+	d.bind.addr = IOVA;
+	d.bind.length = 8;
+	rcu_read_lock();
+	win = mw.win;
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, win, &d), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), 1);
+	vrnic_dealloc_mw(&mw.ibmw);
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, win, &d), VRNIC_VERR_KEY);
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
+}
+
+static void closed_to_windows(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_desc d = {};
+	struct vrnic_window win = {
+		.type = IB_MW_TYPE_1,
+		.pd = &w->pd,
+	};
+
+	w->mr->kind = VRNIC_MR_USER;
+	w->mr->access |= IB_ACCESS_MW_BIND;
+	spin_lock_init(&win.lock);
+	d.bind.lkey = w->mr->lkey;
+	d.bind.addr = IOVA;
+	d.bind.length = 8;
+	atomic_set(&w->mr->windows, VRNIC_MR_CLOSED);
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, &win, &d), VRNIC_VERR_KEY);
+	rcu_read_unlock();
+	/* who only uses it takes no notice */
+	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), VRNIC_MR_CLOSED);
+}
+
 static void other_protection_domain(struct kunit *test)
 {
 	struct world *w = test->priv;
@@ -359,6 +413,8 @@ static struct kunit_case key_cases[] = {
 	KUNIT_CASE(not_valid),
 	KUNIT_CASE(on_its_way_out),
 	KUNIT_CASE(window_is_no_region),
+	KUNIT_CASE(dead_window_stays_unbound),
+	KUNIT_CASE(closed_to_windows),
 	KUNIT_CASE(other_protection_domain),
 	KUNIT_CASE(rights),
 	KUNIT_CASE_PARAM(bounds, claim_gen_params),

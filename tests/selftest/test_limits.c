@@ -60,6 +60,10 @@ static int reg_to_the_limit(void *arg)
 		errno = 0;
 		if (ibv_reg_mr(dev.pd, arg, PAGE, ACCESS_REMOTE) || errno != ENOMEM)
 			return 5;
+		/* other rights for what is pinned take no more of it */
+		if (ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				 i % 2 ? ACCESS_REMOTE : IBV_ACCESS_REMOTE_READ))
+			return 7;
 		if (ibv_dereg_mr(mr))
 			return 6;
 	}

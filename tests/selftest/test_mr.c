@@ -345,4 +345,38 @@ out:
 	buf_close(&other);
 }
 
+/* Rights that are taken, given back, and given to what was read-only memory. */
+TEST_F(mr, rereg_of_rights_alone)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_mr *mr;
+	int ret;
+
+	buf_fill(&bed->src, 3);
+	ret = ibv_rereg_mr(bed->dst.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   IBV_ACCESS_REMOTE_READ);
+	if (ret)
+		SKIP(return, "the device does not re-register: %d", ret);
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->src,
+			.len = 64, .remote = &bed->dst));
+	ASSERT_OK(ibv_rereg_mr(bed->dst.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL,
+			       0, ACCESS_REMOTE));
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			.len = 64, .remote = &bed->dst));
+	mr = ibv_reg_mr(bed->b->pd, bed->dst.addr, 4096, IBV_ACCESS_REMOTE_READ);
+	ASSERT_NE(NULL, mr);
+	EXPECT_OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			       ACCESS_REMOTE));
+	EXPECT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			.len = 64, .raddr = (uintptr_t)bed->dst.addr,
+			.rkey = mr->rkey));
+	EXPECT_OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			       IBV_ACCESS_REMOTE_READ));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+			  .len = 64, .raddr = (uintptr_t)bed->dst.addr,
+			  .rkey = mr->rkey));
+	EXPECT_OK(ibv_dereg_mr(mr));
+}
+
 TEST_HARNESS_MAIN

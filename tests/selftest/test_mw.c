@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Memory windows of types 1 and 2B. */
+#include <pthread.h>
+#include <sys/mman.h>
+
 #include "harness.h"
 
 #define LEN	8192
@@ -180,6 +183,108 @@ TEST_F(mw, region_is_busy_while_bound)
 	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
 	ASSERT_NE(0, ibv_dereg_mr(self->buf.mr));
 	EXPECT_DONE(write_at(self, 0, 64));
+}
+
+struct dereg {
+	struct ibv_mr *mr;
+	volatile bool stop;
+	long tried, done;
+};
+
+static void *dereg_until_stopped(void *arg)
+{
+	struct dereg *t = arg;
+
+	for (; !t->stop; t->tried++)
+		t->done += !ibv_dereg_mr(t->mr);
+	return NULL;
+}
+
+TEST_F(mw, refused_dereg_disturbs_nobody)
+{
+	struct dereg t = { .mr = self->buf.mr };
+	pthread_t thread;
+	int i;
+
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	ASSERT_OK(pthread_create(&thread, NULL, dereg_until_stopped, &t));
+	for (i = 0; i < 2000; i++) {
+		ASSERT_DONE(write_at(self, 0, 64));
+		ASSERT_DONE(RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = 64,
+				.local = &self->bed.src, .remote = &self->buf));
+	}
+	t.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_NE(0, t.tried);
+	EXPECT_EQ(0, t.done);
+}
+
+#define REREG_LEN	(32 << 20)
+#define BOUND_LATE	77	/* the bind was refused: it came while nobody may */
+
+struct rereg {
+	struct ibv_mr *mr;
+	void *map;
+	volatile int done, refused, other;
+};
+
+/* Most of the time of this loop is pinning. */
+static void *rereg_until_refused(void *arg)
+{
+	struct rereg *t = arg;
+	int err;
+
+	while (!t->refused && !t->other) {
+		err = ibv_rereg_mr(t->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				   t->map, REREG_LEN, 0);
+		t->done += !err;
+		t->refused += err && errno == EBUSY;
+		t->other += err && errno != EBUSY;
+	}
+	return NULL;
+}
+
+/* The process ends with its window bound. */
+static int bind_beside_rereg(void *arg)
+{
+	FIXTURE_DATA(mw) self = {};
+	struct rereg t = {};
+	pthread_t thread;
+
+	t.map = mmap(NULL, REREG_LEN, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (t.map == MAP_FAILED || bed_open(&self.bed, LEN, NULL))
+		return 1;
+	t.mr = ibv_reg_mr(self.bed.b->pd, t.map, REREG_LEN,
+			  ACCESS_REMOTE | IBV_ACCESS_MW_BIND);
+	self.mw = ibv_alloc_mw(self.bed.b->pd, *(enum ibv_mw_type *)arg);
+	if (!t.mr || !self.mw)
+		return 2;
+	self.buf.mr = t.mr;
+	self.buf.addr = t.map;
+	if (pthread_create(&thread, NULL, rereg_until_refused, &t))
+		return 3;
+	while (!t.done && !t.other)
+		usleep(1000);
+	if (bind(&self, 0, 64, WINDOW_ACCESS))
+		return BOUND_LATE;
+	pthread_join(thread, NULL);
+	if (write_at(&self, 0, 64))
+		return 4;
+	return t.other ? 5 : 0;
+}
+
+TEST_F(mw, rereg_ends_although_a_window_was_bound_meanwhile)
+{
+	enum ibv_mw_type type = variant->type;
+	int i, ret;
+
+	for (i = 0; i < 4; i++) {
+		do {
+			ret = run_child(bind_beside_rereg, &type);
+		} while (ret == BOUND_LATE);
+		ASSERT_EQ(0, ret);
+	}
 }
 
 TEST_F(mw, dealloc_closes_it)

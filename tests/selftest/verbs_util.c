@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -829,6 +831,24 @@ long long statistic(const char *name)
 {
 	usleep(15000);
 	return kept_statistic(name);
+}
+
+int run_child(int (*fn)(void *arg), void *arg)
+{
+	pid_t child = fork();
+	int status, ms;
+
+	if (child < 0)
+		return -errno;
+	if (!child)
+		_exit(fn(arg));
+	for (ms = 0; ms < WAIT_SECONDS * 1000; ms++) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+		usleep(1000);
+	}
+	kill(child, SIGKILL);
+	return -ETIMEDOUT;
 }
 
 int write_file(const char *path, const char *text)

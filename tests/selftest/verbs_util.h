@@ -239,6 +239,12 @@ long long statistic(const char *name);
 /* The same without a rest before it: up to 10 ms old, as the core keeps it. */
 long long kept_statistic(const char *name);
 
+/*
+ * @fn in a child process, which is killed if it takes longer than WAIT_SECONDS, and left
+ * alone if it does not die of that: what it returned, or -ETIMEDOUT.
+ */
+int run_child(int (*fn)(void *arg), void *arg);
+
 /* All of @text into the file at @path, which exists: 0 or a negative errno. */
 int write_file(const char *path, const char *text);
 
