@@ -80,7 +80,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 bool vrnic_force_roce(void);
 
 /* flow_roce.c */
-int vrnic_roce_connect(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
+int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
 void vrnic_roce_ready(struct vrnic_qp *qp);
 void vrnic_roce_resume(struct vrnic_qp *qp);

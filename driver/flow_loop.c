@@ -13,6 +13,7 @@
 #include <linux/netdevice.h>
 
 #include "flow.h"
+#include "target.h"
 #include "vrnic.h"
 
 /**
@@ -399,17 +400,26 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 	[VRNIC_OP_FLUSH] = loop_flush,
 };
 
+/*
+ * Is it worth having its lock? Its owner says which one queue pair may; others need not
+ * even try. Only what never changes, and single words, can be looked at here.
+ */
+static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
+{
+	return peer->type == qp->type &&
+	       READ_ONCE(peer->attr.dest_qp_num) == qp->qpn &&
+	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
+}
+
 /* Each must be the other's peer, as packets would say. resp_lock is held. */
 static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
+	lockdep_assert_held(&peer->resp_lock);
 	/* one that has a wire to its peer is that peer's alone, without this lock */
-	if (peer->type != qp->type || peer->attr.dest_qp_num != qp->qpn ||
-	    peer->roce)
+	if (!names_us(peer, qp) || peer->roce)
 		return false;
-	if (memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) ||
-	    memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid)))
-		return false;
-	return net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
+	return !memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) &&
+	       !memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid));
 }
 
 static bool receives(const struct vrnic_qp *peer)
@@ -434,28 +444,44 @@ static void note_contact(struct vrnic_qp *peer)
 	vrnic_qp_event(peer, IB_EVENT_COMM_EST);
 }
 
-/*
- * Have the peer in hand: found, locked, and connected to us. It stays so until
- * vrnic_loop_release(); what may change meanwhile is its state.
- */
-static bool hold_peer(struct vrnic_qp *qp)
+/* With the lock: look once more, and closer. */
+static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 {
-	struct vrnic_qp *peer = qp->hold.peer;
-
-	if (peer)
-		return receives(peer);
-	peer = vrnic_qp_get(qp->attr.dest_qp_num);
-	if (!peer)
+	if (!receives(peer) || !connected(qp, peer))
 		return false;
-	mutex_lock(&peer->resp_lock);
-	if (!receives(peer) || !connected(qp, peer)) {
-		mutex_unlock(&peer->resp_lock);
-		vrnic_qp_put(peer);
-		return false;
-	}
 	qp->hold.peer = peer;
 	note_contact(peer);
 	return true;
+}
+
+/*
+ * Have the peer in hand: found, locked, and connected to us. It stays so until
+ * vrnic_loop_release(); what may change meanwhile is its state.
+ *
+ * Return: 0; -EBUSY: somebody else has its lock; -ENOTCONN: nobody is there.
+ */
+static int hold_peer(struct vrnic_qp *qp)
+{
+	struct vrnic_qp *peer = qp->hold.peer;
+	int err = -ENOTCONN;
+
+	if (peer)
+		return receives(peer) ? 0 : -ENOTCONN;
+	peer = vrnic_qp_get(qp->attr.dest_qp_num);
+	if (!peer)
+		return -ENOTCONN;
+	if (!receives(peer) || !names_us(peer, qp))
+		goto err_put;
+	if (!vrnic_target_trylock(peer)) {
+		err = -EBUSY;
+		goto err_put;
+	}
+	if (hold_locked(qp, peer))
+		return 0;
+	vrnic_target_unlock(peer);
+err_put:
+	vrnic_qp_put(peer);
+	return err;
 }
 
 /**
@@ -463,7 +489,7 @@ static bool hold_peer(struct vrnic_qp *qp)
  * @qp: requester
  *
  * To be called at the end of a burst, and before this queue pair's own
- * resp_lock is taken or anything waits for a region's last user.
+ * resp_lock is taken, or anything waits for a region's last user, or sleeps.
  */
 void vrnic_loop_release(struct vrnic_qp *qp)
 {
@@ -474,7 +500,7 @@ void vrnic_loop_release(struct vrnic_qp *qp)
 	vrnic_held_put(&hold->recv);
 	if (!hold->peer)
 		return;
-	mutex_unlock(&hold->peer->resp_lock);
+	vrnic_target_unlock(hold->peer);
 	vrnic_qp_put(hold->peer);
 	hold->peer = NULL;
 }
@@ -489,8 +515,14 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		.budget = budget,
 	};
 
-	if (!hold_peer(qp))
+	switch (hold_peer(qp)) {
+	case 0:
+		break;
+	case -EBUSY:
+		return wait_for(qp, VRNIC_TARGET_BUSY_NS);
+	default:
 		return wait_peer(qp, op);
+	}
 	l.peer = qp->hold.peer;
 	/* invalidation waits until nobody uses the region */
 	if (l.d->opcode == VRNIC_OP_SEND_WITH_INV)

@@ -7,12 +7,14 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/ktime.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
 #include "flow.h"
+#include "target.h"
 #include "vrnic.h"
 
 /* UDP, BTH, DETH, ICRC: what the headers say a datagram has around its data. */
@@ -148,7 +150,15 @@ static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg
 	vrnic_recv_complete(to, &cqe, dg->solicited);
 }
 
-static bool deliver_locked(struct vrnic_qp *to, struct vrnic_datagram *dg)
+/**
+ * vrnic_ud_deliver() - a datagram arrived
+ * @to: target; the caller has its lock
+ * @dg: datagram
+ *
+ * Return: false if the target does not take it, or has no receive posted, or one
+ * that is too small, which stays for the next datagram.
+ */
+bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
 	struct vrnic_sgl *dst = &to->recv_sgl;
 	int verr;
@@ -173,33 +183,22 @@ static bool deliver_locked(struct vrnic_qp *to, struct vrnic_datagram *dg)
 	return true;
 }
 
-/**
- * vrnic_ud_deliver() - a datagram arrived
- * @to: target
- * @dg: datagram
- *
- * Return: false if the target does not take it, or has no receive posted, or one
- * that is too small, which stays for the next datagram.
- */
-bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
+/* Return: false if the target is somebody else's just now. */
+static bool deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
-	bool done;
-
 	/* who may not send to it does not hold it up */
-	if (!accepts(to, dg))
+	if (!accepts(to, &l->dg)) {
+		vrnic_count(l->qp->dev, UD_DROPPED);
+		return true;
+	}
+	if (!vrnic_target_catch(to))
 		return false;
-	mutex_lock(&to->resp_lock);
-	done = deliver_locked(to, dg);
-	mutex_unlock(&to->resp_lock);
-	return done;
-}
-
-static void deliver(struct vrnic_qp *to, struct loop_ud *l)
-{
 	if (vrnic_ud_deliver(to, &l->dg))
 		vrnic_count_moved(l->qp->dev, to->dev, l->dg.len);
 	else
 		vrnic_count(l->qp->dev, UD_DROPPED);
+	vrnic_target_unlock(to);
+	return true;
 }
 
 static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
@@ -218,6 +217,13 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 	return to;
 }
 
+/* Come back when the target may be free. */
+static enum vrnic_step wait_target(struct vrnic_qp *qp)
+{
+	qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+	return VRNIC_STEP_WAIT;
+}
+
 /*
  * To the members on this device, each of which costs as much as a datagram of its own,
  * and to the network if there is one.
@@ -226,6 +232,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 				  struct vrnic_budget *budget)
 {
 	struct vrnic_qp *qp = l->qp, *to;
+	bool busy;
 
 	while (budget->descs) {
 		to = vrnic_mcast_next(qp->dev, &l->attr.grh.dgid, &op->member);
@@ -236,31 +243,39 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 			return VRNIC_STEP_DONE;
 		}
 		/* a sender does not hear itself: IBTA 10.5.2.2 */
-		if (to != qp)
-			deliver(to, l);
+		busy = to != qp && !deliver(to, l);
 		vrnic_qp_put(to);
+		if (busy)
+			return wait_target(qp);
 		op->member++;
 		vrnic_budget_spend(budget, 1);
 	}
 	return VRNIC_STEP_MORE;
 }
 
-static void send_one(struct loop_ud *l, struct vrnic_op *op)
+static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
+{
+	struct vrnic_qp *to = find_target(l, vrnic_op_desc(op)->dest_qpn);
+	bool done;
+
+	if (!to) {
+		vrnic_count(l->qp->dev, UD_DROPPED);
+		return VRNIC_STEP_DONE;
+	}
+	done = deliver(to, l);
+	vrnic_qp_put(to);
+	return done ? VRNIC_STEP_DONE : wait_target(l->qp);
+}
+
+static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)
 {
 	const union ib_gid *dgid = &l->attr.grh.dgid;
-	struct vrnic_qp *qp = l->qp, *to;
+	struct vrnic_qp *qp = l->qp;
 
-	if (vrnic_force_roce() || !vrnic_gid_is_local(qp->dev, dgid)) {
-		vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
-		return;
-	}
-	to = find_target(l, vrnic_op_desc(op)->dest_qpn);
-	if (!to) {
-		vrnic_count(qp->dev, UD_DROPPED);
-		return;
-	}
-	deliver(to, l);
-	vrnic_qp_put(to);
+	if (!vrnic_force_roce() && vrnic_gid_is_local(qp->dev, dgid))
+		return send_local(l, op);
+	vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
+	return VRNIC_STEP_DONE;
 }
 
 static enum vrnic_step send(struct loop_ud *l, struct vrnic_op *op,
@@ -268,8 +283,7 @@ static enum vrnic_step send(struct loop_ud *l, struct vrnic_op *op,
 {
 	if (rdma_is_multicast_addr((struct in6_addr *)l->attr.grh.dgid.raw))
 		return send_group(l, op, budget);
-	send_one(l, op);
-	return VRNIC_STEP_DONE;
+	return send_one(l, op);
 }
 
 /**

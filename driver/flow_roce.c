@@ -9,6 +9,7 @@
 #include <linux/vmalloc.h>
 
 #include "roce_req.h"
+#include "target.h"
 
 /* The first message says that the connection is there: IBTA 11.6.3.1. */
 static void note_contact(struct vrnic_qp *qp)
@@ -158,12 +159,17 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Datagrams go into a pair that local senders use too, with its mutex. */
+/* Datagrams go into a pair that local senders use too, with its lock. */
 static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 	bool busy = false;
 
+	if (!vrnic_target_catch(qp)) {
+		/* others have their turn meanwhile */
+		budget->descs = 0;
+		return true;
+	}
 	while (vrnic_budget_left(budget)) {
 		skb = next_packet(qp, budget);
 		if (!skb)
@@ -172,6 +178,7 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_budget_spend(budget, 1);
 		busy = true;
 	}
+	vrnic_target_unlock(qp);
 	return busy;
 }
 
@@ -238,28 +245,29 @@ static int req_init(struct vrnic_qp *qp)
 
 /**
  * vrnic_roce_connect() - a queue pair goes to RTR, and its peer is elsewhere
- * @qp: parked; its attributes are set
- * @attr: address vector, with its GID
+ * @qp: parked, and not in RTR yet; its own attributes are still the old ones
+ * @attr: those that it will have, with the GID of the address vector
  *
  * Return: 0 or a negative errno; nothing has to be undone then.
  */
-int vrnic_roce_connect(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
+int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
+	const struct rdma_ah_attr *ah = &attr->ah_attr;
 	struct vrnic_roce *roce;
 	int err;
 
 	roce = kzalloc(sizeof(*roce), GFP_KERNEL_ACCOUNT);
 	if (!roce)
 		return -ENOMEM;
-	roce->mtu = ib_mtu_enum_to_int(qp->attr.path_mtu);
+	roce->mtu = ib_mtu_enum_to_int(attr->path_mtu);
 	vrnic_early_init(&roce->req.early);
 	vrnic_early_init(&roce->resp.early);
 	qp->roce = roce;
-	err = vrnic_path_init(&roce->path, qp->dev, &attr->grh.sgid_attr->gid,
-			      attr, vrnic_gid_oif(qp->dev, attr->grh.sgid_attr),
-			      qp->qpn, qp->attr.dest_qp_num);
+	err = vrnic_path_init(&roce->path, qp->dev, &ah->grh.sgid_attr->gid,
+			      ah, vrnic_gid_oif(qp->dev, ah->grh.sgid_attr),
+			      qp->qpn, attr->dest_qp_num);
 	if (!err)
-		err = vrnic_resp_init(qp);
+		err = vrnic_resp_init(qp, attr);
 	if (!err)
 		err = req_init(qp);
 	if (err)
@@ -270,12 +278,17 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 /* Likewise, another path to the same peer: in SQD. */
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 {
-	struct vrnic_path *path = &qp->roce->path;
+	struct vrnic_path path;
+	int err;
 
-	vrnic_path_drop(path);
-	return vrnic_path_init(path, qp->dev, &attr->grh.sgid_attr->gid, attr,
-			       vrnic_gid_oif(qp->dev, attr->grh.sgid_attr),
-			       qp->qpn, qp->attr.dest_qp_num);
+	err = vrnic_path_init(&path, qp->dev, &attr->grh.sgid_attr->gid, attr,
+			      vrnic_gid_oif(qp->dev, attr->grh.sgid_attr),
+			      qp->qpn, qp->attr.dest_qp_num);
+	if (err)
+		return err;
+	vrnic_path_drop(&qp->roce->path);
+	qp->roce->path = path;
+	return 0;
 }
 
 /* It goes to RTS: the first PSN is known. */

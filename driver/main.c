@@ -18,6 +18,7 @@
 
 #include "icrc_pick.h"
 #include "native.h"
+#include "target.h"
 
 static bool loopback = true;
 module_param(loopback, bool, 0444);
@@ -38,6 +39,7 @@ static int __init vrnic_init(void)
 
 	vrnic_icrc_init();
 	vrnic_faults_init();
+	vrnic_targets_init();
 	err = vrnic_qps_init();
 	if (err)
 		goto err_faults;

@@ -6,6 +6,7 @@
 
 #include "flow.h"
 #include "opcode.h"
+#include "target.h"
 #include "vrnic.h"
 
 /*
@@ -155,7 +156,7 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
 	qp->state = IB_QPS_RESET;
 	vrnic_runnable_init(&qp->run, &qp->dev->engine, &vrnic_sq_ops);
 	mutex_init(&qp->ctrl);
-	mutex_init(&qp->resp_lock);
+	vrnic_target_init(qp);
 	spin_lock_init(&qp->state_lock);
 	spin_lock_init(&qp->post_lock);
 	skb_queue_head_init(&qp->rxq);

@@ -5,6 +5,7 @@
  */
 
 #include "flow.h"
+#include "target.h"
 #include "trace.h"
 #include "vrnic.h"
 
@@ -49,6 +50,7 @@ static bool enter_error(struct vrnic_qp *qp)
 	case IB_QPS_SQD:
 	case IB_QPS_SQE:
 		WRITE_ONCE(qp->state, IB_QPS_ERR);
+		WRITE_ONCE(qp->sq_draining, false);
 		entered = true;
 		break;
 	default:
@@ -86,8 +88,10 @@ void vrnic_sq_error(struct vrnic_qp *qp)
 		return;
 	}
 	spin_lock_irqsave(&qp->state_lock, flags);
-	if (qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQD)
+	if (qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQD) {
 		WRITE_ONCE(qp->state, IB_QPS_SQE);
+		WRITE_ONCE(qp->sq_draining, false);
+	}
 	spin_unlock_irqrestore(&qp->state_lock, flags);
 	vrnic_ring_ask_doorbell(&qp->sq);
 }
@@ -122,9 +126,9 @@ static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 
 /*
  * It goes to RTR, or gets another path. The flow to the peer is chosen in RTR
- * and stays what it is.
+ * and stays what it is. Its attributes are not those of @attr yet.
  */
-static int connect(struct vrnic_qp *qp, const struct rdma_ah_attr *ah,
+static int connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		   enum ib_qp_state next)
 {
 	int err;
@@ -132,11 +136,11 @@ static int connect(struct vrnic_qp *qp, const struct rdma_ah_attr *ah,
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
 		return 0;
 	if (next != IB_QPS_RTR)
-		return qp->roce ? vrnic_roce_reroute(qp, ah) : 0;
-	if (!needs_wire(qp, ah))
+		return qp->roce ? vrnic_roce_reroute(qp, &attr->ah_attr) : 0;
+	if (!needs_wire(qp, &attr->ah_attr))
 		return 0;
 	err = vrnic_wire_open(qp->dev);
-	return err ?: vrnic_roce_connect(qp, ah);
+	return err ?: vrnic_roce_connect(qp, attr);
 }
 
 static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
@@ -158,12 +162,14 @@ static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 	    attr->max_dest_rd_atomic > VRNIC_MAX_RD_ATOM)
 		return -EINVAL;
 	if (mask & IB_QP_PATH_MTU &&
-	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096))
+	    (attr->path_mtu < IB_MTU_256 ||
+	     attr->path_mtu > vrnic_active_mtu(qp->dev)))
 		return -EINVAL;
 	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
 		return -EINVAL;
-	if (mask & (IB_QP_RETRY_CNT | IB_QP_RNR_RETRY) &&
-	    (attr->retry_cnt > 7 || attr->rnr_retry > 7))
+	if (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7)
+		return -EINVAL;
+	if (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7)
 		return -EINVAL;
 	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
 		return -EINVAL;
@@ -220,7 +226,10 @@ static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 	}
 }
 
-/* Everything that was posted is gone, and no completion tells of it. */
+/*
+ * Everything that was posted is gone, and no completion tells of it. The flow to the
+ * peer is ended by who has no lock.
+ */
 static void to_reset(struct vrnic_qp *qp)
 {
 	vrnic_ring_reset(&qp->sq);
@@ -229,7 +238,6 @@ static void to_reset(struct vrnic_qp *qp)
 		vrnic_ring_reset(&qp->rq.ring);
 		WRITE_ONCE(qp->rq.ring.hdr->flags, 0);
 	}
-	vrnic_roce_disconnect(qp);
 	qp->op.active = false;
 	qp->recv.active = false;
 	qp->wait_until = 0;
@@ -237,28 +245,40 @@ static void to_reset(struct vrnic_qp *qp)
 	qp->paid_at = 0;
 	qp->comm_est = false;
 	qp->last_wqe = false;
-	WRITE_ONCE(qp->sq_draining, false);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 }
 
-static void set_state(struct vrnic_qp *qp, enum ib_qp_state state)
+/*
+ * From @cur to @next, with new attributes; unless an error was quicker, which only
+ * RESET and ERR take no notice of.
+ */
+static int move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
+		enum ib_qp_state cur, enum ib_qp_state next)
 {
 	unsigned long flags;
 
+	lockdep_assert_held(&qp->resp_lock);
 	spin_lock_irqsave(&qp->state_lock, flags);
-	if (state == IB_QPS_SQD && qp->state != IB_QPS_SQD)
-		WRITE_ONCE(qp->sq_draining, true);
-	WRITE_ONCE(qp->state, state);
+	if (qp->state != cur && next != IB_QPS_RESET && next != IB_QPS_ERR) {
+		spin_unlock_irqrestore(&qp->state_lock, flags);
+		return -EINVAL;
+	}
+	if (next == IB_QPS_RESET)
+		to_reset(qp);
+	take_values(qp, attr, mask);
+	if (next != cur)
+		WRITE_ONCE(qp->sq_draining, next == IB_QPS_SQD);
+	WRITE_ONCE(qp->state, next);
 	spin_unlock_irqrestore(&qp->state_lock, flags);
-	if (state == IB_QPS_ERR)
+	if (next == IB_QPS_ERR)
 		rings_fail(qp);
+	return 0;
 }
 
 static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
-			    int mask, enum ib_qp_state *next)
+			    int mask, enum ib_qp_state cur,
+			    enum ib_qp_state *next)
 {
-	enum ib_qp_state cur = READ_ONCE(qp->state);
-
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
 		return -EINVAL;
 	*next = mask & IB_QP_STATE ? attr->qp_state : cur;
@@ -270,48 +290,55 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	return check_values(qp, attr, mask);
 }
 
-static int apply(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask,
-		 enum ib_qp_state next)
+/*
+ * What may sleep is done before peers are kept out, and after. They do not look at what
+ * begins before it is in RTR, nor at what ends after it is in RESET.
+ */
+static int change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
+		  enum ib_qp_state cur, enum ib_qp_state next)
 {
-	enum ib_qp_state cur = READ_ONCE(qp->state);
-	int err;
+	int err = 0;
 
+	if (mask & IB_QP_AV)
+		err = connect(qp, attr, next);
+	if (err)
+		return err;
+	vrnic_target_lock(qp);
+	err = move(qp, attr, mask, cur, next);
+	vrnic_target_unlock(qp);
+	if (err)
+		return err;
 	if (next == IB_QPS_RESET)
-		to_reset(qp);
-	take_values(qp, attr, mask);
-	if (mask & IB_QP_AV) {
-		err = connect(qp, &attr->ah_attr, next);
-		if (err)
-			return err;
-	}
+		vrnic_roce_disconnect(qp);
 	if (cur == IB_QPS_RTR && next == IB_QPS_RTS && qp->roce)
 		vrnic_roce_ready(qp);
-	if (mask & IB_QP_STATE)
-		set_state(qp, next);
 	return 0;
 }
 
-/*
- * With the ring parked and resp_lock held nobody looks at the attributes, and
- * nobody is in the middle of an operation.
- */
+/* With the ring parked nobody is in the middle of an operation. */
+static int change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state cur = READ_ONCE(qp->state), next;
+	int err;
+
+	err = check_transition(qp, attr, mask, cur, &next);
+	if (!err)
+		err = change(qp, attr, mask, cur, next);
+	vrnic_roce_resume(qp);
+	return err;
+}
+
 int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata)
 {
 	struct vrnic_qp *qp = to_vqp(ibqp);
-	enum ib_qp_state next;
 	int err;
 
 	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);
-	mutex_lock(&qp->resp_lock);
-	err = check_transition(qp, attr, mask, &next);
-	if (!err)
-		err = apply(qp, attr, mask, next);
-	vrnic_roce_resume(qp);
-	mutex_unlock(&qp->resp_lock);
+	err = change_parked(qp, attr, mask);
 	vrnic_unpark(&qp->run);
 	mutex_unlock(&qp->ctrl);
 	/* flush in ERR, report in SQD, go on in RTS */

@@ -5,6 +5,7 @@
  * whoever runs the target's own ring.
  */
 
+#include "target.h"
 #include "vrnic.h"
 
 /* One that has a wire to its peer is the target of that alone: its run bit does. */
@@ -91,13 +92,16 @@ static void flush_one(struct vrnic_qp *qp)
  * They end in WR_FLUSH_ERR, the one that a message was being put into first. What is in
  * an SRQ stays there for others.
  *
- * Return: true if there are more.
+ * Return: true if there are more. If a peer is busy with it, it is run again later.
  */
 bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool last = false;
 
-	mutex_lock(&qp->resp_lock);
+	if (!vrnic_target_trylock(qp)) {
+		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
+		return false;
+	}
 	if (qp->recv.active)
 		flush_one(qp);
 	if (!qp->srq) {
@@ -109,7 +113,7 @@ bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		qp->last_wqe = true;
 		last = true;
 	}
-	mutex_unlock(&qp->resp_lock);
+	vrnic_target_unlock(qp);
 	if (last)
 		vrnic_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 	return !qp->srq && vrnic_ring_avail(&qp->rq.ring);

@@ -397,7 +397,7 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 
 /* roce_rx.c */
-int vrnic_resp_init(struct vrnic_qp *qp);
+int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);

@@ -12,15 +12,15 @@
 
 #include "roce_resp.h"
 
-int vrnic_resp_init(struct vrnic_qp *qp)
+int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
 	struct vrnic_served *s = &to_resp(qp)->served;
 
-	s->nr_res = max_t(u32, qp->attr.max_dest_rd_atomic, 1);
+	s->nr_res = max_t(u32, attr->max_dest_rd_atomic, 1);
 	s->res = kcalloc(s->nr_res, sizeof(*s->res), GFP_KERNEL);
 	if (!s->res)
 		return -ENOMEM;
-	vrnic_served_start(s, qp->attr.rq_psn);
+	vrnic_served_start(s, attr->rq_psn);
 	return 0;
 }
 

@@ -314,6 +314,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 static bool nothing_left(struct vrnic_qp *qp)
 {
 	return !qp->roce && READ_ONCE(qp->state) == IB_QPS_RTS &&
+	       skb_queue_empty_lockless(&qp->rxq) &&
 	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
 }
 

@@ -5,15 +5,15 @@
  * Locks, in the order in which they nest:
  *
  *	vrnic_qp.ctrl		mutex; modify, destroy
- *	  vrnic_qp.resp_lock	mutex; the queue pair as the target of a peer
+ *	  vrnic_qp.resp_lock	mutex; the queue pair as the target of a peer: target.h
  *	    vrnic_qp.state_lock	spinlock, irq
  *	    vrnic_rq.lock	spinlock, irq
  *	    vrnic_cq.lock	spinlock, irq
  *	      vrnic_runner.lock	spinlock, irq
  *
  * A runner holds the run bit of one send ring and at most one resp_lock: its
- * target's, or, to flush, its own; it never waits for a run bit. So no chain of
- * runners can close.
+ * target's, or, to flush, its own; it never waits for a run bit, nor for a resp_lock.
+ * So no chain of runners can close.
  */
 #ifndef VRNIC_H
 #define VRNIC_H
@@ -325,8 +325,9 @@ struct vrnic_hold {
  * @recv: receive that a message is being put into; protected by @resp_lock
  * @recv_sgl: scratch: the memory that a burst reaches here; likewise
  * @roce: its wire to the peer; NULL: the peer is on this host. Changed with the
- *	ring parked and @resp_lock held. With it, @recv and @recv_sgl are
- *	protected by the run bit, as no local peer uses the queue pair then.
+ *	ring parked, in a state in which no local peer looks at it. With it, @recv
+ *	and @recv_sgl are protected by the run bit, as no local peer uses the queue
+ *	pair then.
  * @rxq: packets that wait for a run; has a lock of its own
  * @ud_psn: of the next datagram to the wire; protected by the run bit
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock

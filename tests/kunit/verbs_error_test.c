@@ -273,7 +273,28 @@ static void a_flushed_receive_costs_budget(struct kunit *test)
 		expect_status(test, end, recv[i], IB_WC_WR_FLUSH_ERR);
 }
 
+static void only_what_the_mask_names_counts(struct kunit *test)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_SQD, .retry_cnt = 6, .rnr_retry = 99,
+	};
+	struct ib_qp_init_attr init;
+	struct end *a, *b;
+
+	new_pair(test, &a, &b);
+	KUNIT_ASSERT_EQ(test, ib_modify_qp(a->qp, &attr, IB_QP_STATE), 0);
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(a->qp, &attr, IB_QP_RETRY_CNT), 0);
+	KUNIT_EXPECT_NE(test, ib_modify_qp(a->qp, &attr, IB_QP_RNR_RETRY), 0);
+	attr.retry_cnt = 99;
+	attr.rnr_retry = 3;
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(a->qp, &attr, IB_QP_RNR_RETRY), 0);
+	KUNIT_ASSERT_EQ(test, ib_query_qp(a->qp, &attr, 0, &init), 0);
+	KUNIT_EXPECT_EQ(test, attr.retry_cnt, 6);
+	KUNIT_EXPECT_EQ(test, attr.rnr_retry, 3);
+}
+
 static struct kunit_case error_cases[] = {
+	KUNIT_CASE(only_what_the_mask_names_counts),
 	KUNIT_CASE(unknown_lkey),
 	KUNIT_CASE(unknown_rkey),
 	KUNIT_CASE(local_dma_lkey_is_local),

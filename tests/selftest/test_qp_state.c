@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Queue pair states: what may follow what, and that query tells what was set. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 #include "harness.h"
 
 FIXTURE(qp)
@@ -325,6 +328,108 @@ TEST_F(rc, drained_queue_holds_new_requests_back)
 	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_RTS));
 	ASSERT_DONE(wait_send(bed->a));
 	EXPECT_EQ(2, bed->a->wc.wr_id);
+}
+
+static int draining(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ? : attr.sq_draining;
+}
+
+/* Nobody receives what is under way: it does not drain. */
+TEST_F(rc, draining_ends_with_sqd)
+{
+	struct bed *bed = &self->bed;
+
+	ASSERT_OK(POST(bed->a, .op = IBV_WR_RDMA_READ, .local = &bed->src, .len = 8,
+		       .remote = &bed->dst));
+	ASSERT_DONE(wait_send(bed->a));
+	ASSERT_OK(qp_to(bed->b->qp, IBV_QPS_RESET));
+	ASSERT_OK(POST(bed->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8));
+	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_SQD));
+	EXPECT_EQ(1, draining(bed->a->qp));
+	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_RTS));
+	EXPECT_EQ(0, draining(bed->a->qp));
+}
+
+static void rtr_attr(struct ibv_qp_attr *attr, const struct dev *dev)
+{
+	*attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = dev->port.active_mtu,
+		.dest_qp_num = 0x4711,
+		.rq_psn = 0x123,
+		.max_dest_rd_atomic = 2,
+		.min_rnr_timer = 3,
+		.ah_attr = {
+			.is_global = 1,
+			.port_num = 1,
+			.grh = {
+				.dgid = dev->gid,
+				.sgid_index = dev->gid_index,
+				.hop_limit = 64,
+			},
+		},
+	};
+}
+
+#define RTR_MASK (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | \
+		  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+TEST_F(rc, path_mtu_is_not_above_that_of_the_port)
+{
+	struct ibv_qp *qp = self->bed.a->qp;
+	struct ibv_qp_attr attr;
+	struct pair_opts opts = self->bed.pair.opts;
+
+	if (self->bed.dev.port.active_mtu == IBV_MTU_4096)
+		SKIP(return, "there is no larger one");
+	ASSERT_OK(qp_to(qp, IBV_QPS_RESET));
+	ASSERT_OK(side_to_init(self->bed.a, &opts));
+	rtr_attr(&attr, &self->bed.dev);
+	attr.path_mtu++;
+	EXPECT_NE(0, ibv_modify_qp(qp, &attr, RTR_MASK));
+	attr.path_mtu--;
+	EXPECT_OK(ibv_modify_qp(qp, &attr, RTR_MASK));
+}
+
+/* Somebody else has the socket's port: a queue pair cannot get out of this host. */
+TEST_F(rc, rtr_that_fails_changes_nothing)
+{
+	struct sockaddr_in any = {
+		.sin_family = AF_INET,
+		.sin_port = htons(4791),
+	};
+	struct ibv_qp *qp = self->bed.a->qp;
+	struct pair_opts opts = self->bed.pair.opts;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr, now;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	ASSERT_GE(fd, 0);
+	/* if that fails, somebody has it */
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)))
+		ASSERT_EQ(EADDRINUSE, errno);
+	ASSERT_OK(qp_to(qp, IBV_QPS_RESET));
+	ASSERT_OK(side_to_init(self->bed.a, &opts));
+	rtr_attr(&attr, &self->bed.dev);
+	inet_pton(AF_INET6, "::ffff:127.9.9.9", &attr.ah_attr.grh.dgid);
+	if (!ibv_modify_qp(qp, &attr, RTR_MASK)) {
+		close(fd);
+		SKIP(return, "the device has its socket");
+	}
+	ASSERT_OK(ibv_query_qp(qp, &now, RTR_MASK, &init));
+	EXPECT_EQ(IBV_QPS_INIT, now.qp_state);
+	EXPECT_EQ(0, now.dest_qp_num);
+	EXPECT_EQ(0, now.rq_psn);
+	EXPECT_EQ(0, now.max_dest_rd_atomic);
+	EXPECT_EQ(0, now.min_rnr_timer);
+	EXPECT_FALSE(now.ah_attr.is_global);
+	attr.ah_attr.grh.dgid = self->bed.dev.gid;
+	EXPECT_OK(ibv_modify_qp(qp, &attr, RTR_MASK));
+	close(fd);
 }
 
 /* The peer stays the same, the way to it need not. */

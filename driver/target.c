@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The lock of a queue pair as the target of its peers. */
+
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/rtnetlink.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/mm.h>
+
+#include "target.h"
+#include "vrnic.h"
+
+static struct lock_class_key target_key;
+
+static void lock_init(struct mutex *lock)
+{
+	mutex_init(lock);
+	lockdep_set_class(lock, &target_key);
+}
+
+void vrnic_target_init(struct vrnic_qp *qp)
+{
+	lock_init(&qp->resp_lock);
+}
+
+/**
+ * vrnic_target_lock() - keep peers out, for a moment
+ * @qp: the caller's own queue pair
+ *
+ * Waits for one burst at most. Context: process context, never an engine thread.
+ */
+void vrnic_target_lock(struct vrnic_qp *qp)
+{
+	mutex_lock(&qp->resp_lock);
+	/* a debug kernel reports whoever might sleep from here on */
+	non_block_start();
+}
+
+/**
+ * vrnic_target_trylock() - have a queue pair as the target, if nobody else has it
+ * @qp: target
+ *
+ * Without it there is nothing to wait for: come back after VRNIC_TARGET_BUSY_NS.
+ * Context: process context.
+ */
+bool vrnic_target_trylock(struct vrnic_qp *qp)
+{
+	if (!mutex_trylock(&qp->resp_lock))
+		return false;
+	non_block_start();
+	return true;
+}
+
+/* Likewise, of which many others have need, and none for longer than a copy takes. */
+bool vrnic_target_catch(struct vrnic_qp *qp)
+{
+	u64 since = local_clock();
+
+	while (!vrnic_target_trylock(qp)) {
+		if (need_resched() || local_clock() - since > VRNIC_TARGET_BUSY_NS)
+			return false;
+		cpu_relax();
+	}
+	return true;
+}
+
+void vrnic_target_unlock(struct vrnic_qp *qp)
+{
+	non_block_end();
+	mutex_unlock(&qp->resp_lock);
+}
+
+#ifdef CONFIG_LOCKDEP
+
+/**
+ * vrnic_lock_is_shared() - teach lockdep that nobody may sleep with a lock
+ * @lock: one of its class; others' calls, or engine threads, need such locks
+ *
+ * Reclaim, page faults and whoever holds the RTNL are said to take it. So the first
+ * allocation that may reclaim, the first fault, the first use of the RTNL with such a
+ * lock held is a cycle, and is reported, although it would have gone well that time.
+ */
+void vrnic_lock_is_shared(struct mutex *lock)
+{
+	fs_reclaim_acquire(GFP_KERNEL);
+	mutex_lock(lock);
+	mutex_unlock(lock);
+	fs_reclaim_release(GFP_KERNEL);
+
+	rtnl_lock();
+	mutex_lock(lock);
+	mutex_unlock(lock);
+	rtnl_unlock();
+
+	if (!current->mm)
+		return;
+	mmap_read_lock(current->mm);
+	mutex_lock(lock);
+	mutex_unlock(lock);
+	mmap_read_unlock(current->mm);
+}
+
+void vrnic_targets_init(void)
+{
+	struct mutex lock;	/* stands for those of queue pairs */
+
+	lock_init(&lock);
+	vrnic_lock_is_shared(&lock);
+	mutex_destroy(&lock);
+}
+
+#endif /* CONFIG_LOCKDEP */
