@@ -114,14 +114,31 @@ static enum vrnic_step refuse_request(struct loop *l, int verr)
 	return refuse(l, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR, verr);
 }
 
-/* The receive that is under way fails, and the peer with it. */
+/*
+ * The receive that is under way fails, and the peer with it: on UC as well, only that
+ * this side does not hear of it.
+ */
 static enum vrnic_step refuse_recv(struct loop *l, u8 recv_status,
 				   u8 status, int verr)
 {
 	struct vrnic_cqe cqe = { .status = recv_status, .vendor_err = verr };
 
 	vrnic_recv_complete(l->peer, &cqe, true);
+	if (l->qp->type == IB_QPT_UC)
+		vrnic_qp_error(l->peer, -1);
 	return refuse(l, -1, status, verr);
+}
+
+/*
+ * The message does not fit the receive. On UC that is dropped like what gets lost, and
+ * the receive stays for the next message (IBTA 9.9.3, class D).
+ */
+static enum vrnic_step refuse_length(struct loop *l)
+{
+	if (l->qp->type == IB_QPT_UC)
+		return refuse(l, -1, IB_WC_SUCCESS, VRNIC_VERR_LENGTH);
+	return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
+			   VRNIC_VERR_LENGTH);
 }
 
 static bool peer_allows(const struct loop *l, int access)
@@ -175,7 +192,7 @@ static enum vrnic_step burst(struct loop *l)
 static enum vrnic_step need_recv(struct loop *l)
 {
 	/* half a message is in a receive that is gone: cannot be mended */
-	if (l->op->done && !l->peer->recv.active)
+	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
 		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);
@@ -187,6 +204,14 @@ static enum vrnic_step need_recv(struct loop *l)
 	default:
 		return vrnic_op_fail(l->op, IB_WC_REM_OP_ERR, VRNIC_VERR_RING);
 	}
+}
+
+/* The regions that the run has kept; it may find them again. */
+static void regions_release(struct vrnic_hold *hold)
+{
+	vrnic_held_put(&hold->local);
+	vrnic_held_put(&hold->remote);
+	vrnic_held_put(&hold->recv);
 }
 
 static void deliver(struct loop *l, u8 opcode, u64 byte_len)
@@ -207,30 +232,30 @@ static void deliver(struct loop *l, u8 opcode, u64 byte_len)
 	vrnic_recv_complete(l->peer, &cqe, l->d->flags & VRNIC_DESC_SOLICITED);
 }
 
+/* It waits for the last user of the region, who must not be this run. */
 static enum vrnic_step invalidate(struct loop *l)
 {
-	int ret = vrnic_key_invalidate(l->peer, l->d->imm, true);
+	int ret;
 
+	vrnic_sgl_put(&l->qp->sgl);
+	regions_release(&l->qp->hold);
+	ret = vrnic_key_invalidate(l->peer, l->d->imm, true);
 	if (!ret)
 		return VRNIC_STEP_DONE;
 	if (ret == -EAGAIN)
-		return VRNIC_STEP_MORE;
+		return wait_for(l->qp, VRNIC_TARGET_BUSY_NS);
 	return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
-static enum vrnic_step loop_send(struct loop *l)
+/* Have this burst's share in the receive. */
+static enum vrnic_step send_data(struct loop *l)
 {
 	struct vrnic_recv *recv = &l->peer->recv;
-	enum vrnic_step step = need_recv(l);
+	enum vrnic_step step;
 	int verr;
 
-	if (step != VRNIC_STEP_DONE)
-		return step;
-	if (!recv->active)
-		return VRNIC_STEP_DONE;
 	if (l->op->total > vrnic_sge_total(recv->sge, recv->num_sge))
-		return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
-				   VRNIC_VERR_LENGTH);
+		return refuse_length(l);
 	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &l->qp->hold.recv,
 			       &l->peer->recv_sgl);
@@ -238,7 +263,21 @@ static enum vrnic_step loop_send(struct loop *l)
 		return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				   verr);
 	step = burst(l);
-	if (step == VRNIC_STEP_DONE && l->d->opcode == VRNIC_OP_SEND_WITH_INV)
+	l->op->moved = step == VRNIC_STEP_DONE;
+	return step;
+}
+
+static enum vrnic_step loop_send(struct loop *l)
+{
+	enum vrnic_step step = need_recv(l);
+
+	if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
+		return step;
+	if (!l->op->moved)
+		step = send_data(l);
+	if (!l->op->moved)
+		return step;
+	if (l->d->opcode == VRNIC_OP_SEND_WITH_INV)
 		step = invalidate(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
@@ -495,9 +534,7 @@ void vrnic_loop_release(struct vrnic_qp *qp)
 {
 	struct vrnic_hold *hold = &qp->hold;
 
-	vrnic_held_put(&hold->local);
-	vrnic_held_put(&hold->remote);
-	vrnic_held_put(&hold->recv);
+	regions_release(hold);
 	if (!hold->peer)
 		return;
 	vrnic_target_unlock(hold->peer);
@@ -524,9 +561,6 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		return wait_peer(qp, op);
 	}
 	l.peer = qp->hold.peer;
-	/* invalidation waits until nobody uses the region */
-	if (l.d->opcode == VRNIC_OP_SEND_WITH_INV)
-		vrnic_held_put(&qp->hold.remote);
 	return loop_ops[l.d->opcode](&l);
 }
 
@@ -545,7 +579,7 @@ enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	enum vrnic_step step;
 	int verr;
 
-	verr = vrnic_op_open(qp, op);
+	verr = op->moved ? 0 : vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	step = execute(qp, op, budget);

@@ -425,10 +425,12 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
  * Returns -EAGAIN while one does. A window would use it for as long as it likes, so
  * there must not be any.
  */
-static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key)
+static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
+			 bool remote)
 {
 	if (mr->kind != VRNIC_MR_FAST ||
-	    (key != READ_ONCE(mr->lkey) && key != READ_ONCE(mr->rkey)))
+	    (key != READ_ONCE(mr->rkey) &&
+	     (remote || key != READ_ONCE(mr->lkey))))
 		return VRNIC_VERR_KEY;
 	if (mr->ibmr.pd != qp->ibqp->pd)
 		return VRNIC_VERR_PD;
@@ -461,7 +463,7 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
 		ret = vrnic_mw_invalidate(qp, xa_untag_pointer(entry), key,
 					  remote);
 	else
-		ret = mr_invalidate(qp, entry, key);
+		ret = mr_invalidate(qp, entry, key, remote);
 	rcu_read_unlock();
 	return ret;
 }

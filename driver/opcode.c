@@ -4,8 +4,11 @@
  * operations that need no peer.
  */
 
+#include <linux/ktime.h>
+
 #include "link.h"
 #include "opcode.h"
+#include "target.h"
 #include "vrnic.h"
 
 /* Note a failure; the caller returns what this returns. */
@@ -25,8 +28,10 @@ static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	int ret = vrnic_key_invalidate(qp, vrnic_op_desc(op)->imm, false);
 
-	if (ret == -EAGAIN)
-		return VRNIC_STEP_MORE;
+	if (ret == -EAGAIN) {
+		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+		return VRNIC_STEP_WAIT;
+	}
 	return ret ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, ret) :
 		     VRNIC_STEP_DONE;
 }

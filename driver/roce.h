@@ -319,6 +319,7 @@ struct vrnic_reply {
  * @served: what was executed, and what is said of it
  * @kind: of VRNIC_PKT_DATA: the message under way; 0: none
  * @uc_drop: UC: the rest of a message is to be dropped
+ * @moved: the data of the packet that comes next are in their place already
  * @naked: nothing is acknowledged until @served.psn comes
  * @again: the peer has gone back once more
  * @replied: the present run has sent answers with data
@@ -333,6 +334,7 @@ struct vrnic_resp {
 	struct vrnic_served served;
 	u32 kind;
 	bool uc_drop;
+	bool moved;
 	bool naked;
 	bool again;
 	bool replied;

@@ -40,14 +40,28 @@ static enum vrnic_rx refuse_request(struct vrnic_qp *qp)
 	return refuse(qp, VRNIC_NAK_INVALID, IB_EVENT_QP_REQ_ERR);
 }
 
-/* The receive that is under way fails, and the queue pair with it. */
+/*
+ * The receive that is under way fails, and the queue pair with it: on UC as well, only
+ * that the peer does not hear of it.
+ */
 static enum vrnic_rx refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 				 enum vrnic_nak code)
 {
 	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
 
 	vrnic_recv_complete(qp, &cqe, true);
+	if (qp->type == IB_QPT_UC)
+		vrnic_qp_error(qp, -1);
 	return refuse(qp, code, -1);
+}
+
+/* As in the loopback flow: on UC the receive stays for the next message. */
+static enum vrnic_rx refuse_length(struct vrnic_qp *qp)
+{
+	if (qp->type == IB_QPT_UC)
+		return refuse(qp, VRNIC_NAK_INVALID, -1);
+	return refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
+			   VRNIC_NAK_INVALID);
 }
 
 /* No receive is posted. The peer comes back with this very packet. */
@@ -121,8 +135,8 @@ static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	int ret;
 
-	/* invalidation waits until nobody uses the region */
-	vrnic_held_put(&qp->hold.remote);
+	/* it waits for the last user of the region, who must not be this run */
+	vrnic_loop_release(qp);
 	ret = vrnic_key_invalidate(qp, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
 		return VRNIC_RX_DONE;
@@ -139,8 +153,7 @@ static enum vrnic_rx send_data(struct vrnic_qp *qp, struct sk_buff *skb)
 	int verr;
 
 	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
-		return refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
-				   VRNIC_NAK_INVALID);
+		return refuse_length(qp);
 	verr = vrnic_sgl_local(qp, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
 			       &qp->recv_sgl);
@@ -169,9 +182,11 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	} else if (!qp->recv.active) {
 		return refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
-	rx = send_data(qp, skb);
+	rx = r->moved ? VRNIC_RX_DONE : send_data(qp, skb);
 	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
 		rx = invalidate(qp, skb);
+	/* the memory that its data went to may be what is being invalidated */
+	r->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
 		return rx;
 	r->len += vrnic_pkt_bytes(pkt);

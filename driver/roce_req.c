@@ -149,7 +149,7 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 	step = w->info->execute(qp, &qp->op);
 	if (step == VRNIC_STEP_FAIL)
 		vrnic_req_fail(qp, w, qp->op.status, qp->op.vendor_err);
-	if (step != VRNIC_STEP_MORE)
+	if (step != VRNIC_STEP_WAIT)
 		w->chunk = 1;	/* done */
 }
 
@@ -282,8 +282,10 @@ static bool retire_one(struct vrnic_qp *qp)
 	if (w->status == IB_WC_SUCCESS && is_local(w) && !w->chunk) {
 		vrnic_req_load(qp, q->fly.head);
 		run_local(qp, w);
-		if (!w->chunk)
-			return true;
+		if (!w->chunk) {
+			vrnic_roce_wake_at(qp, qp->wait_until);
+			return false;
+		}
 	}
 	if (w->status != IB_WC_SUCCESS) {
 		vrnic_count(qp->dev, LOCAL_ERRORS);

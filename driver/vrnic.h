@@ -244,6 +244,7 @@ struct vrnic_recv {
  * @info: its opcode's row, NULL if the opcode is not known
  * @total: bytes of its message
  * @done: bytes moved by earlier bursts
+ * @moved: all of them were, and their memory may be gone; something else is left to do
  * @status: enum ib_wc_status, if it failed
  * @vendor_err: enum vrnic_vendor_err, if it failed
  * @rnr_left: RNR retries left; 7 means for ever
@@ -258,6 +259,7 @@ struct vrnic_op {
 	const struct vrnic_opdef *info;
 	u64 total;
 	u64 done;
+	bool moved;
 	u8 status;
 	u8 vendor_err;
 	u8 rnr_left;

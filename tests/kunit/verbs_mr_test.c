@@ -102,6 +102,74 @@ static void remote_invalidation_of_nothing(struct kunit *test)
 	expect_status(test, s->b, recv, IB_WC_LOC_PROT_ERR);
 }
 
+/* A segment of the region itself, not of all memory. */
+static struct ib_sge inside(struct scene *s, u32 off, u32 len)
+{
+	return (struct ib_sge){
+		.addr = s->mr->iova + off, .length = len, .lkey = s->mr->lkey,
+	};
+}
+
+/* What a message comes from, and what it comes into, may be what it invalidates. */
+static void remote_invalidation_of_the_buffers_themselves(struct kunit *test)
+{
+	struct scene *s = new_scene(test, CONSUMER_ACCESS);
+	struct request *recv = new_request(test), *sent = new_request(test);
+	struct ib_sge from = inside(s, 0, 16), to = inside(s, PAGE_SIZE, 16);
+	struct ib_recv_wr rwr = {
+		.wr_cqe = &recv->cqe, .sg_list = &to, .num_sge = 1,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &sent->cqe, .sg_list = &from, .num_sge = 1,
+		.opcode = IB_WR_SEND_WITH_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = s->mr->rkey,
+	};
+
+	memset(s->to, 0x5a, 16);
+	KUNIT_ASSERT_EQ(test, ib_post_recv(s->b->qp, &rwr, NULL), 0);
+	post(test, s->a, &wr);
+	expect_done(test, s->a, sent, IB_WC_SEND);
+	expect_done(test, s->b, recv, IB_WC_RECV);
+	KUNIT_EXPECT_NULL(test, memchr_inv(s->to + PAGE_SIZE, 0x5a, 16));
+	memset(s->to, 0, SIZE);
+	expect_refused(test, s, write_by(test, s, s->mr->rkey));
+}
+
+/* The last one to use a region is the ring of another queue pair: that ends. */
+static void invalidation_waits_for_the_last_user(struct kunit *test)
+{
+	struct scene *s = new_scene(test, CONSUMER_ACCESS);
+	struct vrnic_mr *mr = to_vmr(s->mr);
+	struct request *recv, *send, *inv;
+
+	recv = post_recv(test, s->b, new_buffer(test, 16), 16);
+	refcount_inc(&mr->refs);
+	send = post_send(test, s->a, IB_WR_SEND_WITH_INV, s->from, 16,
+			 s->mr->rkey);
+	KUNIT_EXPECT_TRUE(test, stays_open(s->a, send));
+	inv = post_send(test, s->b, IB_WR_LOCAL_INV, NULL, 0, s->mr->rkey);
+	KUNIT_EXPECT_TRUE(test, stays_open(s->b, inv));
+	vrnic_mr_put(mr);
+	expect_done(test, s->a, send, IB_WC_SEND);
+	expect_done(test, s->b, recv, IB_WC_RECV);
+	expect_done(test, s->b, inv, IB_WC_LOCAL_INV);
+}
+
+/* That is the owner's own key. */
+static void remote_invalidation_by_local_key(struct kunit *test)
+{
+	struct scene *s = new_scene(test, CONSUMER_ACCESS);
+	struct request *recv, *send;
+
+	KUNIT_ASSERT_NE(test, s->mr->lkey, s->mr->rkey);
+	recv = post_recv(test, s->b, new_buffer(test, 16), 16);
+	send = post_send(test, s->a, IB_WR_SEND_WITH_INV, s->from, 16,
+			 s->mr->lkey);
+	expect_status(test, s->a, send, IB_WC_REM_ACCESS_ERR);
+	expect_status(test, s->b, recv, IB_WC_LOC_PROT_ERR);
+}
+
 /* As storage protocols do for each command: a new key, the old one is void. */
 static void keys_change(struct kunit *test)
 {
@@ -298,6 +366,9 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(not_after_invalidation),
 	KUNIT_CASE(not_after_remote_invalidation),
 	KUNIT_CASE(remote_invalidation_of_nothing),
+	KUNIT_CASE(remote_invalidation_of_the_buffers_themselves),
+	KUNIT_CASE(invalidation_waits_for_the_last_user),
+	KUNIT_CASE(remote_invalidation_by_local_key),
 	KUNIT_CASE(keys_change),
 	KUNIT_CASE(old_key_is_void),
 	KUNIT_CASE(rights_as_registered),

@@ -82,6 +82,42 @@ TEST_F(uc_errors, send_without_receive_is_dropped)
 	EXPECT_EQ(IBV_QPS_RTS, qp_state(bed->b->qp));
 }
 
+/* Too long: likewise, and the receive waits for the next one. */
+TEST_F(uc_errors, message_that_does_not_fit_leaves_the_receive)
+{
+	struct bed *bed = &self->bed;
+
+	buf_fill(&bed->src, 1);
+	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, 64, 7));
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
+			.len = 65));
+	EXPECT_EQ(0, poll_stray(bed->b->rcq));
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
+			.loff = 128, .len = 64));
+	ASSERT_DONE(wait_recv(bed->b));
+	EXPECT_EQ(7, bed->b->rwc.wr_id);
+	EXPECT_EQ(64, bed->b->rwc.byte_len);
+	EXPECT_EQ(-1, buf_differs(&bed->dst, 0, 64, 1, 128));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(bed->a->qp));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(bed->b->qp));
+}
+
+/* The receiver's own mistake: its receive fails, and so its queue pair. */
+TEST_F(uc_errors, receive_that_fails_takes_its_queue_pair_along)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_sge sge = sge_of(&bed->dst, 0, 64);
+
+	sge.lkey ^= 0x55;
+	ASSERT_OK(post_recv_sgl(bed->b, &sge, 1, 1));
+	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, 64, 2));
+	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 64));
+	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR, wait_recv(bed->b));
+	EXPECT_STATUS(IBV_WC_WR_FLUSH_ERR, wait_recv(bed->b));
+	EXPECT_EQ(IBV_QPS_ERR, qp_state(bed->b->qp));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(bed->a->qp));
+}
+
 TEST_F(uc_errors, wrong_key_is_dropped_silently)
 {
 	struct bed *bed = &self->bed;
