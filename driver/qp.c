@@ -92,8 +92,9 @@ static int check_init(const struct ib_qp_init_attr *init)
 }
 
 /*
- * Room for max_send_wr of the largest requests. What a request's slots hold
- * beyond what was asked for is granted.
+ * Room for max_send_wr of the largest requests. What the ring and a request's slots
+ * hold beyond what was asked for is granted, as far as it may be asked for: whoever
+ * asks for what was granted gets the same.
  */
 static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
@@ -106,7 +107,7 @@ static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 	if (err)
 		return err;
 	qp->sq.hdr->flags = VRNIC_RING_DOORBELL;
-	cap->max_send_wr = qp->sq.entries / slots;
+	cap->max_send_wr = min_t(u32, VRNIC_MAX_WR, qp->sq.entries / slots);
 	cap->max_inline_data = min_t(u32, VRNIC_MAX_INLINE, VRNIC_DESC_DATA +
 				     (slots - 1) * VRNIC_SLOT_SIZE);
 	return 0;

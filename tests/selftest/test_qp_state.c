@@ -232,6 +232,42 @@ TEST_F(qp, query_tells_what_was_created)
 	EXPECT_EQ(IBV_QPS_RESET, attr.qp_state);
 }
 
+/* No more than advertised; and whoever asks for what was granted gets just that. */
+TEST_F(qp, grants_what_may_be_asked_for)
+{
+	static const struct { uint32_t sge, data; } of[] = {
+		{ 0, 0 }, { 1, 0 }, { 9, 0 }, { 32, 0 }, { 1, 300 }, { 3, 992 },
+	};
+	int wr[] = { 1, 7, 100, self->dev.attr->max_qp_wr / 2 + 1,
+		     self->dev.attr->max_qp_wr };
+	struct ibv_qp_init_attr init, again;
+	struct ibv_qp *qp, *twin;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(of) * ARRAY_SIZE(wr); i++) {
+		init = (struct ibv_qp_init_attr){
+			.send_cq = self->side.scq,
+			.recv_cq = self->side.rcq,
+			.cap.max_send_wr = wr[i % ARRAY_SIZE(wr)],
+			.cap.max_recv_wr = 1,
+			.cap.max_send_sge = of[i / ARRAY_SIZE(wr)].sge,
+			.cap.max_inline_data = of[i / ARRAY_SIZE(wr)].data,
+			.qp_type = variant->type,
+		};
+		qp = ibv_create_qp(self->dev.pd, &init);
+		ASSERT_NE(NULL, qp);
+		EXPECT_GE(init.cap.max_send_wr, wr[i % ARRAY_SIZE(wr)]);
+		EXPECT_LE(init.cap.max_send_wr, self->dev.attr->max_qp_wr);
+		EXPECT_LE(init.cap.max_recv_wr, self->dev.attr->max_qp_wr);
+		again = init;
+		twin = ibv_create_qp(self->dev.pd, &again);
+		ASSERT_NE(NULL, twin);
+		EXPECT_OK(memcmp(&init.cap, &again.cap, sizeof(init.cap)));
+		EXPECT_OK(ibv_destroy_qp(twin));
+		EXPECT_OK(ibv_destroy_qp(qp));
+	}
+}
+
 FIXTURE(rc)
 {
 	struct bed bed;
