@@ -38,25 +38,29 @@ static int ah_respond(struct vrnic_ah *ah, struct ib_udata *udata)
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
-/* Kernel consumers may create one in atomic context; then @flags says so. */
-int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
-		    struct ib_udata *udata)
+static struct vrnic_av *av_new(struct ib_ah *ibah, struct rdma_ah_attr *attr,
+			       gfp_t gfp)
 {
-	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL :
-							     GFP_ATOMIC;
+	struct vrnic_av *av = kzalloc(sizeof(*av), gfp | __GFP_ACCOUNT);
+
+	if (!av)
+		return NULL;
+	av->pd = ibah->pd;
+	av_fill(av, attr);
+	return av;
+}
+
+static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
+		     struct ib_udata *udata)
+{
 	struct vrnic_dev *dev = to_vdev(ibah->device);
 	struct vrnic_ah *ah = to_vah(ibah);
 	unsigned long flags;
 	int err;
 
-	if (!(rdma_ah_get_ah_flags(init->ah_attr) & IB_AH_GRH) ||
-	    !init->ah_attr->grh.sgid_attr)
-		return -EINVAL;
-	ah->av = kzalloc(sizeof(*ah->av), gfp);
+	ah->av = av_new(ibah, attr, gfp);
 	if (!ah->av)
 		return -ENOMEM;
-	ah->av->pd = ibah->pd;
-	av_fill(ah->av, init->ah_attr);
 	xa_lock_irqsave(&dev->avs, flags);
 	err = __xa_alloc(&dev->avs, &ah->av->id, ah->av, xa_limit_31b, gfp);
 	xa_unlock_irqrestore(&dev->avs, flags);
@@ -74,6 +78,26 @@ err_free:
 	return err;
 }
 
+/* Kernel consumers may create one in atomic context; then @flags says so. */
+int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata)
+{
+	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL :
+							     GFP_ATOMIC;
+	struct vrnic_dev *dev = to_vdev(ibah->device);
+	int err;
+
+	if (!(rdma_ah_get_ah_flags(init->ah_attr) & IB_AH_GRH) ||
+	    !init->ah_attr->grh.sgid_attr)
+		return -EINVAL;
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_AH))
+		return -ENOMEM;
+	err = ah_create(ibah, init->ah_attr, gfp, udata);
+	if (err)
+		vrnic_object_put(dev, VRNIC_OBJECT_AH);
+	return err;
+}
+
 /* Readers copy a vector under RCU, so a changed one has to be a new one. */
 int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
@@ -84,12 +108,10 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 
 	if (!(rdma_ah_get_ah_flags(attr) & IB_AH_GRH) || !attr->grh.sgid_attr)
 		return -EINVAL;
-	av = kzalloc(sizeof(*av), GFP_ATOMIC);
+	av = av_new(ibah, attr, GFP_ATOMIC);
 	if (!av)
 		return -ENOMEM;
-	av->pd = ibah->pd;
 	av->id = old->id;
-	av_fill(av, attr);
 	xa_lock_irqsave(&dev->avs, flags);
 	/* replaces an entry that is there: allocates nothing */
 	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
@@ -116,5 +138,6 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
 	__xa_erase(&dev->avs, av->id);
 	xa_unlock_irqrestore(&dev->avs, irq);
 	kfree_rcu(av, rcu);
+	vrnic_object_put(dev, VRNIC_OBJECT_AH);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <linux/hashtable.h>
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/utsname.h>
 #include <net/addrconf.h>
 #include <net/net_namespace.h>
@@ -17,11 +18,46 @@
 static DEFINE_HASHTABLE(devs, 6);
 static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
+/* One is added at a time, so that two do not find an interface without any. */
+static DEFINE_MUTEX(add_lock);
+
 #define VRNIC_DEVICE_CAPS						\
 	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
 	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
 	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
+
+/* A region has two keys out of 2^24, a window one: half of them stay free. */
+static const int object_max[VRNIC_OBJECTS] = {
+	[VRNIC_OBJECT_PD] = 1 << 20,
+	[VRNIC_OBJECT_CQ] = 1 << 20,
+	[VRNIC_OBJECT_SRQ] = 1 << 20,
+	[VRNIC_OBJECT_QP] = 1 << 20,
+	[VRNIC_OBJECT_MR] = 1 << 21,
+	[VRNIC_OBJECT_MW] = 1 << 22,
+	[VRNIC_OBJECT_AH] = 1 << 20,
+};
+
+/**
+ * vrnic_object_get() - may there be one more?
+ * @dev: device
+ * @kind: of these
+ *
+ * Return: false if there are as many as the device advertises. Context: any.
+ */
+bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind)
+{
+	if (atomic_inc_return(&dev->objects[kind]) <= object_max[kind])
+		return true;
+	atomic_dec(&dev->objects[kind]);
+	return false;
+}
+
+/* One of them is gone, or did not come to be. */
+void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind)
+{
+	WARN_ON_ONCE(atomic_dec_return(&dev->objects[kind]) < 0);
+}
 
 static int vrnic_query_device(struct ib_device *ibdev,
 			      struct ib_device_attr *attr,
@@ -33,20 +69,20 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.fw_ver = VRNIC_ABI_VERSION,
 		.sys_image_guid = ibdev->node_guid,
 		.vendor_id = 0xffffff,	/* no OUI: software */
-		.max_mr_size = S64_MAX,
+		.max_mr_size = VRNIC_MAX_MR,
 		.page_size_cap = PAGE_SIZE,
-		.max_qp = 1 << 20,
+		.max_qp = object_max[VRNIC_OBJECT_QP],
 		.max_qp_wr = VRNIC_MAX_WR,
 		.device_cap_flags = VRNIC_DEVICE_CAPS,
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
 		.max_send_sge = VRNIC_MAX_SGE,
 		.max_recv_sge = VRNIC_MAX_SGE,
 		.max_sge_rd = VRNIC_MAX_SGE,
-		.max_cq = 1 << 20,
+		.max_cq = object_max[VRNIC_OBJECT_CQ],
 		.max_cqe = VRNIC_MAX_CQE,
-		.max_mr = 1 << 22,
-		.max_mw = 1 << 22,
-		.max_pd = 1 << 20,
+		.max_mr = object_max[VRNIC_OBJECT_MR],
+		.max_mw = object_max[VRNIC_OBJECT_MW],
+		.max_pd = object_max[VRNIC_OBJECT_PD],
 		.max_qp_rd_atom = VRNIC_MAX_RD_ATOM,
 		.max_qp_init_rd_atom = VRNIC_MAX_RD_ATOM,
 		.max_res_rd_atom = VRNIC_MAX_RD_ATOM << 10,
@@ -54,8 +90,8 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_mcast_grp = VRNIC_MAX_GROUPS,
 		.max_mcast_qp_attach = VRNIC_MAX_MEMBERS,
 		.max_total_mcast_qp_attach = VRNIC_MAX_ATTACHED,
-		.max_ah = 1 << 20,
-		.max_srq = 1 << 20,
+		.max_ah = object_max[VRNIC_OBJECT_AH],
+		.max_srq = object_max[VRNIC_OBJECT_SRQ],
 		.max_srq_wr = VRNIC_MAX_WR,
 		.max_srq_sge = VRNIC_MAX_SGE,
 		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
@@ -324,7 +360,8 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	char name[IFNAMSIZ + 8];
 	int err;
 
-	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ |
+		      XA_FLAGS_ACCOUNT);
 	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
 	vrnic_faults_setup(dev);
@@ -430,25 +467,11 @@ static struct vrnic_dev *vdev_get(struct net_device *ndev)
 	return ibdev ? to_vdev(ibdev) : NULL;
 }
 
-/**
- * vrnic_device_add() - make a device (`rdma link add`)
- * @name: its name, or a pattern with %d
- * @ndev: what it sits on
- *
- * Return: 0, -EEXIST (there is one on @ndev), or another negative errno.
- */
-int vrnic_device_add(const char *name, struct net_device *ndev)
+static int device_new(const char *name, struct net_device *ndev)
 {
-	struct vrnic_dev *dev = vdev_get(ndev);
+	struct vrnic_dev *dev;
 	int err;
 
-	if (dev) {
-		ib_device_put(&dev->ibdev);
-		return -EEXIST;
-	}
-	/* the core gives addresses of a VLAN to the device on what is below it */
-	if (is_vlan_dev(ndev))
-		return -EOPNOTSUPP;
 	dev = ib_alloc_device(vrnic_dev, ibdev);
 	if (!dev)
 		return -ENOMEM;
@@ -464,6 +487,50 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 	if (err)
 		ib_dealloc_device(&dev->ibdev);
 	return err;
+}
+
+/*
+ * The device came after the notifier of an interface that goes: nobody would remove it,
+ * and its reference would keep the interface for ever. One that goes later is told of.
+ */
+static int mind_unregistered(struct net_device *ndev)
+{
+	bool gone;
+
+	rtnl_lock();
+	gone = ndev->reg_state != NETREG_REGISTERED;
+	rtnl_unlock();
+	if (!gone)
+		return 0;
+	vrnic_device_event(ndev, NETDEV_UNREGISTER);
+	return -ENODEV;
+}
+
+/**
+ * vrnic_device_add() - make a device (`rdma link add`)
+ * @name: its name, or a pattern with %d
+ * @ndev: what it sits on
+ *
+ * Return: 0, -EEXIST (there is one on @ndev), or another negative errno.
+ */
+int vrnic_device_add(const char *name, struct net_device *ndev)
+{
+	struct vrnic_dev *dev;
+	int err;
+
+	/* the core gives addresses of a VLAN to the device on what is below it */
+	if (is_vlan_dev(ndev))
+		return -EOPNOTSUPP;
+	mutex_lock(&add_lock);
+	dev = vdev_get(ndev);
+	if (dev) {
+		ib_device_put(&dev->ibdev);
+		err = -EEXIST;
+	} else {
+		err = device_new(name, ndev);
+	}
+	mutex_unlock(&add_lock);
+	return err ?: mind_unregistered(ndev);
 }
 
 static void port_event(struct vrnic_dev *dev, enum ib_event_type type)

@@ -45,6 +45,9 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
  */
 #define ROUNDS		32
 
+/* Most that a timer may be late. */
+#define SLACK_NS	(50 * NSEC_PER_USEC)
+
 /* Longest that a caller waits for a runner that will soon be done. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
 
@@ -521,7 +524,9 @@ void vrnic_queue(struct vrnic_runnable *r)
  */
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 {
-	hrtimer_start(&r->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+	/* those of many rings that are due at about the same time are one interrupt */
+	hrtimer_start_range_ns(&r->timer, ns_to_ktime(ns),
+			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
 
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)

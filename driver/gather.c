@@ -110,7 +110,8 @@ static void begin(struct vrnic_runnable *r)
 	g->flowed = 0;
 	g->us = READ_ONCE(gather_us);
 	r->ops->gather(r, true);
-	hrtimer_start(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC), HRTIMER_MODE_REL);
+	hrtimer_start_range_ns(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC),
+			       g->us * (u64)NSEC_PER_USEC / 8, HRTIMER_MODE_REL);
 }
 
 /**

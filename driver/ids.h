@@ -8,6 +8,7 @@
 #define VRNIC_IDS_H
 
 #include <linux/rhashtable.h>
+#include <linux/swab.h>
 #include <linux/types.h>
 
 /**
@@ -32,10 +33,14 @@ struct vrnic_ids {
 	struct rhashtable table;
 };
 
-/* The numbers are random already: they are their own hash. */
+/*
+ * The numbers are random, but who makes many may keep those that fall into one bucket.
+ * So the buckets are secret, and others when the table is hashed anew, as it is when
+ * one is too full. The good bits of a product are the high ones, the table takes the low.
+ */
 static inline u32 vrnic_id_hash(const void *key, u32 len, u32 seed)
 {
-	return *(const u32 *)key;
+	return swab32(*(const u32 *)key * (seed | 1));
 }
 
 static inline int vrnic_id_cmp(struct rhashtable_compare_arg *arg,

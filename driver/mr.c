@@ -9,6 +9,7 @@
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)
+#define PAGES_AT_ONCE	4096
 
 /**
  * vrnic_key_alloc() - a new key for @entry
@@ -42,10 +43,16 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 			       int access)
 {
-	struct vrnic_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	struct vrnic_dev *dev = to_vdev(pd->device);
+	struct vrnic_mr *mr;
 
-	if (!mr)
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_MR))
 		return NULL;
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	if (!mr) {
+		vrnic_object_put(dev, VRNIC_OBJECT_MR);
+		return NULL;
+	}
 	mr->kind = kind;
 	mr->access = access;
 	mr->ibmr.pd = pd;
@@ -54,6 +61,13 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 	init_completion(&mr->gone);
 	atomic_set(&mr->windows, VRNIC_MR_CLOSED);
 	return mr;
+}
+
+/* It has no keys (any more), and nobody uses it. */
+static void mr_free(struct vrnic_mr *mr)
+{
+	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR);
+	kfree_rcu(mr, rcu);
 }
 
 /*
@@ -114,11 +128,18 @@ struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
 	mr->length = U64_MAX;
 	err = mr_keys(mr);
 	if (err) {
-		kfree(mr);
+		mr_free(mr);
 		return ERR_PTR(err);
 	}
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
+}
+
+/* kvmalloc() has no more than 2 GiB to give: the table of a terabyte. */
+static void *table_alloc(size_t bytes)
+{
+	return bytes > INT_MAX ? __vmalloc(bytes, GFP_KERNEL_ACCOUNT) :
+				 kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 }
 
 /* The table that translates in O(1): one kernel address a page. */
@@ -128,14 +149,15 @@ static int mr_fill_pages(struct vrnic_mr *mr)
 	u32 i = 0;
 
 	mr->nr_pages = ib_umem_num_pages(mr->umem);
-	mr->pages = kvmalloc_array(mr->nr_pages, sizeof(*mr->pages),
-				   GFP_KERNEL_ACCOUNT);
+	mr->pages = table_alloc(array_size(mr->nr_pages, sizeof(*mr->pages)));
 	if (!mr->pages)
 		return -ENOMEM;
 	for_each_sgtable_page(&mr->umem->sgt_append.sgt, &iter, 0) {
 		if (WARN_ON_ONCE(i == mr->nr_pages))
 			break;
 		mr->pages[i++] = page_address(sg_page_iter_page(&iter));
+		if (!(i % PAGES_AT_ONCE))
+			cond_resched();
 	}
 	return 0;
 }
@@ -190,7 +212,7 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct vrnic_mr *mr;
 	int err;
 
-	if (!length || length > S64_MAX || vrnic_udata_empty(udata))
+	if (!length || length > VRNIC_MAX_MR || vrnic_udata_empty(udata))
 		return ERR_PTR(-EINVAL);
 	if (!access_is_known(access))
 		return ERR_PTR(-EOPNOTSUPP);
@@ -210,7 +232,7 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 err_unpin:
 	mr_unpin(mr);
 err_free:
-	kfree(mr);
+	mr_free(mr);
 	return ERR_PTR(err);
 }
 
@@ -306,7 +328,7 @@ static int rereg_memory(struct vrnic_mr *mr, u64 start, u64 length, u64 iova,
 	};
 	int err;
 
-	if (!length || length > S64_MAX)
+	if (!length || length > VRNIC_MAX_MR)
 		return -EINVAL;
 	err = mr_pin(&new, start, length, iova);
 	if (err)
@@ -361,7 +383,8 @@ struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
-	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages), GFP_KERNEL);
+	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages),
+			     GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		goto err_free;
 	err = mr_keys(mr);
@@ -372,7 +395,7 @@ struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 err_pages:
 	kvfree(mr->pages);
 err_free:
-	kfree(mr);
+	mr_free(mr);
 	return ERR_PTR(err);
 }
 
@@ -481,6 +504,6 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		mr_unpin(mr);
 	else
 		kvfree(mr->pages);
-	kfree_rcu(mr, rcu);
+	mr_free(mr);
 	return 0;
 }

@@ -24,21 +24,28 @@ int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 
 	if (vrnic_udata_empty(udata))
 		return -EINVAL;
-	win = kzalloc(sizeof(*win), GFP_KERNEL);
-	if (!win)
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_MW))
 		return -ENOMEM;
+	err = -ENOMEM;
+	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
+	if (!win)
+		goto err_put;
 	spin_lock_init(&win->lock);
 	win->pd = ibmw->pd;
 	win->type = ibmw->type;
 	err = vrnic_key_alloc(dev, xa_tag_pointer(win, VRNIC_KEY_WINDOW),
 			      &win->rkey);
-	if (err) {
-		kfree(win);
-		return err;
-	}
+	if (err)
+		goto err_free;
 	ibmw->rkey = win->rkey;
 	to_vmw(ibmw)->win = win;
 	return 0;
+
+err_free:
+	kfree(win);
+err_put:
+	vrnic_object_put(dev, VRNIC_OBJECT_MW);
+	return err;
 }
 
 static void region_put(struct vrnic_mr *mr)
@@ -60,14 +67,16 @@ static void unbind(struct vrnic_window *win)
 
 int vrnic_dealloc_mw(struct ib_mw *ibmw)
 {
+	struct vrnic_dev *dev = to_vdev(ibmw->device);
 	struct vrnic_window *win = to_vmw(ibmw)->win;
 
-	vrnic_key_free(to_vdev(ibmw->device), win->rkey);
+	vrnic_key_free(dev, win->rkey);
 	spin_lock_bh(&win->lock);
 	win->dead = true;
 	unbind(win);
 	spin_unlock_bh(&win->lock);
 	kfree_rcu(win, rcu);
+	vrnic_object_put(dev, VRNIC_OBJECT_MW);
 	return 0;
 }
 

@@ -5,10 +5,14 @@
 
 int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return vrnic_udata_empty(udata) ? -EINVAL : 0;
+	if (vrnic_udata_empty(udata))
+		return -EINVAL;
+	return vrnic_object_get(to_vdev(ibpd->device), VRNIC_OBJECT_PD) ? 0 :
+								      -ENOMEM;
 }
 
 int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	vrnic_object_put(to_vdev(ibpd->device), VRNIC_OBJECT_PD);
 	return 0;
 }

@@ -188,18 +188,15 @@ static int qp_publish(struct vrnic_qp *qp)
 	return 0;
 }
 
-int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-		    struct ib_udata *udata)
+static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
+				  struct ib_qp_init_attr *init,
+				  struct ib_udata *udata)
 {
-	struct vrnic_qp *qp;
+	struct vrnic_qp *qp = qp_new(ibqp, init);
 	int err;
 
-	err = check_init(init);
-	if (err || vrnic_udata_empty(udata))
-		return err ?: -EINVAL;
-	qp = qp_new(ibqp, init);
 	if (!qp)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	qp->uctx = udata ? vrnic_udata_ucontext(udata) : NULL;
 	err = sq_init(qp, &init->cap);
 	if (!err)
@@ -212,12 +209,32 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	err = qp_publish(qp);
 	if (err)
 		goto err_free;
-	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
-	return 0;
+	return qp;
 
 err_free:
 	qp_free(qp);
-	return err;
+	return ERR_PTR(err);
+}
+
+int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct vrnic_dev *dev = to_vdev(ibqp->device);
+	struct vrnic_qp *qp;
+	int err;
+
+	err = check_init(init);
+	if (err || vrnic_udata_empty(udata))
+		return err ?: -EINVAL;
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP))
+		return -ENOMEM;
+	qp = qp_create(ibqp, init, udata);
+	if (IS_ERR(qp)) {
+		vrnic_object_put(dev, VRNIC_OBJECT_QP);
+		return PTR_ERR(qp);
+	}
+	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
+	return 0;
 }
 
 /**
@@ -293,6 +310,9 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	vrnic_park(&qp->run);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);
+	/* the core does not know that of a link, nor its owner */
+	if (!qp->link)
+		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP);
 	qp_free(qp);
 	return 0;
 }

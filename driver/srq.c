@@ -26,6 +26,7 @@ static int srq_respond(struct vrnic_srq *srq, struct ib_udata *udata)
 int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		     struct ib_udata *udata)
 {
+	struct vrnic_dev *dev = to_vdev(ibsrq->device);
 	struct vrnic_srq *srq = to_vsrq(ibsrq);
 	int err;
 
@@ -34,17 +35,23 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	if (!init->attr.max_wr || init->attr.max_wr > VRNIC_MAX_WR ||
 	    init->attr.max_sge > VRNIC_MAX_SGE || vrnic_udata_empty(udata))
 		return -EINVAL;
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_SRQ))
+		return -ENOMEM;
 	err = vrnic_rq_init(&srq->rq, init->attr.max_wr, init->attr.max_sge);
 	if (err)
-		return err;
+		goto err_put;
 	srq->srqn = atomic_inc_return(&next_srqn);
 	err = srq_respond(srq, udata);
-	if (err) {
-		vrnic_ring_free(&srq->rq.ring);
-		return err;
-	}
+	if (err)
+		goto err_ring;
 	init->attr.max_wr = srq->rq.max_wr;
 	return 0;
+
+err_ring:
+	vrnic_ring_free(&srq->rq.ring);
+err_put:
+	vrnic_object_put(dev, VRNIC_OBJECT_SRQ);
+	return err;
 }
 
 /* The ring is mapped: its size stays (IB_DEVICE_SRQ_RESIZE is not advertised). */
@@ -78,6 +85,7 @@ int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	vrnic_ring_free(&to_vsrq(ibsrq)->rq.ring);
+	vrnic_object_put(to_vdev(ibsrq->device), VRNIC_OBJECT_SRQ);
 	return 0;
 }
 

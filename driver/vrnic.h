@@ -50,6 +50,19 @@ struct vrnic_link;
 #define VRNIC_MAX_GROUPS	8192		/* multicast groups with members */
 #define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group: copies of a datagram */
 #define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups */
+#define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes */
+
+/* What consumers make, and a device has no end of but the one that it advertises. */
+enum vrnic_object {
+	VRNIC_OBJECT_PD,
+	VRNIC_OBJECT_CQ,
+	VRNIC_OBJECT_SRQ,
+	VRNIC_OBJECT_QP,
+	VRNIC_OBJECT_MR,
+	VRNIC_OBJECT_MW,
+	VRNIC_OBJECT_AH,
+	VRNIC_OBJECTS
+};
 
 /**
  * struct vrnic_dev - a device
@@ -63,6 +76,7 @@ struct vrnic_link;
  * @gsi: queue pair 1, or NULL; readers under RCU
  * @engine: the threads
  * @stats: counters
+ * @objects: how many there are, by enum vrnic_object
  * @faults: what goes wrong on purpose
  * @port_up: as last announced; protected by RTNL
  * @rescan: has the core look at the addresses of lo again
@@ -82,6 +96,7 @@ struct vrnic_dev {
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
+	atomic_t objects[VRNIC_OBJECTS];
 	struct vrnic_faults faults;
 	bool port_up;
 	struct work_struct rescan;
@@ -402,6 +417,8 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /* device.c */
+bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind);
+void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind);
 int vrnic_device_add(const char *name, struct net_device *ndev);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);

@@ -198,6 +198,23 @@ static void window_is_no_region(struct kunit *test)
 			VRNIC_VERR_KEY);
 }
 
+/* Numbers that share a bucket do so for one secret only. */
+static void buckets_cannot_be_aimed_at(struct kunit *test)
+{
+	DECLARE_BITMAP(used, 1024);
+	u32 seed, i, id;
+
+	for (seed = 0x9e3779b9; seed >> 28; seed += 0x10000001) {
+		bitmap_zero(used, 1024);
+		for (i = 0; i < 1024; i++) {
+			id = i << 10;
+			__set_bit(vrnic_id_hash(&id, sizeof(id), seed) % 1024, used);
+		}
+		KUNIT_EXPECT_GT_MSG(test, bitmap_weight(used, 1024), 256,
+				    "seed %#x", seed);
+	}
+}
+
 /* Whoever is about to bind a window has found it, and may be late. */
 static void dead_window_stays_unbound(struct kunit *test)
 {
@@ -413,6 +430,7 @@ static struct kunit_case key_cases[] = {
 	KUNIT_CASE(not_valid),
 	KUNIT_CASE(on_its_way_out),
 	KUNIT_CASE(window_is_no_region),
+	KUNIT_CASE(buckets_cannot_be_aimed_at),
 	KUNIT_CASE(dead_window_stays_unbound),
 	KUNIT_CASE(closed_to_windows),
 	KUNIT_CASE(other_protection_domain),

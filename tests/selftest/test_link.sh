@@ -53,6 +53,33 @@ check is_active state_is ACTIVE
 check one_device_an_interface not rdma link add vrnict1 type vrnic netdev "$netdev"
 check no_such_interface not rdma link add vrnict1 type vrnic netdev vrnone
 
+# Two at a time for the same interface: one of them is there.
+race() {
+	ip link add vrlink2 type dummy || return 1
+	ip link set vrlink2 up
+	for try in 1 2 3 4 5; do
+		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null &
+		rdma link add vrnict3 type vrnic netdev vrlink2 2>/dev/null
+		wait
+		[ "$(rdma link show | grep -c "netdev vrlink2")" = 1 ] || return 1
+		rdma link del vrnict2 2>/dev/null || rdma link del vrnict3 || return 1
+	done
+	ip link del vrlink2
+}
+check two_at_once_make_one race
+
+# The interface goes while a device comes: neither is left. (One would keep the other.)
+passing() {
+	for try in 1 2 3 4 5 6 7 8; do
+		ip link add vrlink2 type dummy || return 1
+		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null &
+		timeout 60 ip link del vrlink2 || return 1
+		wait
+		eventually not rdma link show vrnict2/1 || return 1
+	done
+}
+check interface_goes_while_a_device_comes passing
+
 check address_comes ip addr add 192.168.99.1/24 dev "$netdev"
 check address_is_a_gid eventually has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
 check address_goes ip addr del 192.168.99.1/24 dev "$netdev"
