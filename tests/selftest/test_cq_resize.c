@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* ibv_resize_cq: nothing is lost, a size that is too small is refused. */
+#include <pthread.h>
+
 #include "harness.h"
 
 BED(resize, 4096, .cqe = 32, .max_wr = 256);
@@ -161,6 +163,59 @@ TEST_F(resize, many_are_moved_while_others_come)
 		ASSERT_EQ(i, bed->a->wc.wr_id);
 	}
 	EXPECT_EQ(0, poll_stray(bed->a->scq));
+}
+
+/* Completions are missing: a queue of another size does not bring them back. */
+TEST_F(resize, an_overflow_is_not_forgotten)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+	int i, n;
+
+	ASSERT_OK(post_writes(bed, 0, 200));	/* into 32 entries */
+	ASSERT_EQ(IBV_EVENT_CQ_ERR, wait_event(bed->dev.ctx, &event));
+	ASSERT_OK(ibv_resize_cq(bed->a->scq, 300));
+	for (i = 0; (n = ibv_poll_cq(bed->a->scq, 1, &wc)) > 0; i++)
+		ASSERT_EQ(i, wc.wr_id);
+	EXPECT_LE(32, i);
+	EXPECT_LT(n, 0);
+}
+
+struct resizer {
+	struct ibv_cq *cq;
+	bool stop;
+	int ret;
+};
+
+static void *resize_on(void *arg)
+{
+	struct resizer *r = arg;
+	int i;
+
+	for (i = 0; !__atomic_load_n(&r->stop, __ATOMIC_RELAXED) && !r->ret; i++)
+		r->ret = ibv_resize_cq(r->cq, 256 << i % 3);
+	return NULL;
+}
+
+/* Another thread posts and polls meanwhile: nothing is lost, and it gets its turn. */
+TEST_F(resize, by_another_thread)
+{
+	struct bed *bed = &self->bed;
+	struct resizer r = { .cq = bed->a->scq };
+	pthread_t thread;
+	int i;
+
+	ASSERT_OK(pthread_create(&thread, NULL, resize_on, &r));
+	for (i = 0; i < 2000; i++) {
+		if (i % 16 == 0)
+			ASSERT_OK(post_writes(bed, i, 16));
+		ASSERT_DONE(wait_send(bed->a));
+		ASSERT_EQ(i, bed->a->wc.wr_id);
+	}
+	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+	ASSERT_OK(pthread_join(thread, NULL));
+	EXPECT_OK(r.ret);
 }
 
 TEST_F(resize, beyond_the_limit_is_refused)
