@@ -257,7 +257,6 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 	wc->byte_len = cqe->byte_len;
 	wc->src_qp = cqe->src_qp;
 	wc->pkey_index = cqe->pkey_index;
-	wc->sl = cqe->sl;
 	wc->port_num = 1;
 	if (cqe->wc_flags & VRNIC_WC_WITH_INV) {
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;

@@ -16,7 +16,6 @@
  * @qkey: what the target has to have
  * @src_qpn: sender
  * @len: bytes of data
- * @sl: service level
  * @vlan: 1 + the VLAN that it came by; 0: none
  * @with_imm: @imm is valid
  * @solicited: the sender asked for an event
@@ -30,7 +29,6 @@ struct vrnic_datagram {
 	u32 qkey;
 	u32 src_qpn;
 	u32 len;
-	u8 sl;
 	u16 vlan;
 	bool with_imm;
 	bool solicited;

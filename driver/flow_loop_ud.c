@@ -95,7 +95,6 @@ static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 
 	l->qp = qp;
 	l->dg.src_qpn = qp->ibqp->qp_num;
-	l->dg.sl = l->attr.sl;
 	l->dg.len = op->total;
 	l->dg.qkey = d->qkey & 1U << 31 ? qp->attr.qkey : d->qkey;
 	l->dg.with_imm = d->opcode == VRNIC_OP_SEND_WITH_IMM;
@@ -131,13 +130,20 @@ static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 	vrnic_qp_error(to, -1);
 }
 
+/* There is no service level in RoCE: programs read the kind of the packet there. */
+static u8 sl_of(const struct vrnic_datagram *dg)
+{
+	return dg->network_hdr == RDMA_NETWORK_IPV4 ? VRNIC_WC_SL_IPV4 :
+						      VRNIC_WC_SL_IPV6;
+}
+
 static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg)
 {
 	struct vrnic_cqe cqe = {
 		.opcode = IB_WC_RECV,
 		.byte_len = dg->len + VRNIC_GRH_BYTES,
 		.src_qp = dg->src_qpn,
-		.sl = dg->sl,
+		.sl = sl_of(dg),
 		.wc_flags = VRNIC_WC_GRH,
 		.network_hdr = dg->network_hdr,
 		.vlan = dg->vlan,

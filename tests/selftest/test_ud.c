@@ -67,6 +67,51 @@ TEST_F(ud, network_header_names_both_ends)
 	}
 }
 
+static bool is_ipv4(const union ibv_gid *gid)
+{
+	return !memcmp(gid->raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+}
+
+/* An index of a GID of the kind that is no link-local one, or -1. */
+static int gid_of_kind(struct bed *bed, bool ipv4)
+{
+	union ibv_gid gid;
+	int i;
+
+	for (i = 0; !ibv_query_gid(bed->dev.ctx, 1, i, &gid); i++)
+		if (is_ipv4(&gid) == ipv4 && memcmp(gid.raw, "\xfe\x80", 2) &&
+		    memcmp(gid.raw, (union ibv_gid){}.raw, 16))
+			return i;
+	return -1;
+}
+
+/*
+ * UCX up to 1.18 finds out by the service level, as ConnectX reports it, in which form
+ * the header is: else it drops all datagrams.
+ */
+TEST_F(ud, service_level_tells_the_kind_of_the_packet)
+{
+	struct bed other, *bed = &self->bed;
+	bool ipv4 = is_ipv4(&bed->b->dev->gid);
+	int index = gid_of_kind(bed, !ipv4);
+	char text[16];
+
+	ASSERT_OK(post_recv(bed->b, &bed->dst, 0, LEN, 0));
+	ASSERT_DONE(SEND(.len = 8));
+	ASSERT_DONE(wait_recv(bed->b));
+	EXPECT_EQ(ipv4 ? 10 : 9, bed->b->rwc.sl);
+	if (index < 0 || over_a_wire())
+		return;
+	snprintf(text, sizeof(text), "%d", index);
+	setenv("VRNIC_GID", text, true);
+	ASSERT_OK(bed_open(&other, LEN, &(struct pair_opts){ .type = IBV_QPT_UD }));
+	ASSERT_OK(post_recv(other.b, &other.dst, 0, LEN, 0));
+	ASSERT_DONE(RUN(other.a, .op = IBV_WR_SEND, .local = &other.src, .len = 8));
+	ASSERT_DONE(wait_recv(other.b));
+	EXPECT_EQ(ipv4 ? 9 : 10, other.b->rwc.sl);
+	ASSERT_OK(bed_close(&other));
+}
+
 TEST_F(ud, immediate_zero_is_an_immediate)
 {
 	struct bed *bed = &self->bed;

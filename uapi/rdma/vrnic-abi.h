@@ -218,6 +218,14 @@ struct vrnic_recv_desc {
 #define VRNIC_WC_WITH_IMM	(1U << 1)
 #define VRNIC_WC_WITH_INV	(1U << 3)
 
+/*
+ * struct vrnic_cqe.sl: RoCE has no service level. In its place is the kind of the packet,
+ * as ConnectX reports it (1 IPv6, 2 IPv4, and bit 3: in UDP): a struct ibv_wc has no other
+ * place for that, and programs read it there to find the header in the GRH's 40 bytes.
+ */
+#define VRNIC_WC_SL_IPV6	9
+#define VRNIC_WC_SL_IPV4	10
+
 /**
  * struct vrnic_cqe - an entry of a completion ring
  * @cookie: wr_id of the request
@@ -230,7 +238,7 @@ struct vrnic_recv_desc {
  * @status: enum ibv_wc_status
  * @opcode: enum ibv_wc_opcode; only valid if @status is success
  * @wc_flags: VRNIC_WC_*
- * @sl: service level of a UD message
+ * @sl: of a UD message: VRNIC_WC_SL_*
  * @pkey_index: of a UD message
  * @slid: zero on Ethernet
  * @vendor_err: enum vrnic_vendor_err: why, in more detail than @status
