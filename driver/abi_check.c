@@ -35,6 +35,8 @@ CHECK_OFFSET(vrnic_cqe, timestamp, 24);
 CHECK_OFFSET(vrnic_cqe, status, 32);
 CHECK_OFFSET(vrnic_cqe, vendor_err, 40);
 CHECK_OFFSET(vrnic_cqe, phase, 44);
+CHECK_OFFSET(vrnic_cqe, flags, 49);
+CHECK_OFFSET(vrnic_cqe, sq_done, 52);
 
 static_assert(sizeof(struct vrnic_ring_info) == 24);
 static_assert(sizeof(struct vrnic_alloc_ucontext_resp) == 16);

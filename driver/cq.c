@@ -34,7 +34,9 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 	/* @phase is written by vrnic_cqe_publish() alone */
 	memcpy(slot, cqe, offsetof(struct vrnic_cqe, phase));
 	slot->network_hdr = cqe->network_hdr;
+	slot->flags = cqe->flags;
 	slot->vlan = cqe->vlan;
+	slot->sq_done = cqe->sq_done;
 	if (cq->timestamps)
 		slot->timestamp = ktime_get_raw_ns();
 	vrnic_cqe_publish(&cq->ring, slot);

@@ -239,6 +239,7 @@ static void to_reset(struct vrnic_qp *qp)
 		WRITE_ONCE(qp->rq.ring.hdr->flags, 0);
 	}
 	qp->op.active = false;
+	qp->sq_done = 0;
 	qp->recv.active = false;
 	qp->wait_until = 0;
 	qp->limit = 0;

@@ -105,6 +105,8 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 		.qpn = qp->qpn,
 		.status = op->status,
 		.vendor_err = op->vendor_err,
+		.flags = VRNIC_CQE_SEND,
+		.sq_done = ++qp->sq_done,
 	};
 
 	if (op->info) {

@@ -36,6 +36,7 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 		.abi_version = VRNIC_ABI_VERSION,
 		.max_inline = VRNIC_MAX_INLINE,
 		.max_sge = VRNIC_MAX_SGE,
+		.features = VRNIC_FEATURE_SQ_DONE,
 	};
 
 	struct vrnic_ucontext *uc = to_vuc(uctx);

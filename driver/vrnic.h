@@ -326,8 +326,9 @@ struct vrnic_hold {
  * @sq_draining: SQD, and the event was not raised yet; protected by @state_lock
  * @comm_est: COMM_EST was raised; protected by @resp_lock
  * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
- * @run: the engine's handle; its run bit protects @sq, @op and @sgl
+ * @run: the engine's handle; its run bit protects @sq, @sq_done, @op and @sgl
  * @sq: send ring
+ * @sq_done: requests of it that have ended since RESET
  * @op: what the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst
  * @hold: kept during a burst; protected by the run bit
@@ -371,6 +372,7 @@ struct vrnic_qp {
 	bool last_wqe;
 	struct vrnic_runnable run;
 	struct vrnic_ring sq;
+	u32 sq_done;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	struct vrnic_hold hold;

@@ -98,12 +98,17 @@ static void completion(void)
 	CHECK_OFFSET(38, vrnic_cqe, slid);
 	CHECK_OFFSET(40, vrnic_cqe, vendor_err);
 	CHECK_OFFSET(44, vrnic_cqe, phase);
+	CHECK_OFFSET(48, vrnic_cqe, network_hdr);
+	CHECK_OFFSET(49, vrnic_cqe, flags);
+	CHECK_OFFSET(50, vrnic_cqe, vlan);
+	CHECK_OFFSET(52, vrnic_cqe, sq_done);
 }
 
 static void answers(void)
 {
 	CHECK_EQ(24, sizeof(struct vrnic_ring_info));
 	CHECK_EQ(16, sizeof(struct vrnic_alloc_ucontext_resp));
+	CHECK_OFFSET(12, vrnic_alloc_ucontext_resp, features);
 	CHECK_EQ(8, sizeof(struct vrnic_create_cq_req));
 	CHECK_EQ(24, sizeof(struct vrnic_create_cq_resp));
 	CHECK_EQ(48, sizeof(struct vrnic_create_qp_resp));

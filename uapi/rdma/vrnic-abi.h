@@ -246,9 +246,12 @@ struct vrnic_recv_desc {
  *	1 + ((i / n) & 1); a new ring's memory is zero. Load it with acquire.
  * @network_hdr: of a UD message: 3 IPv6 header as the GRH, 2 IPv4 header in
  *	its last 20 bytes (the kernel's enum rdma_network_type). Written before
- *	@phase.
- * @reserved0: zero
- * @vlan: of a UD message: 1 + the VLAN that it came by; 0: none. Likewise.
+ *	@phase, as all that follows is.
+ * @flags: VRNIC_CQE_*
+ * @vlan: of a UD message: 1 + the VLAN that it came by; 0: none
+ * @sq_done: with VRNIC_CQE_SEND: requests of the send queue that have ended since
+ *	the queue pair left RESET, up to this one, modulo 2^32. Those that made no
+ *	completion are counted.
  * @reserved: zero
  */
 struct vrnic_cqe {
@@ -267,10 +270,13 @@ struct vrnic_cqe {
 	__u32 vendor_err;
 	__u32 phase;
 	__u8 network_hdr;
-	__u8 reserved0;
+	__u8 flags;
 	__u16 vlan;
-	__u32 reserved[3];
+	__u32 sq_done;
+	__u32 reserved[2];
 };
+
+#define VRNIC_CQE_SEND		(1U << 0)	/* of a send queue */
 
 /* enum vrnic_vendor_err - struct vrnic_cqe.vendor_err */
 enum vrnic_vendor_err {
@@ -317,14 +323,16 @@ struct vrnic_ring_info {
  * @abi_version: VRNIC_ABI_VERSION of the module
  * @max_inline: largest inline message of a verbs queue pair, bytes
  * @max_sge: most segments of a request
- * @reserved: zero
+ * @features: VRNIC_FEATURE_*: what the module does beyond the first of its ABI version
  */
 struct vrnic_alloc_ucontext_resp {
 	__u32 abi_version;
 	__u32 max_inline;
 	__u32 max_sge;
-	__u32 reserved;
+	__u32 features;
 };
+
+#define VRNIC_FEATURE_SQ_DONE	(1U << 0)	/* struct vrnic_cqe.flags and sq_done */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 

@@ -72,12 +72,16 @@ AT(vrnic_cqe, slid, 38);
 AT(vrnic_cqe, vendor_err, 40);
 AT(vrnic_cqe, phase, 44);
 AT(vrnic_cqe, network_hdr, 48);
+AT(vrnic_cqe, flags, 49);
+AT(vrnic_cqe, vlan, 50);
+AT(vrnic_cqe, sq_done, 52);
 
 SIZE(vrnic_ring_info, 24);
 AT(vrnic_ring_info, bytes, 8);
 AT(vrnic_ring_info, entries, 16);
 AT(vrnic_ring_info, stride, 20);
 SIZE(vrnic_alloc_ucontext_resp, 16);
+AT(vrnic_alloc_ucontext_resp, features, 12);
 SIZE(vrnic_create_cq_req, 8);
 SIZE(vrnic_create_cq_resp, 24);
 SIZE(vrnic_create_qp_resp, 48);

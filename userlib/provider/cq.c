@@ -189,6 +189,16 @@ int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	return n;
 }
 
+/* With the lock: what is posted from now on is counted from 0. */
+static void count_anew(struct vrnic_cq *cq, uint32_t qpn, enum vrnic_side side)
+{
+	struct vrnic_polled *polled =
+		vrnic_cq_find(cq, vrnic_polled_key(qpn, side));
+
+	if (polled)
+		__atomic_store_n(&polled->done, 0, __ATOMIC_RELAXED);
+}
+
 /**
  * vrnic_cq_forget_qp() - drop the completions of a queue pair that is no more
  * @ibcq: the completion queue; may be NULL
@@ -213,5 +223,7 @@ void vrnic_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qpn)
 		if (cqe->qpn == qpn)
 			cqe->qpn = VRNIC_QPN_GONE;
 	}
+	count_anew(cq, qpn, VRNIC_SIDE_SEND);
+	count_anew(cq, qpn, VRNIC_SIDE_RECV);
 	vrnic_unlock(&cq->lock);
 }

@@ -61,6 +61,64 @@ static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 }
 
 /**
+ * struct vrnic_sides - who completes into a completion queue
+ * @older: a smaller one that polls may be looking at
+ * @mask: number of slots, less one
+ * @used: slots that are not NULL
+ * @slot: by key, or in the next one that is free
+ */
+struct vrnic_sides {
+	struct vrnic_sides *older;
+	uint32_t mask;
+	uint32_t used;
+	struct vrnic_polled *slot[];
+};
+
+void vrnic_sides_free(struct vrnic_cq *cq);
+
+/* Numbers have 24 bits; nobody has key 0, as numbers start later. */
+static inline uint32_t vrnic_polled_key(uint32_t qpn, enum vrnic_side side)
+{
+	return qpn << 1 | side;
+}
+
+/* With the lock. Return: NULL if nobody counts. */
+static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
+						 uint32_t key)
+{
+	/* D2: acquire of the table and of a slot, with sides_grow() and sides_put() */
+	const struct vrnic_sides *sides =
+		__atomic_load_n(&cq->sides, __ATOMIC_ACQUIRE);
+	struct vrnic_polled *polled;
+	uint32_t i = key;
+
+	if (!sides)
+		return NULL;
+	while ((polled = __atomic_load_n(&sides->slot[i & sides->mask],
+					 __ATOMIC_ACQUIRE))) {
+		if (polled->key == key)
+			break;
+		i++;
+	}
+	return polled;
+}
+
+/* With the lock: a request is not under way any more, nor are those before it. */
+static inline void vrnic_cq_retire(struct vrnic_cq *cq,
+				   const struct vrnic_cqe *cqe)
+{
+	bool send = cqe->flags & VRNIC_CQE_SEND;
+	struct vrnic_polled *polled =
+		vrnic_cq_find(cq, vrnic_polled_key(cqe->qpn, send));
+
+	if (!polled)
+		return;
+	/* D1: release after the kernel's index of the ring moved on */
+	__atomic_store_n(&polled->done, send ? cqe->sq_done : polled->done + 1,
+			 __ATOMIC_RELEASE);
+}
+
+/**
  * vrnic_cq_take() - take the next completion
  * @cq: the completion queue, locked
  *
@@ -74,8 +132,10 @@ static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 
 	while ((cqe = vrnic_ring_peek_cqe(&cq->ring, cq->ring.next))) {
 		cq->ring.next++;
-		if (cqe->qpn != VRNIC_QPN_GONE)
-			break;
+		if (cqe->qpn == VRNIC_QPN_GONE)
+			continue;
+		vrnic_cq_retire(cq, cqe);
+		break;
 	}
 	return cqe;
 }

@@ -13,6 +13,7 @@ void vrnic_cq_init(struct vrnic_cq *cq, bool one_thread)
 {
 	vrnic_lock_init(&cq->lock, one_thread);
 	vrnic_lock_init(&cq->arm_lock, one_thread);
+	pthread_mutex_init(&cq->sides_lock, NULL);
 	pthread_mutex_init(&cq->gate, NULL);
 	pthread_cond_init(&cq->opened, NULL);
 }
@@ -21,6 +22,8 @@ void vrnic_cq_fini(struct vrnic_cq *cq)
 {
 	pthread_cond_destroy(&cq->opened);
 	pthread_mutex_destroy(&cq->gate);
+	pthread_mutex_destroy(&cq->sides_lock);
+	vrnic_sides_free(cq);
 	vrnic_lock_destroy(&cq->arm_lock);
 	vrnic_lock_destroy(&cq->lock);
 }

@@ -92,7 +92,6 @@ static int put_operands(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 static int put_send(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct vrnic_send_op *op;
-	uint32_t first = qp->sq.next;
 	int ret;
 
 	op = vrnic_send_op(wr->opcode, qp->vqp.qp.qp_type);
@@ -105,7 +104,7 @@ static int put_send(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 	if (!ret)
 		ret = put_operands(qp, wr);
 	if (ret)
-		qp->sq.next = first;
+		vrnic_desc_cancel(qp);
 	return ret;
 }
 

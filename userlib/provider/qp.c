@@ -45,6 +45,17 @@ static void unmap_rings(struct vrnic_qp *qp)
 	vrnic_ring_unmap(&qp->sq, context);
 }
 
+/* A module that does not say how many requests have ended leaves it at the slots. */
+static int count_requests(struct vrnic_qp *qp, const struct ibv_qp_cap *cap)
+{
+	if (!(to_vctx(qp->vqp.qp.context)->features & VRNIC_FEATURE_SQ_DONE))
+		return 0;
+	qp->credit.max = cap->max_send_wr;
+	if (qp->rq.ring.hdr)
+		qp->rq.credit.max = cap->max_recv_wr;
+	return vrnic_credit_open(qp);
+}
+
 static int qp_setup(struct vrnic_qp *qp, struct ibv_context *context,
 		    struct ibv_qp_init_attr_ex *attr)
 {
@@ -57,16 +68,23 @@ static int qp_setup(struct vrnic_qp *qp, struct ibv_context *context,
 	if (ret)
 		return ret;
 	ret = map_rings(qp, &resp.drv_payload, attr);
-	if (ret) {
-		ibv_cmd_destroy_qp(&qp->vqp.qp);
-		return ret;
-	}
+	if (ret)
+		goto destroy;
+	ret = count_requests(qp, &attr->cap);
+	if (ret)
+		goto unmap;
 	qp->always = attr->sq_sig_all ? VRNIC_DESC_SIGNALED : 0;
 	qp->max_sge = attr->cap.max_send_sge;
 	qp->max_inline = attr->cap.max_inline_data;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		vrnic_wr_init(qp);
 	return 0;
+
+unmap:
+	unmap_rings(qp);
+destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+	return ret;
 }
 
 /* Creation flags may be named as long as there are none. */
@@ -157,15 +175,17 @@ static void forget_completions(struct ibv_qp *qp)
 /* The kernel has put its indices of both rings back to zero. */
 static void start_anew(struct vrnic_qp *qp)
 {
+	forget_completions(&qp->vqp.qp);
 	vrnic_lock(&qp->sq_lock);
 	vrnic_ring_reset(&qp->sq);
+	vrnic_credit_reset(&qp->credit);
 	vrnic_unlock(&qp->sq_lock);
 	if (qp->rq.ring.hdr) {
 		vrnic_lock(&qp->rq.lock);
 		vrnic_ring_reset(&qp->rq.ring);
+		vrnic_credit_reset(&qp->rq.credit);
 		vrnic_unlock(&qp->rq.lock);
 	}
-	forget_completions(&qp->vqp.qp);
 }
 
 /* The older command has no place for a rate limit. */
@@ -217,6 +237,7 @@ int vrnic_destroy_qp(struct ibv_qp *ibqp)
 	if (ret)
 		return ret;
 	forget_completions(ibqp);
+	vrnic_credit_close(qp);
 	unmap_rings(qp);
 	free(qp);
 	return 0;

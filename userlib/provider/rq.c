@@ -39,7 +39,8 @@ static int put_recv(struct vrnic_rq *rq, const struct ibv_recv_wr *wr)
 
 	if ((uint32_t)wr->num_sge > rq->max_sge)
 		return EINVAL;
-	if (!vrnic_ring_room(&rq->ring, rq->ring.next + 1))
+	if (!vrnic_credit_room(&rq->credit) ||
+	    !vrnic_ring_room(&rq->ring, rq->ring.next + 1))
 		return ENOMEM;
 	desc = vrnic_ring_slot(&rq->ring, rq->ring.next);
 	desc->cookie = wr->wr_id;
@@ -52,6 +53,7 @@ static int put_recv(struct vrnic_rq *rq, const struct ibv_recv_wr *wr)
 			.lkey = wr->sg_list[i].lkey,
 		};
 	rq->ring.next++;
+	rq->credit.posted++;
 	return 0;
 }
 

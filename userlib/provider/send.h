@@ -70,7 +70,8 @@ static inline int vrnic_desc_start(struct vrnic_qp *qp,
 	uint32_t slot = qp->sq.next;
 	struct vrnic_desc *desc;
 
-	if (!vrnic_ring_room(&qp->sq, slot + 1))
+	if (!vrnic_credit_room(&qp->credit) ||
+	    !vrnic_ring_room(&qp->sq, slot + 1))
 		return ENOMEM;
 	desc = vrnic_ring_slot(&qp->sq, slot);
 	desc->opcode = op->opcode;
@@ -83,7 +84,15 @@ static inline int vrnic_desc_start(struct vrnic_qp *qp,
 	desc->num_sge = 0;
 	qp->build = (struct vrnic_build){ .op = op, .desc = desc, .slot = slot };
 	qp->sq.next = slot + 1;
+	qp->credit.posted++;
 	return 0;
+}
+
+/* Give up the descriptor that was started last. */
+static inline void vrnic_desc_cancel(struct vrnic_qp *qp)
+{
+	qp->sq.next = qp->build.slot;
+	qp->credit.posted--;
 }
 
 /* Make the descriptor as long as its contents need, from its first slot on. */

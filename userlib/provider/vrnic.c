@@ -157,6 +157,7 @@ static int open_in_kernel(struct vrnic_context *ctx)
 			  resp.abi_version, VRNIC_ABI_VERSION);
 		return EPROTO;
 	}
+	ctx->features = resp.features;
 	return vrnic_doorbell_open(ctx);
 }
 

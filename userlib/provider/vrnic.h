@@ -41,12 +41,14 @@ struct vrnic_late {
  * struct vrnic_context - an opened device
  * @vctx: libibverbs' part
  * @doorbell_fd: the doorbell file
+ * @features: VRNIC_FEATURE_* of the module
  * @one_cpu: the machine has one CPU
  * @late: queue pairs whose doorbell waits for more to be posted
  */
 struct vrnic_context {
 	struct verbs_context vctx;
 	int doorbell_fd;
+	uint32_t features;
 	bool one_cpu;
 	struct vrnic_late late;
 };
@@ -91,6 +93,39 @@ struct vrnic_ah {
 };
 
 /**
+ * struct vrnic_polled - one side of a queue pair, as its completion queue knows it
+ * @apart: has the rest on a cache line that none of those before it is on; who polls
+ *	writes it, and who posts has to do with them
+ * @key: vrnic_polled_key()
+ * @done: requests of that side whose completion was polled, or that of a later one,
+ *	modulo 2^32; written with the lock of the completion queue
+ */
+struct vrnic_polled {
+	uint8_t apart[56];
+	uint32_t key;
+	uint32_t done;
+};
+
+/**
+ * struct vrnic_credit - how many requests may be posted to one side of a queue pair
+ * @max: that may be under way; 0: as many as there are slots
+ * @posted: since RESET, modulo 2^32
+ * @done: @polled's, when it was last looked at
+ * @polled: how many are not under way any more
+ *
+ * A request is under way until its completion was polled, not until it ended: so a
+ * completion queue that has room for all that may be posted does not overflow.
+ */
+struct vrnic_credit {
+	uint32_t max;
+	uint32_t posted;
+	uint32_t done;
+	const struct vrnic_polled *polled;
+};
+
+struct vrnic_sides;
+
+/**
  * struct vrnic_cq - a completion queue
  * @vcq: libibverbs' part
  * @lock: protects @ring and @cur; held from start_poll to end_poll
@@ -103,6 +138,10 @@ struct vrnic_ah {
  * @arms: how often it was armed; written with @arm_lock
  * @raised: @arms, as the arm word was last seen to be cleared; written with @lock
  * @resizing: written with @gate, @lock and @arm_lock; read with any of them
+ * @sides: the queue pairs that complete here; NULL: none yet. Read with @lock, without
+ *	@sides_lock; written with @sides_lock, and what is taken out with both
+ * @sides_lock: protects writes of @sides. Nests in @lock; but a program may make a
+ *	queue pair before it calls end_poll.
  * @gate: protects @waiting
  * @opened: @resizing or @waiting went back to zero
  * @waiting: threads that found @resizing set, and have not had their turn since
@@ -121,6 +160,8 @@ struct vrnic_cq {
 	unsigned int vain;
 	uint32_t arms;
 	uint32_t raised;
+	struct vrnic_sides *sides;
+	pthread_mutex_t sides_lock;	/* protects writes of @sides */
 	pthread_mutex_t gate;	/* protects @waiting */
 	pthread_cond_t opened;
 	unsigned int waiting;
@@ -128,13 +169,15 @@ struct vrnic_cq {
 
 /**
  * struct vrnic_rq - a receive ring: of a queue pair, or shared
- * @lock: protects @ring
+ * @lock: protects @ring and @credit
  * @ring: entries of struct vrnic_recv_desc
+ * @credit: of a queue pair's; a shared one's is not counted
  * @max_sge: segments that an entry may have
  */
 struct vrnic_rq {
 	struct vrnic_lock lock;
 	struct vrnic_ring ring;
+	struct vrnic_credit credit;
 	uint32_t max_sge;
 };
 
@@ -159,33 +202,41 @@ struct vrnic_build {
 /**
  * struct vrnic_qp - a queue pair
  * @vqp: libibverbs' part
- * @sq_lock: protects @sq, @build, @first and @error; held from wr_start to
- *	wr_complete or wr_abort
+ * @sq_lock: protects @sq, @credit, @build, @first, @first_posted and @error; held
+ *	from wr_start to wr_complete or wr_abort
  * @sq: send ring
+ * @credit: how many more requests may be posted
  * @build: what is being posted
  * @vain: its send queue's, at the last post; protected by @sq_lock, as is @streak
  * @streak: posts in a row, none of which was waited for
  * @first: wr functions: where wr_start found the ring
+ * @first_posted: likewise: what had been posted
  * @error: wr functions: the first error since wr_start
  * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
  * @max_sge: segments that a send request may have
  * @max_inline: inline bytes that a send request may have
  * @rq: receive ring; without entries if there is an SRQ
+ * @polled: what was polled, by enum vrnic_side
  */
 struct vrnic_qp {
 	struct verbs_qp vqp;
 	struct vrnic_lock sq_lock;
 	struct vrnic_ring sq;
+	struct vrnic_credit credit;
 	struct vrnic_build build;
 	unsigned int vain;
 	unsigned int streak;
 	uint32_t first;
+	uint32_t first_posted;
 	int error;
 	uint8_t always;
 	uint32_t max_sge;
 	uint32_t max_inline;
 	struct vrnic_rq rq;
+	struct vrnic_polled polled[2];
 };
+
+enum vrnic_side { VRNIC_SIDE_RECV, VRNIC_SIDE_SEND };
 
 static inline struct vrnic_context *to_vctx(struct ibv_context *context)
 {
@@ -282,6 +333,27 @@ int vrnic_destroy_cq(struct ibv_cq *cq);
 int vrnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vrnic_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 void vrnic_cq_forget_qp(struct ibv_cq *cq, uint32_t qpn);
+
+/* credit.c */
+int vrnic_credit_open(struct vrnic_qp *qp);
+void vrnic_credit_close(struct vrnic_qp *qp);
+void vrnic_credit_reset(struct vrnic_credit *credit);
+
+/**
+ * vrnic_credit_room() - may one more request be posted
+ * @credit: with the lock of its owner
+ *
+ * As with the ring's index, what another CPU writes is only looked at when the last
+ * look does not do.
+ */
+static inline bool vrnic_credit_room(struct vrnic_credit *credit)
+{
+	if (credit->posted - credit->done < credit->max || !credit->max)
+		return true;
+	/* D1: acquire of what was polled, with the release in vrnic_cq_retire() */
+	credit->done = __atomic_load_n(&credit->polled->done, __ATOMIC_ACQUIRE);
+	return credit->posted - credit->done < credit->max;
+}
 
 /* cq_ex.c */
 void vrnic_cq_ex_init(struct vrnic_cq *cq, uint64_t wc_flags);

@@ -57,6 +57,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	vrnic_lock(&qp->sq_lock);
 	qp->first = qp->sq.next;
+	qp->first_posted = qp->credit.posted;
 	qp->build.desc = NULL;
 	qp->error = vrnic_sq_ready(qp);
 }
@@ -66,6 +67,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	struct vrnic_qp *qp = ex_to_vqp(ex);
 
 	qp->sq.next = qp->first;
+	qp->credit.posted = qp->first_posted;
 	vrnic_unlock(&qp->sq_lock);
 }
 
