@@ -101,13 +101,19 @@ int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 	return 0;
 }
 
-/* A ring that was never allocated, or is freed already, is fine. */
+/*
+ * A ring that was never allocated, or is freed already, is fine. A process that maps it
+ * learns from the ring that nobody is there any more, if it did not destroy the owner
+ * itself: the device may have gone.
+ */
 void vrnic_ring_free(struct vrnic_ring *ring)
 {
-	if (ring->map)
+	if (ring->map) {
+		vrnic_ring_error(ring);
 		rdma_user_mmap_entry_remove(&ring->map->rdma);
-	else
+	} else {
 		vfree(ring->hdr);
+	}
 	ring->hdr = NULL;
 	ring->map = NULL;
 }

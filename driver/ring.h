@@ -157,7 +157,7 @@ static inline void vrnic_ring_gather_behind(struct vrnic_ring *ring, u32 ahead)
 		WRITE_ONCE(ring->hdr->gather, slots);
 }
 
-/* Its owner has written an index that cannot be. */
+/* Its owner has written an index that cannot be, or is gone. */
 static inline void vrnic_ring_error(struct vrnic_ring *ring)
 {
 	WRITE_ONCE(ring->hdr->flags,

@@ -65,7 +65,7 @@ struct vrnic_ring_hdr {
 };
 
 #define VRNIC_RING_DOORBELL	(1U << 0)	/* ring the doorbell after posting */
-#define VRNIC_RING_ERROR	(1U << 1)	/* ring's owner is in error */
+#define VRNIC_RING_ERROR	(1U << 1)	/* its owner is in error, or gone */
 
 #define VRNIC_ARM_NONE		0U
 #define VRNIC_ARM_NEXT		1U	/* event at the next completion */

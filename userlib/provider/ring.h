@@ -10,7 +10,7 @@
  *       with the kernel's acquire of prod
  *  P2 vrnic_ring_room()           acquire of cons before entries are reused
  *       with the kernel's release of cons after it copied them
- *  P3 vrnic_ring_wants_doorbell() prod, full fence, look at the flag
+ *  P3 vrnic_ring_flags()          prod, full fence, look at the flag
  *       with the kernel's flag, full barrier, look at prod again
  *  P3 vrnic_ring_may_gather()     prod, full fence (that of the flag), look at gather
  *       with the kernel's gather, full barrier, look at prod again
@@ -84,13 +84,12 @@ static inline void vrnic_ring_publish(struct vrnic_ring *ring)
 	__atomic_store_n(&ring->hdr->prod, ring->next, __ATOMIC_RELEASE);
 }
 
-/* After vrnic_ring_publish(): has the kernel to be called? */
-static inline bool vrnic_ring_wants_doorbell(const struct vrnic_ring *ring)
+/* After vrnic_ring_publish(): VRNIC_RING_*; has the kernel to be called? */
+static inline uint32_t vrnic_ring_flags(const struct vrnic_ring *ring)
 {
 	/* P3 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED) &
-	       VRNIC_RING_DOORBELL;
+	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED);
 }
 
 /* Tell the kernel whether doorbells may be few; its cache line is written if need be. */

@@ -63,13 +63,17 @@ static int put_recv(struct vrnic_rq *rq, const struct ibv_recv_wr *wr)
  * @wr: the list
  * @bad: the first request that was not posted, on failure
  *
- * Return: 0 or an errno.
+ * Return: 0 or an errno: EIO if nobody will take them, as the device is gone.
  */
 int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad)
 {
 	int ret = 0;
 
+	if (vrnic_ring_failed(&rq->ring)) {
+		*bad = wr;
+		return EIO;
+	}
 	vrnic_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
 		ret = put_recv(rq, wr);
@@ -95,7 +99,7 @@ int vrnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		return EINVAL;
 	}
 	ret = vrnic_rq_post(&qp->rq, wr, bad);
-	if (!vrnic_ring_wants_doorbell(&qp->rq.ring))
+	if (!(vrnic_ring_flags(&qp->rq.ring) & VRNIC_RING_DOORBELL))
 		return ret;
 	err = vrnic_doorbell_ring(ibqp);
 	if (err && !ret)

@@ -259,10 +259,16 @@ static bool may_be_late(const struct vrnic_qp *qp)
 /*
  * After the ring was published and unlocked: call the engine if it sleeps, now or,
  * in a stream of requests, a little later.
+ *
+ * Return: 0 or an errno: EIO when the device is gone.
  */
 int vrnic_sq_kick(struct vrnic_qp *qp)
 {
-	if (!vrnic_ring_wants_doorbell(&qp->sq))
+	uint32_t flags = vrnic_ring_flags(&qp->sq);
+
+	if (flags & VRNIC_RING_ERROR)
+		return EIO;
+	if (!(flags & VRNIC_RING_DOORBELL))
 		return 0;
 	if (!may_be_late(qp))
 		return vrnic_doorbell_ring(&qp->vqp.qp);
