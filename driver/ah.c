@@ -33,9 +33,8 @@ static int ah_respond(struct vrnic_ah *ah, struct ib_udata *udata)
 
 	if (!udata)
 		return 0;
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+	return vrnic_udata_respond(udata, &resp, sizeof(resp),
+				   offsetofend(struct vrnic_create_ah_resp, reserved));
 }
 
 static struct vrnic_av *av_new(struct ib_ah *ibah, struct rdma_ah_attr *attr,

@@ -88,16 +88,13 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 
 static int cq_read_request(struct vrnic_cq *cq, struct ib_udata *udata)
 {
-	struct vrnic_create_cq_req req = {};
+	struct vrnic_create_cq_req req;
+	int err;
 
-	if (!udata || !udata->inlen)
-		return 0;
-	if (udata->inlen < sizeof(req) ||
-	    (udata->inlen > sizeof(req) &&
-	     !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req))))
-		return -EINVAL;
-	if (ib_copy_from_udata(&req, udata, sizeof(req)))
-		return -EFAULT;
+	err = vrnic_udata_request(udata, &req, sizeof(req),
+				  offsetofend(struct vrnic_create_cq_req, reserved));
+	if (err)
+		return err;
 	if (req.reserved || req.flags & ~VRNIC_CQ_TIMESTAMP)
 		return -EOPNOTSUPP;
 	cq->timestamps = req.flags & VRNIC_CQ_TIMESTAMP;
@@ -113,14 +110,11 @@ static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 	err = vrnic_ring_alloc(ring, cqe, sizeof(struct vrnic_cqe));
 	if (err || !udata)
 		return err;
-	if (udata->outlen < sizeof(resp)) {
-		err = -EINVAL;
-		goto err_free;
-	}
 	err = vrnic_ring_export(ring, vrnic_udata_ucontext(udata), &resp.ring);
 	if (err)
 		goto err_free;
-	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	err = vrnic_udata_respond(udata, &resp, sizeof(resp),
+				  offsetofend(struct vrnic_create_cq_resp, ring));
 	if (!err)
 		return 0;
 err_free:

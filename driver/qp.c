@@ -133,12 +133,11 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 	struct vrnic_create_qp_resp resp = {};
 	int err;
 
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
 	err = vrnic_ring_export(&qp->sq, qp->uctx, &resp.sq);
 	if (!err && !qp->srq)
 		err = vrnic_ring_export(&qp->rq.ring, qp->uctx, &resp.rq);
-	return err ?: ib_copy_to_udata(udata, &resp, sizeof(resp));
+	return err ?: vrnic_udata_respond(udata, &resp, sizeof(resp),
+					  offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
 static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)

@@ -14,13 +14,12 @@ static int srq_respond(struct vrnic_srq *srq, struct ib_udata *udata)
 
 	if (!udata)
 		return 0;
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
 	err = vrnic_ring_export(&srq->rq.ring, vrnic_udata_ucontext(udata),
 				&resp.rq);
 	if (err)
 		return err;
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+	return vrnic_udata_respond(udata, &resp, sizeof(resp),
+				   offsetofend(struct vrnic_create_srq_resp, reserved));
 }
 
 int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,

@@ -30,6 +30,49 @@ int vrnic_udata_empty(struct ib_udata *udata)
 	       !ib_is_udata_cleared(udata, 0, udata->inlen);
 }
 
+/**
+ * vrnic_udata_request() - read a command's driver part
+ * @udata: the command's; NULL: a kernel consumer's
+ * @req: the result; zero where the library has nothing
+ * @size: of @req
+ * @oldest: of the driver part of the first library that spoke this ABI
+ *
+ * The library may be older than the module, or newer: then it must not ask for what the
+ * module does not know.
+ *
+ * Return: 0 or a negative errno.
+ */
+int vrnic_udata_request(struct ib_udata *udata, void *req, size_t size,
+			size_t oldest)
+{
+	memset(req, 0, size);
+	if (!udata || !udata->inlen)
+		return 0;
+	if (udata->inlen < oldest)
+		return -EINVAL;
+	if (udata->inlen > size &&
+	    !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EOPNOTSUPP;
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
+}
+
+/**
+ * vrnic_udata_respond() - answer a command
+ * @udata: the command's
+ * @resp: the answer, of which an older library takes the beginning
+ * @size: of @resp
+ * @oldest: of the answer that the first library takes that spoke this ABI
+ *
+ * Return: 0 or a negative errno.
+ */
+int vrnic_udata_respond(struct ib_udata *udata, void *resp, size_t size,
+			size_t oldest)
+{
+	if (udata->outlen < oldest)
+		return -EINVAL;
+	return ib_copy_to_udata(udata, resp, min(size, udata->outlen));
+}
+
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
 	struct vrnic_alloc_ucontext_resp resp = {
@@ -38,13 +81,12 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 		.max_sge = VRNIC_MAX_SGE,
 		.features = VRNIC_FEATURE_SQ_DONE,
 	};
-
 	struct vrnic_ucontext *uc = to_vuc(uctx);
 	int err;
 
 	if (vrnic_udata_empty(udata))
 		return -EINVAL;
-	err = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	err = vrnic_udata_respond(udata, &resp, sizeof(resp), 0);
 	if (err)
 		return err;
 	mutex_init(&uc->counter_lock);

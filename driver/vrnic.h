@@ -481,6 +481,10 @@ int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata);
 int vrnic_udata_empty(struct ib_udata *udata);
+int vrnic_udata_request(struct ib_udata *udata, void *req, size_t size,
+			size_t oldest);
+int vrnic_udata_respond(struct ib_udata *udata, void *resp, size_t size,
+			size_t oldest);
 
 /* ah.c */
 int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,

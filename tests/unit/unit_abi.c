@@ -119,7 +119,8 @@ static void answers(void)
 /* Numbers that are on disk in every built program. */
 static void numbers(void)
 {
-	CHECK_EQ(1, VRNIC_ABI_VERSION);
+	CHECK_EQ(2, VRNIC_ABI_VERSION);
+	CHECK(VRNIC_ABI_OLDEST <= VRNIC_ABI_VERSION);
 	CHECK_EQ(1, VRNIC_OP_SEND);
 	CHECK_EQ(4, VRNIC_OP_RDMA_WRITE);
 	CHECK_EQ(6, VRNIC_OP_RDMA_READ);
@@ -129,7 +130,9 @@ static void numbers(void)
 	CHECK_EQ(4, VRNIC_DESC_SOLICITED);
 	CHECK_EQ(8, VRNIC_DESC_INLINE);
 	CHECK_EQ(14, VRNIC_VERR_BIND);
-	CHECK_EQ(0x5601, VRNIC_DOORBELL);
+	CHECK_EQ(0xd601, VRNIC_DOORBELL);
+	CHECK_EQ(0xd602, VRNIC_ADVANCE);
+	CHECK_EQ(0x4018d603, VRNIC_WAIT);
 }
 
 static const struct unit_test tests[] = {

@@ -14,7 +14,14 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define VRNIC_ABI_VERSION	1
+/*
+ * The module's number is raised when a library that was made for the one before could not
+ * live with it. A library speaks the numbers from _OLDEST on. Within one number either
+ * side may be older than the other: answers and requests of commands have grown at their
+ * ends, the shorter one's end counts as zero, and VRNIC_FEATURE_* says what else there is.
+ */
+#define VRNIC_ABI_VERSION	2
+#define VRNIC_ABI_OLDEST	2
 
 /* A private number, so that a renamed device is still recognised. */
 #define VRNIC_DRIVER_ID		0x76726e31	/* "vrn1" */
@@ -878,21 +885,26 @@ enum vrnic_type_destroy_attrs {
 };
 
 /*
- * The doorbell file: one for each context, all its calls are ioctls.
- *
+ * The doorbell file: one for each context, all its calls are ioctls. Nobody else has
+ * their numbers (Documentation/userspace-api/ioctl/ioctl-number.rst): tools that look at
+ * system calls know them by their numbers alone, and check what others' arguments are.
+ */
+#define VRNIC_IOC_MAGIC		0xd6
+
+/*
  * VRNIC_DOORBELL takes a queue pair number as its argument (by value) and runs
  * the queue pair's rings in the caller's context within a budget; the rest goes
  * to the engine's threads. Returns 0, or -1 with errno EINVAL (no such queue
  * pair in this context) or EIO (device is gone).
  */
-#define VRNIC_DOORBELL		_IO('V', 0x01)
+#define VRNIC_DOORBELL		_IO(VRNIC_IOC_MAGIC, 0x01)
 
 /*
  * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
  * injection ring; senders that wait for room in its reception ring go on. What
  * peers injected is run by the engine's threads alone. Errors as above.
  */
-#define VRNIC_ADVANCE		_IO('V', 0x02)
+#define VRNIC_ADVANCE		_IO(VRNIC_IOC_MAGIC, 0x02)
 
 /**
  * struct vrnic_count - what came, or did not, without the engine
@@ -944,7 +956,7 @@ struct vrnic_wait {
 	__aligned_u64 timeout_ns;
 };
 
-#define VRNIC_WAIT		_IOW('V', 0x03, struct vrnic_wait)
-#define VRNIC_COUNT		_IOW('V', 0x04, struct vrnic_count)
+#define VRNIC_WAIT		_IOW(VRNIC_IOC_MAGIC, 0x03, struct vrnic_wait)
+#define VRNIC_COUNT		_IOW(VRNIC_IOC_MAGIC, 0x04, struct vrnic_count)
 
 #endif /* RDMA_VRNIC_ABI_H */

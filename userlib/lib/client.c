@@ -72,7 +72,8 @@ static int check_version(const struct ibv_device *device)
 	if (fscanf(file, "%d", &version) != 1)
 		version = -1;
 	fclose(file);
-	return version == VRNIC_ABI_VERSION ? 0 : -EPROTO;
+	return version >= VRNIC_ABI_OLDEST && version <= VRNIC_ABI_VERSION ?
+	       0 : -EPROTO;
 }
 
 /* A module without the native objects, or of another driver. */

@@ -151,10 +151,11 @@ static int open_in_kernel(struct vrnic_context *ctx)
 				  &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
-	if (resp.abi_version != VRNIC_ABI_VERSION) {
+	if (resp.abi_version < VRNIC_ABI_OLDEST ||
+	    resp.abi_version > VRNIC_ABI_VERSION) {
 		verbs_err(&ctx->vctx,
-			  "the module speaks ABI %u, this provider %u: build both from one source\n",
-			  resp.abi_version, VRNIC_ABI_VERSION);
+			  "the module speaks ABI %u, this provider %u to %u\n",
+			  resp.abi_version, VRNIC_ABI_OLDEST, VRNIC_ABI_VERSION);
 		return EPROTO;
 	}
 	ctx->features = resp.features;
@@ -204,7 +205,7 @@ static const struct verbs_match_ent vrnic_matches[] = {
 
 static const struct verbs_device_ops vrnic_device_ops = {
 	.name = "vrnic",
-	.match_min_abi_version = VRNIC_ABI_VERSION,
+	.match_min_abi_version = VRNIC_ABI_OLDEST,
 	.match_max_abi_version = VRNIC_ABI_VERSION,
 	.match_table = vrnic_matches,
 	.alloc_context = vrnic_alloc_context,
