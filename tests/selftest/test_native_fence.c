@@ -361,6 +361,48 @@ TEST_F(fence, timeout)
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
 }
 
+struct fence_waiter {
+	struct vrnic_endpoint *to;
+	int ret;
+};
+
+static void *wait_for_ever(void *arg)
+{
+	struct fence_waiter *w = arg;
+
+	w->ret = vrnic_fence_wait(w->to, VRNIC_NO_TIMEOUT, NULL);
+	return NULL;
+}
+
+/* Behind what a full receiver keeps; in the ring, and where there is no room there. */
+TEST(waits_end_with_the_endpoint)
+{
+	static uint8_t data[3000];
+	struct fence_waiter w;
+	struct nbed bed;
+	pthread_t thread;
+	int full;
+
+	NEED_NATIVE();
+	for (full = 0; full < 2; full++) {
+		memset(&bed, 0, sizeof(bed));
+		ASSERT_OK(nbed_open(&bed, 4096, CONTEXT(.flags = VRNIC_CONTEXT_SHARED,
+							.inject_slots = full ? 256 : 2048)));
+		if (full)
+			ASSERT_LT(0, node_fill(&bed.a, 3000, NULL));
+		for (int i = 0; i < 40 && !full; i++)
+			ASSERT_OK(vrnic_send(bed.a.to, 1, NULL, 0, data, 3000, NULL));
+		w = (struct fence_waiter){ .to = bed.a.to };
+		ASSERT_OK(pthread_create(&thread, NULL, wait_for_ever, &w));
+		usleep(50000);	/* so that it is waiting, as a rule */
+		ASSERT_OK(vrnic_endpoint_destroy(bed.a.to));
+		bed.a.to = NULL;
+		ASSERT_OK(pthread_join(thread, NULL));
+		EXPECT_EQ(-ECANCELED, w.ret);
+		ASSERT_OK(nbed_close(&bed));
+	}
+}
+
 /* Several contexts from several threads at once, each advancing its own. */
 #define THREADS	4
 

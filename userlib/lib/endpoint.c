@@ -157,6 +157,7 @@ static void destroy_locked(struct vrnic_context *ctx,
 	ep->dead = true;
 	ctx->live--;
 	ctx->dying++;
+	vrnic_fences_cancel(ep);
 	vrnic_post_forget(ctx, ep);
 	vrnic_transfers_forget(ctx, ep);
 	vrnic_ops_mute(&ep->ops, NULL);

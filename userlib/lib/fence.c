@@ -27,9 +27,10 @@ int vrnic_fence_all(struct vrnic_context *context,
 	return vrnic_post(context, NULL, &req, done);
 }
 
-/* What a waiting thread is told; the callback may run in another one. */
+/* What a waiting thread is told, by a callback or by who destroys the endpoint. */
 struct waiter {
 	bool done;
+	bool canceled;
 	struct vrnic_status status;
 };
 
@@ -41,6 +42,27 @@ static void fence_done(struct vrnic_context *ctx,
 	(void)ctx;
 	waiter->status = *status;
 	__atomic_store_n(&waiter->done, true, __ATOMIC_RELEASE);
+}
+
+/**
+ * vrnic_fences_cancel() - let those go that wait for fences of an endpoint
+ * @ep: the endpoint, which is being destroyed; its context is locked
+ *
+ * A waiter is on its thread's stack, and may be gone as soon as it is told.
+ */
+void vrnic_fences_cancel(struct vrnic_endpoint *ep)
+{
+	struct waiter *waiter;
+	struct vrnic_op *op;
+
+	for (op = ep->ops.first; op; op = op->next) {
+		if (op->callback != fence_done)
+			continue;
+		waiter = op->arg;
+		op->callback = NULL;
+		waiter->canceled = true;
+		__atomic_store_n(&waiter->done, true, __ATOMIC_RELEASE);
+	}
 }
 
 static bool is_done(const struct waiter *waiter)
@@ -71,14 +93,18 @@ static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 	return 0;
 }
 
-/* With the lock no callback is running; EDEADLK: we are in one ourselves. */
-static void forget(struct vrnic_context *ctx, struct vrnic_op_list *list,
+/*
+ * With the lock no callback is running; EDEADLK: we are in one ourselves. An endpoint
+ * that was destroyed, and may be freed, has canceled.
+ */
+static void forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		   const struct waiter *waiter)
 {
 	bool locked = !pthread_mutex_lock(&ctx->advance_lock);
 
 	vrnic_lock(ctx);
-	vrnic_ops_mute(list, waiter);
+	if (!is_done(waiter))
+		vrnic_ops_mute(ep ? &ep->ops : &ctx->fences, waiter);
 	vrnic_unlock(ctx);
 	if (locked)
 		pthread_mutex_unlock(&ctx->advance_lock);
@@ -105,10 +131,12 @@ static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		return ret;
 	ret = await(ctx, &waiter, vrnic_deadline(timeout_ns));
 	if (ret) {
-		forget(ctx, ep ? &ep->ops : &ctx->fences, &waiter);
+		forget(ctx, ep, &waiter);
 		if (!is_done(&waiter))
 			return ret;
 	}
+	if (waiter.canceled)
+		return -ECANCELED;
 	if (status)
 		*status = waiter.status;
 	return waiter.status.status ? -EIO : 0;

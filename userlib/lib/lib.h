@@ -370,6 +370,10 @@ void vrnic_op_free(struct vrnic_context *ctx, struct vrnic_op *op);
 void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg);
 void vrnic_ops_destroy(struct vrnic_context *ctx);
 
+/* ---- fence.c ---- */
+
+void vrnic_fences_cancel(struct vrnic_endpoint *ep);
+
 /* ---- endpoint.c ---- */
 
 bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force);
