@@ -98,5 +98,5 @@ module_exit(vrnic_exit);
 MODULE_AUTHOR("The vrnic authors");
 MODULE_DESCRIPTION("RDMA NIC made of software");
 MODULE_LICENSE("Dual BSD/GPL");
-MODULE_VERSION("0.1");
+MODULE_VERSION("1.0.0");
 MODULE_ALIAS_RDMA_LINK("vrnic");
