@@ -42,6 +42,79 @@ TEST_F(pd, busy_while_it_has_a_queue_pair)
 	EXPECT_OK(ibv_dealloc_pd(pd));
 }
 
+static struct ibv_pd *parent_of(struct ibv_pd *pd, struct ibv_td *td, uint32_t mask)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = pd, .td = td, .comp_mask = mask };
+
+	return ibv_alloc_parent_domain(pd->context, &attr);
+}
+
+/* What a later version may know. */
+TEST_F(pd, unknown_attributes_are_not_supported)
+{
+	struct ibv_td_init_attr td = { .comp_mask = 1U << 31 };
+
+	errno = 0;
+	EXPECT_NULL(parent_of(self->bed.dev.pd, NULL, 1U << 31));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+	errno = 0;
+	EXPECT_NULL(ibv_alloc_td(self->bed.dev.ctx, &td));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+/* A parent domain is the library's alone, but objects that are made in it need it. */
+TEST_F(pd, busy_parent_domain)
+{
+	struct dev *dev = &self->bed.dev;
+	struct ibv_td *td = ibv_alloc_td(dev->ctx, &(struct ibv_td_init_attr){});
+	struct ibv_pd *parent;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+
+	ASSERT_NE(NULL, td);
+	parent = parent_of(dev->pd, td, 0);
+	ASSERT_NE(NULL, parent);
+	EXPECT_EQ(EBUSY, ibv_dealloc_td(td));
+	mr = ibv_reg_mr(parent, self->bed.src.addr, 64, IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_NE(NULL, mr);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	ASSERT_OK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, dev->pd, NULL, 0, 0));
+	mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
+	ASSERT_NE(NULL, mw);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_dealloc_mw(mw));
+	EXPECT_OK(ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(ibv_dealloc_td(td));
+}
+
+TEST_F(pd, busy_parent_domain_of_queues)
+{
+	struct dev *dev = &self->bed.dev;
+	struct ibv_pd *parent = parent_of(dev->pd, NULL, 0);
+	struct pair_opts opts = pair_defaults(&(struct pair_opts){ .type = IBV_QPT_UD });
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	struct side side = { .pd = parent };
+	struct ibv_cq_ex *cq;
+	struct ibv_srq *srq;
+
+	ASSERT_NE(NULL, parent);
+	srq = ibv_create_srq(parent, &srq_attr);
+	ASSERT_NE(NULL, srq);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_destroy_srq(srq));
+	cq_attr.parent_domain = parent;
+	cq = ibv_create_cq_ex(dev->ctx, &cq_attr);
+	ASSERT_NE(NULL, cq);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	ASSERT_OK(side_open(&side, dev, &opts, false));
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	EXPECT_OK(side_close(&side));
+	EXPECT_OK(ibv_dealloc_pd(parent));
+}
+
 FIXTURE(foreign)
 {
 	struct bed bed;

@@ -24,6 +24,7 @@ struct ibv_ah *vrnic_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	ah->id = resp.ah;
+	vrnic_pd_get(pd);
 	return &ah->ah;
 }
 
@@ -33,6 +34,7 @@ int vrnic_destroy_ah(struct ibv_ah *ibah)
 
 	if (ret)
 		return ret;
+	vrnic_pd_put(ibah->pd);
 	free(to_vah(ibah));
 	return 0;
 }

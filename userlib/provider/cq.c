@@ -42,6 +42,10 @@ static int cq_setup(struct vrnic_cq *cq, struct ibv_context *context,
 		return ret;
 	}
 	vrnic_cq_init(cq, cq_one_thread(attr));
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		cq->parent = attr->parent_domain;
+		vrnic_pd_get(cq->parent);
+	}
 	return 0;
 }
 
@@ -139,6 +143,8 @@ int vrnic_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 	vrnic_cq_fini(cq);
 	vrnic_ring_unmap(&cq->ring, ibcq->context);
+	if (cq->parent)
+		vrnic_pd_put(cq->parent);
 	free(cq);
 	return 0;
 }

@@ -24,6 +24,7 @@ struct ibv_mr *vrnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		errno = ret;
 		return NULL;
 	}
+	vrnic_pd_get(pd);
 	return &vmr->ibv_mr;
 }
 
@@ -32,10 +33,17 @@ int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 {
 	struct ib_uverbs_rereg_mr_resp resp;
 	struct ibv_rereg_mr cmd = {};
+	int ret;
 
-	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
-				access, pd, &cmd, sizeof(cmd), &resp,
-				sizeof(resp));
+	ret = ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+			       access, pd, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (ret || !(flags & IBV_REREG_MR_CHANGE_PD))
+		return ret;
+	/* libibverbs sets the new one when we return */
+	vrnic_pd_get(pd);
+	vrnic_pd_put(vmr->ibv_mr.pd);
+	return 0;
 }
 
 int vrnic_dereg_mr(struct verbs_mr *vmr)
@@ -44,6 +52,7 @@ int vrnic_dereg_mr(struct verbs_mr *vmr)
 
 	if (ret)
 		return ret;
+	vrnic_pd_put(vmr->ibv_mr.pd);
 	free(vmr);
 	return 0;
 }
@@ -65,6 +74,7 @@ struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 		errno = ret;
 		return NULL;
 	}
+	vrnic_pd_get(pd);
 	return mw;
 }
 
@@ -74,6 +84,7 @@ int vrnic_dealloc_mw(struct ibv_mw *mw)
 
 	if (ret)
 		return ret;
+	vrnic_pd_put(mw->pd);
 	free(mw);
 	return 0;
 }

@@ -61,7 +61,7 @@ struct ibv_td *vrnic_alloc_td(struct ibv_context *context,
 	struct vrnic_td *td;
 
 	if (attr->comp_mask) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	td = calloc(1, sizeof(*td));
@@ -96,7 +96,7 @@ vrnic_alloc_parent_domain(struct ibv_context *context,
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
-		errno = EINVAL;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	pd = calloc(1, sizeof(*pd));

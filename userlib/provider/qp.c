@@ -121,6 +121,7 @@ static struct ibv_qp *create_qp(struct ibv_context *context,
 		return NULL;
 	}
 	attr->cap = core.cap;
+	vrnic_pd_get(attr->pd);
 	return &qp->vqp.qp;
 }
 
@@ -222,7 +223,9 @@ int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
 		.rate_limit = limit->rate_limit,
 	};
 
-	if (limit->max_burst_sz || limit->typical_pkt_sz || limit->comp_mask)
+	if (limit->comp_mask)
+		return EOPNOTSUPP;
+	if (limit->max_burst_sz || limit->typical_pkt_sz)
 		return EINVAL;
 	return modify_limited(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE |
 			      IBV_QP_RATE_LIMIT);
@@ -239,6 +242,7 @@ int vrnic_destroy_qp(struct ibv_qp *ibqp)
 	forget_completions(ibqp);
 	vrnic_credit_close(qp);
 	unmap_rings(qp);
+	vrnic_pd_put(ibqp->pd);
 	free(qp);
 	return 0;
 }

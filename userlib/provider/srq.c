@@ -34,6 +34,7 @@ struct ibv_srq *vrnic_create_srq(struct ibv_pd *pd,
 	ret = srq_setup(srq, pd, &resp.drv_payload, attr);
 	if (ret)
 		goto destroy_srq;
+	vrnic_pd_get(pd);
 	return &srq->vsrq.srq;
 
 destroy_srq:
@@ -67,6 +68,7 @@ int vrnic_destroy_srq(struct ibv_srq *ibsrq)
 	if (ret)
 		return ret;
 	vrnic_rq_fini(&srq->rq, ibsrq->context);
+	vrnic_pd_put(ibsrq->pd);
 	free(srq);
 	return 0;
 }

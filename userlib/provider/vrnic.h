@@ -76,7 +76,8 @@ struct vrnic_td {
 /**
  * struct vrnic_pd - a protection domain or a parent domain
  * @pd: libibverbs' part; a parent domain's handle is its protection domain's
- * @users: parent domains that have it
+ * @users: parent domains that have it; of a parent domain: objects that were made in
+ *	it, of which the kernel does not know
  * @contained: parent domain: its protection domain; else NULL
  * @td: parent domain: its thread domain or NULL
  */
@@ -135,6 +136,7 @@ struct vrnic_sides;
  * @cur: extended poll: the completion that the read functions look at
  * @idle: polls since the last one that found a completion
  * @vain: polls that found none
+ * @parent: domain that it was made in, or NULL
  * @arms: how often it was armed; written with @arm_lock
  * @raised: @arms, as the arm word was last seen to be cleared; written with @lock
  * @resizing: written with @gate, @lock and @arm_lock; read with any of them
@@ -158,6 +160,7 @@ struct vrnic_cq {
 	const struct vrnic_cqe *cur;
 	unsigned int idle;
 	unsigned int vain;
+	struct ibv_pd *parent;
 	uint32_t arms;
 	uint32_t raised;
 	struct vrnic_sides *sides;
@@ -306,6 +309,19 @@ struct ibv_pd *
 vrnic_alloc_parent_domain(struct ibv_context *context,
 			  struct ibv_parent_domain_init_attr *attr);
 bool vrnic_pd_one_thread(struct ibv_pd *pd);
+
+/* Something is made in a domain: it stays until vrnic_pd_put(). */
+static inline void vrnic_pd_get(struct ibv_pd *pd)
+{
+	if (to_vpd(pd)->contained)
+		atomic_fetch_add(&to_vpd(pd)->users, 1);
+}
+
+static inline void vrnic_pd_put(struct ibv_pd *pd)
+{
+	if (to_vpd(pd)->contained)
+		atomic_fetch_sub(&to_vpd(pd)->users, 1);
+}
 
 /* mr.c */
 struct ibv_mr *vrnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
