@@ -207,6 +207,27 @@ TEST_F(cq_ex, timestamp_moves_on)
 	ibv_end_poll(self->scq);
 }
 
+/* In the same unit: a stamp lies between two looks at the clock before and after it. */
+TEST_F(cq_ex, timestamps_are_of_the_raw_clock)
+{
+	struct ibv_values_ex before = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	struct ibv_values_ex after = before, unknown = { .comp_mask = 1U << 31 };
+	uint64_t stamp;
+
+	if (!(self->flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP))
+		SKIP(return, "the device does not advertise timestamps");
+	ASSERT_OK(ibv_query_rt_values_ex(self->bed.dev.ctx, &before));
+	ASSERT_OK(POST(&self->a, .op = IBV_WR_RDMA_WRITE));
+	ASSERT_OK(start(self->scq));
+	stamp = ibv_wc_read_completion_ts(self->scq);
+	ibv_end_poll(self->scq);
+	ASSERT_OK(ibv_query_rt_values_ex(self->bed.dev.ctx, &after));
+	EXPECT_EQ(0, before.raw_clock.tv_sec);
+	EXPECT_LE(before.raw_clock.tv_nsec, stamp);
+	EXPECT_LE(stamp, after.raw_clock.tv_nsec);
+	EXPECT_EQ(EOPNOTSUPP, ibv_query_rt_values_ex(self->bed.dev.ctx, &unknown));
+}
+
 /* What the device does not have is not promised by a queue. */
 TEST_F(cq_ex, unsupported_flags_are_refused)
 {

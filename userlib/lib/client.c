@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -107,6 +108,15 @@ static int open_parts(struct vrnic_client *client)
 	return 0;
 }
 
+/* It fails where the kernel knows of more CPUs than fit: then there are several. */
+static bool has_one_cpu(void)
+{
+	cpu_set_t cpus;
+
+	return !sched_getaffinity(0, sizeof(cpus), &cpus) &&
+	       CPU_COUNT(&cpus) == 1;
+}
+
 VRNIC_EXPORT
 int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
 			    struct vrnic_client **client)
@@ -122,7 +132,7 @@ int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
 	made->verbs = verbs;
 	made->pd = pd;
 	made->doorbell_fd = -1;
-	made->one_cpu = sysconf(_SC_NPROCESSORS_ONLN) == 1;
+	made->one_cpu = has_one_cpu();
 	made->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	ret = open_parts(made);
 	if (ret) {

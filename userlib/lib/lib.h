@@ -50,7 +50,7 @@ struct vrnic_late {
  * @own_verbs: @verbs is closed with the client
  * @own_pd: @pd is freed with the client
  * @doorbell_fd: ours alone, beside the provider's
- * @one_cpu: the machine has one CPU
+ * @one_cpu: whoever opened it may use one CPU only
  * @page_size: of this machine; a page of counters has it
  * @vain: looks for something that was not there yet; atomic
  * @late: doorbells that are due; atomic

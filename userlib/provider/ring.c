@@ -42,8 +42,8 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 		    context->cmd_fd, info->offset);
 	if (base == MAP_FAILED)
 		return errno;
-	ret = ibv_dontfork_range(base, info->bytes);
-	if (ret) {
+	if (ibv_dontfork_range(base, info->bytes)) {
+		ret = errno;	/* it returns -1, unlike what verbs do */
 		munmap(base, info->bytes);
 		return ret;
 	}

@@ -56,19 +56,27 @@ static int vrnic_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
-/* The clock that stamps completions. */
+#define NSEC_PER_SEC	1000000000L
+
+/*
+ * The clock that stamps completions. As with other devices, all of its value is in tv_nsec,
+ * in the unit of the stamps: programs take no notice of tv_sec.
+ */
 static int vrnic_query_rt_values(struct ibv_context *context,
 				 struct ibv_values_ex *values)
 {
 	uint32_t wanted = values->comp_mask;
+	struct timespec now;
 
 	values->comp_mask = 0;
-	if (wanted & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
-		return EINVAL;
+	if (!check_comp_mask(wanted, IBV_VALUES_MASK_RAW_CLOCK))
+		return EOPNOTSUPP;
 	if (!wanted)
 		return 0;
-	if (clock_gettime(CLOCK_MONOTONIC_RAW, &values->raw_clock))
+	if (clock_gettime(CLOCK_MONOTONIC_RAW, &now))
 		return errno;
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
 	return 0;
 }
@@ -172,7 +180,7 @@ static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
 					   VRNIC_DRIVER_ID);
 	if (!ctx)
 		return NULL;
-	ctx->one_cpu = sysconf(_SC_NPROCESSORS_ONLN) == 1;
+	ctx->one_cpu = vrnic_has_one_cpu();
 	ret = open_in_kernel(ctx);
 	if (ret) {
 		verbs_uninit_context(&ctx->vctx);

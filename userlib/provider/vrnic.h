@@ -42,7 +42,7 @@ struct vrnic_late {
  * @vctx: libibverbs' part
  * @doorbell_fd: the doorbell file
  * @features: VRNIC_FEATURE_* of the module
- * @one_cpu: the machine has one CPU
+ * @one_cpu: whoever opened it may use one CPU only
  * @late: queue pairs whose doorbell waits for more to be posted
  */
 struct vrnic_context {
@@ -298,6 +298,9 @@ static inline void vrnic_unlock(struct vrnic_lock *lock)
 	if (!lock->unused)
 		pthread_spin_unlock(&lock->spin);
 }
+
+/* cpu.c */
+bool vrnic_has_one_cpu(void);
 
 /* pd.c */
 struct ibv_pd *vrnic_alloc_pd(struct ibv_context *context);

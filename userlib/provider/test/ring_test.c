@@ -308,6 +308,24 @@ static int post_one(struct fixture *f, struct ibv_send_wr wr)
 	return ret;
 }
 
+/* Nobody takes what is posted when the device is gone. */
+static void test_gone(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct ibv_recv_wr recv = {}, *bad;
+	struct fixture f;
+
+	qp_make(&f, IBV_QPT_RC, 8, 0);
+	f.qp.sq.hdr->flags = VRNIC_RING_ERROR;
+	f.qp.rq.ring.hdr->flags = VRNIC_RING_ERROR;
+	CHECK(vrnic_post_send(f.ibqp, &wr, &f.bad) == EIO && f.bad == &wr);
+	CHECK(vrnic_post_recv(f.ibqp, &recv, &bad) == EIO && bad == &recv);
+	ibv_wr_start(f.ex);
+	ibv_wr_send(f.ex);
+	CHECK(ibv_wr_complete(f.ex) == EIO);
+	qp_free(&f);
+}
+
 /* None of these may leave anything in the ring. */
 static void test_refused(void)
 {
@@ -821,6 +839,21 @@ static void test_credit_many(void)
 #define RESIZE_SPAN	(2 * 4096)
 
 static unsigned int resizes;
+static bool dontfork_fails;
+
+/* In place of libibverbs', which does not return an errno. */
+int ibv_dontfork_range(void *base, size_t size)
+{
+	if (!dontfork_fails)
+		return 0;
+	errno = ENOMEM;
+	return -1;
+}
+
+int ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}
 
 /* In place of the kernel's command; the other threads shall have time to come. */
 int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
@@ -872,8 +905,6 @@ static void *resize_on(void *arg)
 	return NULL;
 }
 
-#define POLLS_BESIDE	10000
-
 static void use_one_cpu(cpu_set_t *before)
 {
 	int first = 0;
@@ -887,6 +918,33 @@ static void use_one_cpu(cpu_set_t *before)
 	CPU_SET(first, &one);
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
 }
+
+/* The kernel writes to a ring that we do not have: polling says so. */
+static void test_map_fails(void)
+{
+	struct vrnic_cq cq = {};
+	struct ibv_wc wc;
+
+	cq_in_file(&cq);
+	dontfork_fails = true;
+	CHECK(vrnic_resize_cq(&cq.vcq.cq, RESIZE_ENTRIES) == ENOMEM);
+	dontfork_fails = false;
+	CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == -EIO);
+	cq_close_file(&cq);
+}
+
+/* Where the program may run counts, not what the machine has. */
+static void test_one_cpu(void)
+{
+	cpu_set_t before;
+
+	use_one_cpu(&before);
+	CHECK(vrnic_has_one_cpu());
+	sched_setaffinity(0, sizeof(before), &before);
+	CHECK(vrnic_has_one_cpu() == (CPU_COUNT(&before) == 1));
+}
+
+#define POLLS_BESIDE	10000
 
 /* Whoever polls or arms gets a turn, however often the queue is resized. */
 static void test_resize_starves_nobody(void)
@@ -1013,6 +1071,9 @@ static const struct {
 	{ "poll_ex", test_poll_ex },
 	{ "arm", test_arm },
 	{ "armed", test_armed },
+	{ "map_fails", test_map_fails },
+	{ "one_cpu", test_one_cpu },
+	{ "gone", test_gone },
 	{ "credit", test_credit },
 	{ "credit_undo", test_credit_undo },
 	{ "credit_recv", test_credit_recv },

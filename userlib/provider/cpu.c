@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* How many CPUs this thread, and what it will start, may use. */
+
+#include "vrnic.h"
+
+/* It fails where the kernel knows of more CPUs than fit: then there are several. */
+bool vrnic_has_one_cpu(void)
+{
+	cpu_set_t cpus;
+
+	return !sched_getaffinity(0, sizeof(cpus), &cpus) &&
+	       CPU_COUNT(&cpus) == 1;
+}
