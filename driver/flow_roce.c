@@ -60,26 +60,13 @@ static bool is_others(struct vrnic_qp *qp)
 	return skb && vrnic_pkt_small(skb);
 }
 
-/* Softirqs put packets in. */
-static struct sk_buff *dequeue(struct vrnic_qp *qp)
-{
-	struct sk_buff *skb;
-
-	if (skb_queue_empty_lockless(&qp->rxq))
-		return NULL;
-	spin_lock_bh(&qp->rxq.lock);
-	skb = __skb_dequeue(&qp->rxq);
-	spin_unlock_bh(&qp->rxq.lock);
-	return skb;
-}
-
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
 	while (!is_others(qp)) {
-		skb = dequeue(qp);
+		skb = vrnic_rxq_take(qp);
 		if (!skb)
 			return NULL;
 		if (qp->roce && qp->roce->due)
@@ -186,7 +173,7 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 static bool is_pending(const struct vrnic_qp *qp)
 {
 	return qp->roce && (vrnic_resp_busy(qp) ||
-			    !skb_queue_empty(&qp->roce->resp.early.list));
+			    vrnic_early_any(&qp->roce->resp.early));
 }
 
 /**
@@ -210,7 +197,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q;
 
-	skb_queue_purge(&qp->rxq);
+	vrnic_rxq_purge(qp);
 	if (!qp->roce)
 		return false;
 	q = to_req(qp);
@@ -243,6 +230,13 @@ static int req_init(struct vrnic_qp *qp)
 	return q->fly.ops && q->slots ? 0 : -ENOMEM;
 }
 
+static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
+			const struct rdma_ah_attr *ah, u32 dqpn)
+{
+	return vrnic_path_init(path, qp->dev, &ah->grh.sgid_attr->gid, ah,
+			       vrnic_gid_oif(qp->dev, ah->grh.sgid_attr), qp->qpn, dqpn);
+}
+
 /**
  * vrnic_roce_connect() - a queue pair goes to RTR, and its peer is elsewhere
  * @qp: parked, and not in RTR yet; its own attributes are still the old ones
@@ -262,12 +256,14 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	roce->mtu = ib_mtu_enum_to_int(attr->path_mtu);
 	vrnic_early_init(&roce->req.early);
 	vrnic_early_init(&roce->resp.early);
-	qp->roce = roce;
-	err = vrnic_path_init(&roce->path, qp->dev, &ah->grh.sgid_attr->gid,
-			      ah, vrnic_gid_oif(qp->dev, ah->grh.sgid_attr),
-			      qp->qpn, attr->dest_qp_num);
-	if (!err)
-		err = vrnic_resp_init(qp, attr);
+	err = path_to_peer(&roce->path, qp, ah, attr->dest_qp_num);
+	if (err) {
+		kfree(roce);
+		return err;
+	}
+	/* pairs with the acquire of is_welcome() in roce_arrive.c */
+	smp_store_release(&qp->roce, roce);
+	err = vrnic_resp_init(qp, attr);
 	if (!err)
 		err = req_init(qp);
 	if (err)
@@ -281,9 +277,7 @@ int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 	struct vrnic_path path;
 	int err;
 
-	err = vrnic_path_init(&path, qp->dev, &attr->grh.sgid_attr->gid, attr,
-			      vrnic_gid_oif(qp->dev, attr->grh.sgid_attr),
-			      qp->qpn, qp->attr.dest_qp_num);
+	err = path_to_peer(&path, qp, attr, qp->attr.dest_qp_num);
 	if (err)
 		return err;
 	vrnic_path_drop(&qp->roce->path);
@@ -316,7 +310,7 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 {
 	struct vrnic_roce *roce = qp->roce;
 
-	skb_queue_purge(&qp->rxq);
+	vrnic_rxq_purge(qp);
 	if (!roce)
 		return;
 	vrnic_burst_drop(&roce->burst);
@@ -326,6 +320,6 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 	vrnic_resp_free(qp);
 	kvfree(roce->req.fly.ops);
 	kvfree(roce->req.slots);
-	qp->roce = NULL;
-	kfree(roce);
+	WRITE_ONCE(qp->roce, NULL);
+	kfree_rcu(roce, rcu);
 }

@@ -4,6 +4,7 @@
  *
  *	roce_net.c	sockets, routes; packets in from and out to the network
  *	roce_arrive.c	packets that came, into the queue of their queue pair
+ *	roce_room.c	memory that packets hold which wait
  *	roce_tx.c	makes packets
  *	roce_pkt.c	reads packets
  *	ack.h		what is outstanding, and what an acknowledgment means
@@ -20,6 +21,7 @@
 #ifndef VRNIC_ROCE_H
 #define VRNIC_ROCE_H
 
+#include <linux/sizes.h>
 #include <linux/skbuff.h>
 
 #include "ack.h"
@@ -39,7 +41,7 @@ struct vrnic_wire;
 #define VRNIC_PROBE		2	/* packets that the first loss is answered with */
 #define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
-#define VRNIC_RXQ_MAX		4096	/* packets that wait for their turn */
+#define VRNIC_RXQ_BYTES		SZ_4M	/* memory of packets that wait for their turn */
 
 /**
  * struct vrnic_net_crc - part of the ICRC of packets that have the same length
@@ -210,19 +212,34 @@ struct vrnic_tx {
 /**
  * struct vrnic_early - packets that came too early
  * @list: packets, in the order of their PSNs
+ * @bytes: memory that they hold
+ * @port: UDP source port of the last packet that came in its turn; 0: none did
+ * @since: when @list was empty last, or what was missing came, in ns
  * @patience: ns that a missing one may be late
  * @asked: PSN that was asked for again last
  * @was_asked: @asked is valid
  * @has_asked: it was asked for once, and has not come twice since
+ * @missed: one came and was not kept: it has to come again
+ * @missed_psn: the last such
  */
 struct vrnic_early {
 	struct sk_buff_head list;
-	u64 looked;
+	u32 bytes;
+	u16 port;
+	u64 since;
 	u64 patience;
 	u32 asked;
 	bool was_asked;
 	bool has_asked;
+	bool missed;
+	u32 missed_psn;
 };
+
+/* Did packets come too early, whether or not they were kept? */
+static inline bool vrnic_early_any(const struct vrnic_early *e)
+{
+	return e->missed || !skb_queue_empty(&e->list);
+}
 
 /**
  * struct vrnic_req - the requester
@@ -348,6 +365,7 @@ struct vrnic_resp {
 
 /**
  * struct vrnic_roce - the wire's part of an RC or UC queue pair
+ * @rcu: softirqs compare packets with @path, whether or not it is about to go
  * @path: to the peer
  * @mtu: path MTU, bytes of payload
  * @burst: what is about to be sent; empty between runs
@@ -358,6 +376,7 @@ struct vrnic_resp {
  * @resp: as a responder
  */
 struct vrnic_roce {
+	struct rcu_head rcu;
 	struct vrnic_path path;
 	u32 mtu;
 	struct vrnic_burst burst;
@@ -377,10 +396,21 @@ struct dst_entry *vrnic_path_route(struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 
+/* roce_room.c */
+#define VRNIC_ROOM_ANY	U32_MAX
+bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
+		    u32 *bytes, u32 most);
+void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes);
+int vrnic_room_init(void);
+void vrnic_room_exit(void);
+
 /* roce_arrive.c */
 bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small);
+struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp);
+void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb);
+void vrnic_rxq_purge(struct vrnic_qp *qp);
 
 /* roce_tx.c */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
@@ -393,6 +423,7 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size);
 u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size);
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb);
 bool vrnic_pkt_intact(struct sk_buff *skb);
+bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b);
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path);
 void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 		    union ib_gid *to);
@@ -416,7 +447,9 @@ void vrnic_early_purge(struct vrnic_early *e);
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn);
 struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn);
 void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb);
-u64 vrnic_early_due(const struct vrnic_early *e, const struct sk_buff *skb);
+void vrnic_early_learn(struct vrnic_early *e, const struct sk_buff *skb);
+u64 vrnic_early_due(const struct vrnic_early *e);
+u64 vrnic_early_age(struct vrnic_early *e, u64 now);
 void vrnic_early_asked(struct vrnic_early *e, u32 psn);
 void vrnic_early_drop_answered(struct vrnic_early *e);
 void vrnic_early_came(struct vrnic_early *e, u32 psn);

@@ -181,9 +181,12 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)
 		vrnic_early_came(&q->early, own);
-	if (psn >= q->fly.una && psn < q->fly.top && !rx_any(qp, skb) &&
-	    !vrnic_early_keep(&q->early, skb, q->fly.una))
-		return;
+	if (psn >= q->fly.una && psn < q->fly.top) {
+		if (rx_any(qp, skb))
+			vrnic_early_learn(&q->early, skb);
+		else if (!vrnic_early_keep(&q->early, skb, q->fly.una))
+			return;
+	}
 	kfree_skb(skb);
 	rx_early(qp);
 }

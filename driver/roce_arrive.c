@@ -85,35 +85,101 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 }
 
 /*
+ * May the packet take a place that others then do not get? A connection's are those of
+ * its peer. The path may change at this moment, so who executes a packet looks again;
+ * softirqs hold off its end. (The ICRC is no secret: it would keep nobody out.) A
+ * datagram is from anybody, but who sends it has to know the Q_Key.
+ */
+static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
+	const struct vrnic_roce *roce;
+
+	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
+		return false;
+	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
+		return be32_to_cpu(deth->qkey) == READ_ONCE(qp->attr.qkey);
+	/* pairs with the release of vrnic_roce_connect() */
+	roce = smp_load_acquire(&qp->roce);
+	return roce && vrnic_pkt_is_from(skb, &roce->path);
+}
+
+/* Return: false: the queue is full. */
+static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct sk_buff *prev;
+	bool room;
+
+	spin_lock(&qp->rxq.lock);
+	/* what says that it is too much is not to wait behind what is too much */
+	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
+	room = vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
+	spin_unlock(&qp->rxq.lock);
+	return room;
+}
+
+/*
  * Its turn comes when the pair is run. With softirqs held off. Return: false if it was
  * dropped.
  */
 static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	enum ib_qp_state state = READ_ONCE(qp->state);
-	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	u32 count = vrnic_pkt_count(pkt);
+	u32 count = vrnic_pkt_count(vrnic_pkt(skb));
+	u32 bytes = vrnic_pkt_bytes(vrnic_pkt(skb));
 
 	lockdep_assert_in_softirq();
 
-	if (state < IB_QPS_RTR || state > IB_QPS_SQE ||
-	    skb_queue_len_lockless(&qp->rxq) >= VRNIC_RXQ_MAX) {
-		vrnic_count_add(qp->dev, RCVD_DROPPED, count);
-		kfree_skb(skb);
-		return false;
-	}
-	vrnic_count_add(qp->dev, RCVD_PKTS, count);
-	vrnic_count_add(qp->dev, RCVD_BYTES, vrnic_pkt_bytes(pkt));
+	if (!is_welcome(qp, skb))
+		goto drop;
 	if (trace_vrnic_packet_enabled())
-		trace_packets(qp, pkt);
-	spin_lock(&qp->rxq.lock);
-	/* what says that it is too much is not to wait behind what is too much */
-	if (pkt->info & VRNIC_PKT_CNP)
-		__skb_queue_head(&qp->rxq, skb);
-	else
-		__skb_queue_tail(&qp->rxq, skb);
-	spin_unlock(&qp->rxq.lock);
+		trace_packets(qp, vrnic_pkt(skb));
+	if (!wait_for_run(qp, skb))
+		goto drop;
+	vrnic_count_add(qp->dev, RCVD_PKTS, count);
+	vrnic_count_add(qp->dev, RCVD_BYTES, bytes);
 	return true;
+
+drop:
+	vrnic_count_add(qp->dev, RCVD_DROPPED, count);
+	kfree_skb(skb);
+	return false;
+}
+
+/**
+ * vrnic_rxq_take() - the packet whose turn it is
+ * @qp: queue pair; its run bit is held
+ *
+ * Return: packet, or NULL: none waits.
+ */
+struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb;
+
+	if (skb_queue_empty_lockless(&qp->rxq))
+		return NULL;
+	spin_lock_bh(&qp->rxq.lock);
+	skb = skb_peek(&qp->rxq);
+	if (skb)
+		vrnic_room_take(&qp->rxq, skb, &qp->rxq_bytes);
+	spin_unlock_bh(&qp->rxq.lock);
+	return skb;
+}
+
+/* A packet that was taken is the next one again, or a part of it is. */
+void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	spin_lock_bh(&qp->rxq.lock);
+	vrnic_room_put(&qp->rxq, NULL, skb, &qp->rxq_bytes, VRNIC_ROOM_ANY);
+	spin_unlock_bh(&qp->rxq.lock);
+}
+
+void vrnic_rxq_purge(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb;
+
+	while ((skb = vrnic_rxq_take(qp)))
+		kfree_skb(skb);
 }
 
 /* ---- packets that fault injection holds up ---- */

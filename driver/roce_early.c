@@ -6,13 +6,18 @@
  */
 
 #include <linux/ktime.h>
+#include <linux/udp.h>
 
 #include "roce.h"
 
-/* Of one queue pair and direction, and of all, so that no peer can take more. */
-#define FAR		1024		/* PSNs ahead */
-#define KEEP_MAX	512		/* packets */
-#define KEEP_BYTES	(64L << 20)	/* bytes of all queue pairs */
+/*
+ * Of one queue pair and direction, so that no peer can take more. No peer that expects
+ * packets to be kept has more of them under way than we have. So a list is no longer
+ * than two for each PSN: an answer, and an acknowledgment.
+ */
+#define KEEP_PSNS	VRNIC_WINDOW_PKTS
+#define KEEP_BYTES	SZ_1M
+#define KEEP_NS		(4 * NSEC_PER_SEC)	/* without progress: the peer is gone */
 
 /*
  * How long a missing packet may be late before it is taken for lost. At first,
@@ -22,12 +27,15 @@
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)
 
-static atomic_long_t kept_bytes = ATOMIC_LONG_INIT(0);
-
-static void forget(struct vrnic_early *e, struct sk_buff *skb)
+static void drop(struct vrnic_early *e, struct sk_buff *skb)
 {
-	__skb_unlink(skb, &e->list);
-	atomic_long_sub(skb->truesize, &kept_bytes);
+	vrnic_early_take(e, skb);
+	kfree_skb(skb);
+}
+
+static u16 port_of(const struct sk_buff *skb)
+{
+	return ntohs(udp_hdr(skb)->source);
 }
 
 /*
@@ -51,35 +59,82 @@ static struct sk_buff *before(struct vrnic_early *e, const struct vrnic_pkt *pkt
 	return NULL;
 }
 
+/*
+ * May it be kept? Nothing says that it is the peer's but its addresses: so it has to be
+ * within the window, and from the port that the peer sends from. Who executes what comes
+ * in its turn does not look at the port: that may change, and then nothing is kept until
+ * it is known.
+ */
+static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
+{
+	return vrnic_psn_diff(vrnic_pkt(skb)->psn, psn) < KEEP_PSNS &&
+	       e->port && port_of(skb) == e->port;
+}
+
+/*
+ * It was there, and has to come again; of several, the last one counts. If @missing was
+ * asked for, the peer goes back that far, and sends this one again by itself.
+ */
+static void miss(struct vrnic_early *e, u32 psn, u32 missing)
+{
+	if (e->was_asked && e->asked == missing)
+		return;
+	if (!e->missed || vrnic_psn_diff(psn, e->missed_psn) > 0)
+		e->missed_psn = psn;
+	e->missed = true;
+}
+
+/*
+ * Another one with the PSN of @at. If they are not the same, one of them is forged, and
+ * nobody knows which.
+ */
+static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff *skb,
+		      u32 missing)
+{
+	if (vrnic_pkt_same(at, skb))
+		return -EEXIST;
+	drop(e, at);
+	miss(e, vrnic_pkt(skb)->psn, missing);
+	return -EBADMSG;
+}
+
 /**
  * vrnic_early_keep() - keep a packet until those before it are there
  * @e: where; protected by the run bit
  * @skb: packet; the caller's, if it is not kept
  * @psn: the packet that is missing
  *
- * Return: 0; -EEXIST: it came before; -ENOSPC: it is too far ahead, or there are
- * too many.
+ * Return: 0; -EEXIST: it came before; -EBADMSG: another one came before, which is
+ * dropped; -ENOSPC: it is not likely to be the peer's, or there is no room. What is not
+ * kept is missing, too: vrnic_early_any().
  */
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct sk_buff *at = before(e, pkt);
+	bool first = skb_queue_empty(&e->list);
 
 	if (at && !behind(pkt, vrnic_pkt(at)))
-		return -EEXIST;
-	if (vrnic_psn_diff(pkt->psn, psn) >= FAR ||
-	    skb_queue_len(&e->list) >= KEEP_MAX)
-		return -ENOSPC;
-	if (atomic_long_add_return(skb->truesize, &kept_bytes) > KEEP_BYTES) {
-		atomic_long_sub(skb->truesize, &kept_bytes);
+		return keep_twice(e, at, skb, psn);
+	if (!is_likely(e, skb, psn) ||
+	    !vrnic_room_put(&e->list, at, skb, &e->bytes, KEEP_BYTES)) {
+		miss(e, pkt->psn, psn);
 		return -ENOSPC;
 	}
 	skb->tstamp = ktime_get();
-	if (at)
-		__skb_queue_after(&e->list, at, skb);
-	else
-		__skb_queue_head(&e->list, skb);
+	if (first)
+		e->since = ktime_to_ns(skb->tstamp);
 	return 0;
+}
+
+/**
+ * vrnic_early_learn() - a packet came in its turn
+ * @e: where those would be that are early
+ * @skb: packet
+ */
+void vrnic_early_learn(struct vrnic_early *e, const struct sk_buff *skb)
+{
+	e->port = port_of(skb);
 }
 
 /**
@@ -87,36 +142,52 @@ int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
  * @e: where
  * @psn: packets before it are done with, and are dropped
  *
- * Return: the packet, still in the list, or NULL.
+ * Return: the packet, still in the list, or NULL. If NULL, there may still be some that
+ * came and were not kept: vrnic_early_any().
  */
 struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 {
 	struct sk_buff *skb;
 
+	if (e->missed && vrnic_psn_diff(e->missed_psn, psn) < 0)
+		e->missed = false;
 	while ((skb = skb_peek(&e->list)) &&
-	       vrnic_psn_diff(vrnic_pkt(skb)->psn, psn) < 0) {
-		forget(e, skb);
-		kfree_skb(skb);
-	}
+	       vrnic_psn_diff(vrnic_pkt(skb)->psn, psn) < 0)
+		drop(e, skb);
 	return skb;
 }
 
 /* Take @skb, which vrnic_early_peek() returned, out of the list. */
 void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb)
 {
-	forget(e, skb);
+	vrnic_room_take(&e->list, skb, &e->bytes);
 }
 
 /**
- * vrnic_early_due() - when what is missing before @skb is to be taken for lost
- * @e: where
- * @skb: the first packet that was kept
+ * vrnic_early_due() - when what is missing is to be taken for lost
+ * @e: where; vrnic_early_any()
  *
- * Return: in ns
+ * Return: in ns; 0: there is nothing to be patient for
  */
-u64 vrnic_early_due(const struct vrnic_early *e, const struct sk_buff *skb)
+u64 vrnic_early_due(const struct vrnic_early *e)
 {
-	return ktime_to_ns(skb->tstamp) + e->patience;
+	const struct sk_buff *first = skb_peek(&e->list);
+
+	return first ? ktime_to_ns(first->tstamp) + e->patience : 0;
+}
+
+/**
+ * vrnic_early_age() - forget what was kept for a peer that is gone
+ * @e: where
+ * @now: in ns
+ *
+ * Return: when to come again, in ns; 0: nothing is left
+ */
+u64 vrnic_early_age(struct vrnic_early *e, u64 now)
+{
+	if (!skb_queue_empty(&e->list) && now >= e->since + KEEP_NS)
+		vrnic_early_purge(e);
+	return skb_queue_empty(&e->list) ? 0 : e->since + KEEP_NS;
 }
 
 static void have_patience(struct vrnic_early *e, u64 ns)
@@ -140,6 +211,7 @@ void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 	e->asked = psn;
 	e->was_asked = true;
 	e->has_asked = first;
+	e->missed = false;
 }
 
 /* The packet @psn, which others were kept for, is there: how late was it? */
@@ -148,9 +220,12 @@ void vrnic_early_came(struct vrnic_early *e, u32 psn)
 	const struct sk_buff *first = skb_peek(&e->list);
 	u64 late;
 
-	if (!first || (e->was_asked && e->asked == psn))
+	if (!first)
 		return;
-	late = ktime_get_ns() - ktime_to_ns(first->tstamp);
+	e->since = ktime_get_ns();
+	if (e->was_asked && e->asked == psn)
+		return;
+	late = e->since - ktime_to_ns(first->tstamp);
 	have_patience(e, late + late / 4);
 }
 
@@ -172,10 +247,8 @@ void vrnic_early_drop_answered(struct vrnic_early *e)
 	struct sk_buff *skb, *next;
 
 	skb_queue_walk_safe(&e->list, skb, next) {
-		if (!(vrnic_pkt(skb)->info & VRNIC_PKT_ANSWERED))
-			continue;
-		forget(e, skb);
-		kfree_skb(skb);
+		if (vrnic_pkt(skb)->info & VRNIC_PKT_ANSWERED)
+			drop(e, skb);
 	}
 }
 
@@ -188,8 +261,7 @@ void vrnic_early_purge(struct vrnic_early *e)
 {
 	struct sk_buff *skb;
 
-	while ((skb = skb_peek(&e->list))) {
-		forget(e, skb);
-		kfree_skb(skb);
-	}
+	while ((skb = skb_peek(&e->list)))
+		drop(e, skb);
+	e->missed = false;
 }

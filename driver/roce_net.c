@@ -405,7 +405,14 @@ static struct pernet_operations wire_net_ops = { .exit = wire_net_exit };
 
 int vrnic_wire_init(void)
 {
-	return register_pernet_subsys(&wire_net_ops);
+	int err = vrnic_room_init();
+
+	if (err)
+		return err;
+	err = register_pernet_subsys(&wire_net_ops);
+	if (err)
+		vrnic_room_exit();
+	return err;
 }
 
 void vrnic_wire_exit(void)
@@ -413,6 +420,7 @@ void vrnic_wire_exit(void)
 	unregister_pernet_subsys(&wire_net_ops);
 	/* a softirq may still be in here, of a socket that is gone */
 	synchronize_net();
+	vrnic_room_exit();
 }
 
 /**

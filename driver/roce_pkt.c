@@ -135,7 +135,7 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 		}
 		vrnic_pkt(one)->psn = vrnic_psn_add(pkt->psn, n);
 		vrnic_pkt(one)->payload += n * pkt->stride;
-		skb_queue_head(&qp->rxq, one);
+		vrnic_rxq_return(qp, one);
 	}
 }
 
@@ -253,6 +253,29 @@ bool vrnic_pkt_intact(struct sk_buff *skb)
 		if (!is_intact(skb, n))
 			return false;
 	return true;
+}
+
+static u32 payload_crc(struct sk_buff *skb)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	return pkt->len ? icrc_data(skb, pkt->payload, pkt->payload + pkt->len, ~0) : 0;
+}
+
+/**
+ * vrnic_pkt_same() - do two packets say the same?
+ * @a: packet; no train
+ * @b: packet; no train
+ *
+ * That one asks for an acknowledgment, or met congestion, is no difference.
+ */
+bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
+{
+	const struct vrnic_pkt *p = vrnic_pkt(a), *q = vrnic_pkt(b);
+
+	return p->opcode == q->opcode && p->len == q->len && p->solicited == q->solicited &&
+	       !memcmp(p->ext, q->ext, vrnic_ext_len(p->info)) &&
+	       payload_crc(a) == payload_crc(b);
 }
 
 /* The address that a packet came from or went to, as a GID. */

@@ -185,15 +185,14 @@ void vrnic_req_go_back_once(struct vrnic_qp *qp)
 void vrnic_req_gap(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
-	struct sk_buff *skb;
 	u64 due;
 
-	if (skb_queue_empty(&q->early.list) || q->went_back == q->fly.una)
+	if (!vrnic_early_any(&q->early) || q->went_back == q->fly.una)
 		return;
-	skb = vrnic_early_peek(&q->early, q->fly.una);
-	if (!skb)
+	vrnic_early_peek(&q->early, q->fly.una);
+	if (!vrnic_early_any(&q->early))
 		return;
-	due = vrnic_early_due(&q->early, skb);
+	due = vrnic_early_due(&q->early);
 	if (due > ktime_get_ns()) {
 		vrnic_roce_wake_at(qp, due);
 		return;

@@ -162,7 +162,7 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 	err = vrnic_early_keep(&r->early, skb, r->served.psn);
 	if (err == -EEXIST)
 		r->again = true;
-	/* what cannot be kept is lost, and the peer's timer will tell it so */
+	/* what cannot be kept is lost: vrnic_resp_gap() says so */
 	if (err)
 		kfree_skb(skb);
 }
@@ -176,16 +176,19 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 void vrnic_resp_gap(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
-	struct sk_buff *skb;
-	u64 due;
+	u64 now, due;
 
-	if (skb_queue_empty(&r->early.list) || r->reply.active)
+	if (!vrnic_early_any(&r->early) || r->reply.active)
 		return;
-	skb = vrnic_early_peek(&r->early, r->served.psn);
-	if (!skb || (r->naked && !r->again))
+	vrnic_early_peek(&r->early, r->served.psn);
+	now = ktime_get_ns();
+	due = vrnic_early_age(&r->early, now);
+	if (due)
+		vrnic_roce_wake_at(qp, due);
+	if (!vrnic_early_any(&r->early) || (r->naked && !r->again))
 		return;
-	due = vrnic_early_due(&r->early, skb);
-	if (due > ktime_get_ns()) {
+	due = vrnic_early_due(&r->early);
+	if (due > now) {
 		vrnic_roce_wake_at(qp, due);
 		return;
 	}
@@ -208,7 +211,7 @@ static void next_early(struct vrnic_qp *qp)
 	if (!skb || vrnic_pkt(skb)->psn != r->served.psn)
 		return;
 	vrnic_early_take(&r->early, skb);
-	skb_queue_head(&qp->rxq, skb);
+	vrnic_rxq_return(qp, skb);
 }
 
 /* Return: true if the packet is the next one; it is not ahead of that. */
@@ -220,6 +223,7 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 		duplicate(qp, skb);
 		return false;
 	}
+	vrnic_early_learn(&r->early, skb);
 	vrnic_early_came(&r->early, r->served.psn);
 	r->naked = false;
 	r->again = false;
@@ -296,7 +300,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		goto out;
 	rx = vrnic_resp_execute(qp, skb);
 	if (rx == VRNIC_RX_AGAIN) {
-		skb_queue_head(&qp->rxq, skb);
+		vrnic_rxq_return(qp, skb);
 		qp->roce->due++;
 		return;
 	}

@@ -345,8 +345,9 @@ struct vrnic_hold {
  * @roce: its wire to the peer; NULL: the peer is on this host. Changed with the
  *	ring parked, in a state in which no local peer looks at it. With it, @recv
  *	and @recv_sgl are protected by the run bit, as no local peer uses the queue
- *	pair then.
+ *	pair then. Softirqs that bring packets look at its path.
  * @rxq: packets that wait for a run; has a lock of its own
+ * @rxq_bytes: memory that they hold; protected by that lock
  * @ud_psn: of the next datagram to the wire; protected by the run bit
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that it carries; NULL: it is a consumer's
@@ -387,6 +388,7 @@ struct vrnic_qp {
 	struct vrnic_sgl recv_sgl;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
+	u32 rxq_bytes;
 	u32 ud_psn;
 	u32 groups;
 	struct vrnic_link *link;

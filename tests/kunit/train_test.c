@@ -193,7 +193,7 @@ static void train_apart(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, vrnic_pkt(skb)->train);
 	KUNIT_EXPECT_EQ(test, sizeof(struct vrnic_bth), vrnic_pkt(skb)->payload);
 	KUNIT_EXPECT_EQ(test, PACKETS - 1, skb_queue_len(&qp->rxq));
-	for (n = 1; (one = skb_dequeue(&qp->rxq)); n++) {
+	for (n = 1; (one = vrnic_rxq_take(qp)); n++) {
 		KUNIT_EXPECT_FALSE(test, vrnic_pkt(one)->train);
 		KUNIT_EXPECT_EQ(test, vrnic_psn_add(FIRST_PSN, n), vrnic_pkt(one)->psn);
 		KUNIT_EXPECT_EQ(test, n * SIZE + sizeof(struct vrnic_bth),

@@ -92,6 +92,22 @@ TEST_F(wire, dropped_request_is_sent_again)
 	EXPECT_LE(1, dev_counter("out_of_seq_request"));
 }
 
+/*
+ * Before the first packet of a connection came, nothing that is behind it is kept. It is
+ * asked for all the same: the timer would take longer than the test may.
+ */
+TEST_F(wire, what_is_not_kept_is_asked_for)
+{
+	struct bed *bed = self->bed;
+
+	ASSERT_OK(only(bed->b));
+	ASSERT_OK(ARM("drop", .times = 1));
+	ASSERT_DONE(write_all(bed, 8));
+	EXPECT_EQ(1, injected("drop"));
+	EXPECT_LE(1, dev_counter("rcvd_seq_err"));
+	EXPECT_EQ(0, dev_counter("ack_timeouts"));
+}
+
 /* The request was executed, and comes twice. */
 TEST_F(wire, dropped_answer_makes_a_duplicate)
 {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Room for packets that wait: for a run of their queue pair, or for one that is missing.
+ * What they hold in memory is what counts, not how many they are: a packet of a few
+ * bytes may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can
+ * take more, and all of them together have one.
+ */
+
+#include <linux/mm.h>
+#include <linux/percpu_counter.h>
+#include <linux/sizes.h>
+
+#include "roce.h"
+
+/* Bytes of all lists: so many, but no more than a part of the memory. */
+#define TOTAL_BYTES	SZ_64M
+#define TOTAL_PART	16
+
+/* Bytes that a CPU may count for itself, at least. */
+#define BATCH_MIN	SZ_32K
+
+static struct percpu_counter waiting;
+static s64 total;
+static s32 batch;
+
+static bool share(const struct sk_buff *a, const struct sk_buff *b)
+{
+	return a && b && a->head == b->head;
+}
+
+/*
+ * What a list holds more with @skb between @prev and @next, either of which may be NULL.
+ * Neighbours of the same buffer share it, and it counts once.
+ */
+static u32 bytes_of(const struct sk_buff *prev, const struct sk_buff *skb,
+		    const struct sk_buff *next)
+{
+	u32 bytes = sizeof(*skb);
+
+	if (share(prev, skb) || share(skb, next))
+		return bytes;
+	if (share(prev, next))
+		bytes += next->truesize;
+	return bytes + skb->truesize;
+}
+
+static void count(struct sk_buff_head *list, u32 *bytes, s32 more)
+{
+	*bytes += more;
+	percpu_counter_add_batch(&waiting, more, batch);
+	/* whoever is out of one list is none of its bytes any more */
+	WARN_ON_ONCE(skb_queue_empty(list) && *bytes);
+}
+
+/**
+ * vrnic_room_put() - have a packet wait in a list
+ * @list: list; its owner excludes others, as for all that follows
+ * @prev: packet that it comes behind; NULL: it is the first
+ * @skb: packet; the caller's, if there is no room
+ * @bytes: what @list holds
+ * @most: bound on that; VRNIC_ROOM_ANY: the packet was let in before, and comes back
+ *
+ * Return: false: there is no room.
+ */
+bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
+		    u32 *bytes, u32 most)
+{
+	struct sk_buff *next = prev ? skb_peek_next(prev, list) : skb_peek(list);
+	u32 more = bytes_of(prev, skb, next);
+
+	if (most != VRNIC_ROOM_ANY &&
+	    (*bytes + more > most || percpu_counter_read(&waiting) + more > total))
+		return false;
+	if (prev)
+		__skb_queue_after(list, prev, skb);
+	else
+		__skb_queue_head(list, skb);
+	count(list, bytes, more);
+	return true;
+}
+
+/**
+ * vrnic_room_take() - take a packet out of its list
+ * @list: list
+ * @skb: packet
+ * @bytes: what @list holds
+ */
+void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes)
+{
+	struct sk_buff *prev = skb_queue_is_first(list, skb) ? NULL : skb_queue_prev(list, skb);
+	u32 less = bytes_of(prev, skb, skb_peek_next(skb, list));
+
+	__skb_unlink(skb, list);
+	count(list, bytes, -(s32)less);
+}
+
+int vrnic_room_init(void)
+{
+	u64 part = ((u64)totalram_pages() << PAGE_SHIFT) / TOTAL_PART;
+
+	total = min_t(u64, part, TOTAL_BYTES);
+	batch = max_t(s64, total / 8 / nr_cpu_ids, BATCH_MIN);
+	return percpu_counter_init(&waiting, 0, GFP_KERNEL);
+}
+
+/* No list is left. */
+void vrnic_room_exit(void)
+{
+	WARN_ON_ONCE(percpu_counter_sum(&waiting));
+	percpu_counter_destroy(&waiting);
+}
