@@ -21,6 +21,8 @@
 #define SLACK		NSEC_PER_MSEC
 /* What may always be sent at once, where there is no packet. */
 #define LOCAL_UNIT	4096
+/* More than what may be sent at once, with the headers of that: nobody owes so much. */
+#define DEBT_UNITS	8
 
 static u32 unit_of(const struct vrnic_qp *qp)
 {
@@ -69,6 +71,9 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 			return VRNIC_RATE_ANY;
 	}
 	if (qp->paid_at > now) {
+		/* if he does, others had him send it, and it is not for him to pay */
+		qp->paid_at = min(qp->paid_at,
+				  now + vrnic_cc_ns(DEBT_UNITS * unit_of(qp), rate));
 		*until = qp->paid_at;
 		return 0;
 	}

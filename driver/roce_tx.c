@@ -472,6 +472,17 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 	return err;
 }
 
+/*
+ * What asks for room: requests, and the data of answers. The peer decides how often it is
+ * acknowledged, or told of congestion: that is not for this end's own sends to pay.
+ */
+static bool is_charged(const struct vrnic_tx *tx)
+{
+	u32 info = vrnic_pkt_info(tx->opcode);
+
+	return tx->len || !(info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP));
+}
+
 /**
  * vrnic_roce_xmit() - make a packet and send it
  * @qp: sender; if it is connected, vrnic_roce_push() has to follow in the same run
@@ -493,7 +504,8 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 	trace_vrnic_packet(qp->qpn, true, tx->opcode, tx->psn, tx->len);
 	if (!qp->roce)
 		return xmit_alone(qp, path, tx);
-	vrnic_rate_sent(qp, pkt_bytes(tx));
+	if (is_charged(tx))
+		vrnic_rate_sent(qp, pkt_bytes(tx));
 	if (add_packet(qp, path, &qp->roce->burst, tx))
 		return 0;
 	vrnic_count(qp->dev, SEND_ERR);
@@ -563,7 +575,6 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 		return;
 	}
 	trace_vrnic_packet(qp->qpn, true, tx.opcode, tx.psn, 0);
-	vrnic_rate_sent(qp, ACK_BYTES);
 	/* known to all copies of the path from now on */
 	net_crc(path, ACK_BYTES);
 	ack->path = *path;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What is true of the wire only: each test has a network namespace with a device on its
+ * lo, and RoCEv2 between its own queue pairs.
+ */
+#include "harness.h"
+
+#define LEN	4096
+
+FIXTURE(wire)
+{
+	struct wire_bed wire;
+	struct bed *bed;
+};
+
+/* Nothing but an answer is to make it go on. */
+static struct pair_opts patient = { .timeout = 22 };
+
+FIXTURE_SETUP(wire)
+{
+	ASSERT_OK(wire_bed_open(&self->wire, LEN, &patient));
+	self->bed = &self->wire.bed;
+}
+
+FIXTURE_TEARDOWN(wire)
+{
+	EXPECT_OK(wire_bed_close(&self->wire));
+}
+
+/*
+ * A kbit/s is 125 bytes a second: the acknowledgments alone would be paid for in minutes.
+ * How many there are is the peer's choice.
+ */
+TEST_F(wire, acknowledgments_do_not_use_up_the_rate)
+{
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 1 };
+	struct bed *bed = self->bed;
+	int i;
+
+	ASSERT_EQ(0, ibv_modify_qp_rate_limit(bed->b->qp, &limit));
+	for (i = 0; i < 600; i++)
+		ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,
+				.len = 8, .remote = &bed->dst));
+	EXPECT_DONE(RUN(bed->b, .op = IBV_WR_RDMA_WRITE, .local = &bed->src, .len = 8,
+			.remote = &bed->dst));
+}
+
+TEST_HARNESS_MAIN
