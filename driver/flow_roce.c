@@ -7,6 +7,7 @@
 #include <linux/bottom_half.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <net/inet_ecn.h>
 
 #include "roce_req.h"
 #include "target.h"
@@ -233,8 +234,12 @@ static int req_init(struct vrnic_qp *qp)
 static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
 			const struct rdma_ah_attr *ah, u32 dqpn)
 {
-	return vrnic_path_init(path, qp->dev, &ah->grh.sgid_attr->gid, ah,
-			       vrnic_gid_oif(qp->dev, ah->grh.sgid_attr), qp->qpn, dqpn);
+	int err = vrnic_path_init(path, qp->dev, &ah->grh.sgid_attr->gid, ah,
+				  vrnic_gid_oif(qp->dev, ah->grh.sgid_attr), qp->qpn, dqpn);
+
+	/* rate.c obeys what the peer tells of marks */
+	path->tos |= INET_ECN_ECT_0;
+	return err;
 }
 
 /**

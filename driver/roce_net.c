@@ -450,7 +450,8 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	path->sgid = *sgid;
 	path->dgid = grh->dgid;
 	path->ipv6 = !ipv6_addr_v4mapped((struct in6_addr *)sgid->raw);
-	path->tos = (grh->traffic_class & ~INET_ECN_MASK) | INET_ECN_ECT_0;
+	/* congestion is nothing to a sender that nobody can tell of it */
+	path->tos = grh->traffic_class & ~INET_ECN_MASK;
 	path->ttl = grh->hop_limit;
 	path->label = grh->flow_label & 0xfffff;
 	path->sport = rdma_get_udp_sport(grh->flow_label, sqpn, dqpn);

@@ -3,6 +3,8 @@
  * What is true of the wire only: each test has a network namespace with a device on its
  * lo, and RoCEv2 between its own queue pairs.
  */
+#include <netinet/ip.h>
+
 #include "harness.h"
 
 #define LEN	4096
@@ -25,6 +27,32 @@ FIXTURE_SETUP(wire)
 FIXTURE_TEARDOWN(wire)
 {
 	EXPECT_OK(wire_bed_close(&self->wire));
+}
+
+/* The two bits of the network header that a datagram came with. */
+static int ecn_of(const uint8_t *grh)
+{
+	const struct iphdr *ip = (const struct iphdr *)(grh + GRH_BYTES - sizeof(*ip));
+
+	if (grh[0] >> 4 == 6)
+		return grh[1] >> 4 & 3;
+	return ip->tos & 3;
+}
+
+/* Nobody tells the sender of a datagram that it was marked. */
+TEST_F(wire, datagrams_do_not_claim_ecn)
+{
+	struct pair_opts opts = { .type = IBV_QPT_UD };
+	struct bed *bed = self->bed;
+	struct pair pair;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	ASSERT_OK(post_recv(&pair.b, &bed->dst, 0, LEN, 0));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8));
+	ASSERT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(0, ecn_of((const uint8_t *)bed->dst.addr));
+	EXPECT_OK(pair_close(&pair));
 }
 
 /*
