@@ -170,6 +170,7 @@ static inline void *vrnic_pkt_ext(struct sk_buff *skb)
  * @full: the last one is shorter: no other can follow
  * @lent: fragments of @skb are pages of a memory region
  * @ack: its first packet is an acknowledgment
+ * @alone: it is for one packet, in one piece of memory
  * @page: room for what is copied
  */
 struct vrnic_burst {
@@ -180,6 +181,7 @@ struct vrnic_burst {
 	bool full;
 	bool lent;
 	bool ack;
+	bool alone;
 	struct page_frag page;
 };
 

@@ -50,6 +50,10 @@ struct vrnic_wire {
 /* What the sockets hold; softirqs empty them at once. */
 #define RCVBUF_BYTES	SZ_4M
 
+/*
+ * The lock is held while sockets are opened, and for a grace period when they are closed.
+ * Nobody waits for it who sends: vrnic_wire_open() takes it once for each device.
+ */
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
@@ -355,13 +359,16 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 	struct vrnic_wire *w;
 	int err = 0;
 
+	/* pairs with the release below: every datagram comes here */
+	if (smp_load_acquire(&dev->wire))
+		return 0;
 	mutex_lock(&wires_lock);
 	if (!dev->wire) {
 		w = wire_get(dev_net(dev->ndev));
 		if (IS_ERR(w))
 			err = PTR_ERR(w);
 		else
-			/* pairs with the acquire of vrnic_path_init() */
+			/* pairs with the acquire above, and that of vrnic_path_init() */
 			smp_store_release(&dev->wire, w);
 	}
 	mutex_unlock(&wires_lock);

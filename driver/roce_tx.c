@@ -220,7 +220,7 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	u32 bytes = net_bytes(path) + sizeof(struct udphdr) +
 		    sizeof(struct vrnic_bth) + tx->ext_len;
 
-	if (tx->len <= HEAD_MAX)
+	if (b->alone || tx->len <= HEAD_MAX)
 		bytes += tx->len + pad_bytes(tx) + VRNIC_ICRC_BYTES;
 	b->skb = alloc_skb(head + bytes, GFP_ATOMIC | __GFP_NOWARN);
 	if (!b->skb)
@@ -459,11 +459,11 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 	return false;
 }
 
-/* One that belongs to no connection, and waits for no other. */
+/* One that belongs to no connection, and waits for no other. It holds what it needs. */
 static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
-	struct vrnic_burst b = {};
+	struct vrnic_burst b = { .alone = true };
 	int err = -ENOMEM;
 
 	if (add_packet(qp, path, &b, tx))

@@ -55,6 +55,29 @@ TEST_F(wire, datagrams_do_not_claim_ecn)
 	EXPECT_OK(pair_close(&pair));
 }
 
+/* Of all sizes, one behind the other: each has memory of its own. */
+TEST_F(wire, datagrams_of_all_sizes_are_whole)
+{
+	static const size_t sizes[] = { 0, 1, 255, 256, 257, 1023, 1024, 1025, 2048 };
+	struct pair_opts opts = { .type = IBV_QPT_UD };
+	struct bed *bed = self->bed;
+	struct pair pair;
+	unsigned int i;
+
+	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		buf_fill(&bed->src, i);
+		ASSERT_OK(post_recv(&pair.b, &bed->dst, 0, LEN, 0));
+		ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .local = &bed->src,
+				.len = sizes[i]));
+		ASSERT_DONE(wait_recv(&pair.b));
+		EXPECT_EQ(GRH_BYTES + sizes[i], pair.b.rwc.byte_len);
+		EXPECT_EQ(-1, buf_differs(&bed->dst, GRH_BYTES, sizes[i], i, 0));
+	}
+	EXPECT_OK(pair_close(&pair));
+}
+
 /*
  * A kbit/s is 125 bytes a second: the acknowledgments alone would be paid for in minutes.
  * How many there are is the peer's choice.
