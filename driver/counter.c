@@ -140,6 +140,17 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 	return open;
 }
 
+/* Is there such a counter of @owner's, open or not? */
+bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
+{
+	bool own;
+
+	rcu_read_lock();
+	own = find(id, owner);
+	rcu_read_unlock();
+	return own;
+}
+
 static atomic64_t *remaining(struct vrnic_counter *c)
 {
 	return (atomic64_t *)&c->cell->remaining;

@@ -139,6 +139,11 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	return 0;
 }
 
+static u64 endpoint_host(const struct vrnic_endpoint *ep)
+{
+	return ep->link ? vrnic_host_number(ep->link->host) : 0;
+}
+
 /* To a FIFO of this host, or over a link, which belongs to the endpoint then. */
 static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 			struct vrnic_link *link, struct vrnic_endpoint **result)
@@ -154,7 +159,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	ep->link = link;
 	INIT_LIST_HEAD(&ep->watch);
 	INIT_LIST_HEAD(&ep->bindings);
-	ep->notice = vrnic_notice_new(&ep->peer);
+	ep->notice = vrnic_notice_new(&ep->peer, endpoint_host(ep));
 	err = ep->notice ? watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
@@ -230,6 +235,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 		return err;
 	uobj->object = ep;
 	resp.endpoint = ep->number;
+	resp.host = endpoint_host(ep);
 	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_ENDPOINT_CREATE_HANDLE);
 	return uverbs_copy_to_struct_or_zero(attrs,
 					     VRNIC_ATTR_ENDPOINT_CREATE_RESP,

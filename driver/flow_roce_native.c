@@ -9,6 +9,7 @@
  * packets to where the request, not the answer, says (native_serve.c).
  */
 
+#include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
@@ -279,29 +280,6 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 	return ask(inj, &h);
 }
 
-/* Counters that descriptors name which run at the peer, in our name. */
-static void grant(struct vrnic_link *link, u32 id)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&link->lock);
-	for (i = 0; i < VRNIC_LINK_GRANTS; i++)
-		if (link->grants[i] == id)
-			return;
-	link->grants[link->next_grant++ % VRNIC_LINK_GRANTS] = id;
-}
-
-static void grant_all(struct vrnic_link *link, const struct vrnic_ndesc *d,
-		      unsigned int nr)
-{
-	spin_lock(&link->lock);
-	for (; nr; nr--, d++) {
-		grant(link, d->remote_counter);
-		grant(link, d->target_counter);
-	}
-	spin_unlock(&link->lock);
-}
-
 static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -321,9 +299,15 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	if (!copy.kva)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);
-	/* the peer that injected this chose what is sent: it gets nothing for it */
-	if (!inj->rget)
-		grant_all(inj->link, copy.kva, d->length / sizeof(*d));
+	/*
+	 * Counters of descriptors that run at the peer, in our name; but the peer that
+	 * injected this chose what is sent: it gets nothing for it.
+	 */
+	if (!inj->rget && vrnic_grant(inj->link, copy.kva, d->length / sizeof(*d))) {
+		kvfree(copy.kva);
+		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
+				      VRNIC_VERR_FULL);
+	}
 	msg->buf = copy.kva;
 	vrnic_nmsg_add(msg, &copy);
 	put_counters(inj, &h);
@@ -346,10 +330,32 @@ static enum vrnic_step ask_notify(struct vrnic_injector *inj)
 
 /* ---- typed transfers (S3): the data are packed on the wire ---- */
 
+static u64 *told_like(struct vrnic_link *link, const struct vrnic_type *type)
+{
+	return link->told[hash_32(type->number, VRNIC_LINK_TOLD_BITS)];
+}
+
+/* Where it is noted that the peer was told of a type; NULL: nowhere. */
+static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
+{
+	u64 *serial = told_like(link, type);
+	unsigned int i;
+
+	for (i = 0; i < VRNIC_LINK_TOLD_WAYS; i++)
+		if (serial[i] == type->serial)
+			return &serial[i];
+	return NULL;
+}
+
+/* In the place of another one, if there is no room. */
+static void note_told(struct vrnic_link *link, const struct vrnic_type *type)
+{
+	told_like(link, type)[link->told_next++ % VRNIC_LINK_TOLD_WAYS] = type->serial;
+}
+
 static bool was_told(struct vrnic_injector *inj, const struct vrnic_type *type)
 {
-	return xa_load(&inj->link->told, type->number) ==
-	       xa_mk_value(type->serial);
+	return find_told(inj->link, type);
 }
 
 /* Rows as they were before they were counted from the lowest byte. */
@@ -492,19 +498,17 @@ static enum vrnic_step told(struct vrnic_injector *inj)
 	if (req->told < type->rows.nr * sizeof(struct vrnic_type_row))
 		return VRNIC_STEP_MORE;
 	req->told = 0;
-	/* without memory for that, it is told again each time */
-	if (xa_is_err(xa_store(&inj->link->told, type->number,
-			       xa_mk_value(type->serial), GFP_KERNEL)))
-		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
-				      VRNIC_VERR_TYPE);
+	note_told(inj->link, type);
 	return VRNIC_STEP_MORE;
 }
 
 /* The peer has forgotten the type: nothing has moved, and it is told again. */
 static enum vrnic_step forgotten(struct vrnic_injector *inj)
 {
-	xa_erase(&inj->link->told,
-		 inj->typed->type[VRNIC_SIDE_REMOTE]->number);
+	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
+
+	if (serial)
+		*serial = 0;
 	inj->req.half = inj->req.was;
 	return VRNIC_STEP_MORE;
 }
@@ -598,6 +602,7 @@ static enum vrnic_step notified(struct vrnic_injector *inj)
 		.cookie = inj->op.d.cookie,
 		.source = peer->fifo,
 		.task = peer->task,
+		.host = vrnic_host_number(inj->link->host),
 	};
 
 	if (inj->op.d.flags & VRNIC_NDESC_BACK ||

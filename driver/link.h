@@ -4,7 +4,10 @@
  * RC queue pair of the driver's own at either end, between the FIFO of an
  * endpoint and its peer; messages go over it as they would over any other.
  *
- *	native_link.c		makes and ends links
+ *	native_link.c		makes links
+ *	native_keep.c		how long they last
+ *	native_host.c		whose they are, and what each host may cost
+ *	native_grant.c		counters that a peer may name
  *	native_msg.c		messages, until the peer has them
  *	flow_roce_native.c	descriptors become requests
  *	native_serve.c		requests are executed; answers come in
@@ -22,8 +25,7 @@
 #include <linux/refcount.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
-#include <linux/wait.h>
-#include <linux/xarray.h>
+#include <linux/workqueue.h>
 
 #include "mem.h"
 #include "native_wire.h"
@@ -34,8 +36,11 @@
 struct net;
 struct sk_buff;
 struct vrnic_fifo;
+struct vrnic_host;
 struct vrnic_injector;
+struct vrnic_mr;
 struct vrnic_nreq;
+struct vrnic_rget;
 
 #define VRNIC_NMSG_SEGS		3	/* message data that wraps, and a region */
 
@@ -46,7 +51,8 @@ struct vrnic_nreq;
  * @seg: data after the header; regions have references, so that a packet that
  *	is lost can be made again
  * @buf: memory that @seg is of, or NULL; freed with the message
- * @req: request that this is; NULL: an answer, which is freed when it is sent
+ * @charged: bytes of @buf that the peer's host was charged with
+ * @req: request that this is; NULL: it is freed when it is sent
  * @link: in struct vrnic_link.msgs; protected by its lock
  */
 struct vrnic_nmsg {
@@ -54,6 +60,7 @@ struct vrnic_nmsg {
 	unsigned int nr;
 	struct vrnic_seg seg[VRNIC_NMSG_SEGS];
 	void *buf;
+	u32 charged;
 	struct vrnic_nreq *req;
 	struct list_head link;
 };
@@ -121,7 +128,7 @@ struct vrnic_nreq {
  * @half: TYPED: the position in the storage
  * @type: TYPED: the type that @half is of
  * @rows: TYPE: rows that are coming in
- * @rows_bytes: all of them
+ * @rows_bytes: all of them; what @rows has the peer's host charged with
  * @rows_there: bytes of them that came
  */
 struct vrnic_link_rx {
@@ -140,7 +147,36 @@ struct vrnic_link_rx {
 	u64 rows_there;
 };
 
-#define VRNIC_LINK_GRANTS	64
+/* Slots of a link's ring that answers leave to the requests of two injectors. */
+#define VRNIC_LINK_KEEP_SLOTS	4
+
+/**
+ * struct vrnic_grants - counters that a peer may name although they are not open
+ * @slot: their numbers, hashed; 0: none
+ * @size: slots; a power of two, or 0
+ * @nr: how many are there
+ */
+struct vrnic_grants {
+	u32 *slot;
+	u32 size;
+	u32 nr;
+};
+
+/**
+ * struct vrnic_link_type - a type that the peer told of
+ * @node: in struct vrnic_link.types
+ * @number: the peer's number for it
+ * @rows: it
+ */
+struct vrnic_link_type {
+	struct hlist_node node;
+	u32 number;
+	struct vrnic_rows rows;
+};
+
+#define VRNIC_LINK_TYPE_BITS	6
+#define VRNIC_LINK_TOLD_BITS	6
+#define VRNIC_LINK_TOLD_WAYS	4
 
 /* So much of a typed transfer is packed at a time. */
 #define VRNIC_PACK_BYTES	SZ_256K
@@ -150,9 +186,20 @@ struct vrnic_link_rx {
  * @refs: its owner, and what the peer injected
  * @shell: what stands for the core's part of its queue pair
  * @qp: its queue pair; not to be used once @dead, but by its own run
- * @fifo: the FIFO at this end; a reference is held until it is killed
+ * @fifo: the FIFO at this end; a reference is held until the link has ended
+ * @host: where the peer is
+ * @accepted: the peer asked for it
  * @endpoints: those that use it, to be told when it fails; protected by watch_lock
  * @owned: in one of the FIFO's lists, or in that of links that connect
+ * @all: in that of all links
+ * @asked: whoever was asked may have a link by now
+ * @said_bye: the peer was told that this end is gone
+ * @ending: does what ending it takes
+ * @linger_until: the peer may acknowledge until then, in jiffies
+ * @reap: ends one that was accepted and has failed
+ * @notice: that it failed, to be sent to @fifo; accepted links have it, until it is
+ *	sent; protected by the queue pair's run bit
+ * @heard: when the peer last gave a sign of life, in jiffies
  * @nonce: which link, for datagrams about it
  * @peer: where the other end is; secret: 0
  * @peer_qpn: its queue pair
@@ -161,16 +208,20 @@ struct vrnic_link_rx {
  * @lock: protects what follows
  * @dead: nothing can be posted
  * @bye: the peer's end is gone
+ * @left: because nobody there had a use for it
+ * @failed: it is known that it does not work; protected by the queue pair's run bit
  * @pending: requests of the FIFO's two injectors
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
- * @idle: whoever kills it waits here for @msgs to be empty
  * @grants: counters that descriptors named which were injected over this link
- * @next_grant: oldest of them
  * @rx: protected by the queue pair's run bit, as all that follows
- * @types: struct vrnic_rows that the peer told of, by its numbers
+ * @types: struct vrnic_link_type, by hash
+ * @types_nr: how many
  * @types_bytes: of all their rows
- * @told: serials of the types that the peer was told of, by number; for the
- *	injector of the FIFO's ring, with its run bit
+ * @answer_bytes: packed for answers that the peer has not acknowledged
+ * @told: serials of types that the peer was told of, by hash of their numbers: it is
+ *	told of others again; 0: none. For the injector of the FIFO's ring, with its
+ *	run bit
+ * @told_next: which of a hash is the next to be forgotten; likewise
  * @users: endpoints that use it; protected by the FIFO's ctrl, as what follows
  * @secret: of the address it was made for
  */
@@ -179,8 +230,18 @@ struct vrnic_link {
 	struct vrnic_ibqp shell;
 	struct vrnic_qp *qp;
 	struct vrnic_fifo *fifo;
+	struct vrnic_host *host;
+	bool accepted;
 	struct list_head endpoints;
 	struct list_head owned;
+	struct list_head all;
+	bool asked;
+	unsigned long said_bye;
+	struct delayed_work ending;
+	unsigned long linger_until;
+	struct work_struct reap;
+	struct vrnic_rget *notice;
+	unsigned long heard;
 	u64 nonce;
 	struct vrnic_address peer;
 	u32 peer_qpn;
@@ -189,15 +250,18 @@ struct vrnic_link {
 	spinlock_t lock;	/* protects what follows, up to @rx */
 	bool dead;
 	bool bye;
+	bool left;
+	bool failed;
 	struct vrnic_nreq *pending[2];
 	struct list_head msgs;
-	wait_queue_head_t idle;
-	u32 grants[VRNIC_LINK_GRANTS];
-	u32 next_grant;
+	struct vrnic_grants grants;
 	struct vrnic_link_rx rx;
-	struct xarray types;
+	struct hlist_head types[1 << VRNIC_LINK_TYPE_BITS];
+	u32 types_nr;
 	u64 types_bytes;
-	struct xarray told;
+	u32 answer_bytes;
+	u64 told[1 << VRNIC_LINK_TOLD_BITS][VRNIC_LINK_TOLD_WAYS];
+	u32 told_next;
 	unsigned int users;
 	u64 secret;
 };
@@ -206,16 +270,36 @@ struct vrnic_link {
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer);
 void vrnic_link_leave(struct vrnic_link *link);
-void vrnic_link_kill(struct vrnic_link *link);
 void vrnic_link_put(struct vrnic_link *link);
-void vrnic_links_kill(struct vrnic_fifo *fifo);
+void vrnic_link_say_bye(struct vrnic_link *link);
 void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
 void vrnic_hello_exit(void);
+
+/* native_keep.c */
+void vrnic_link_begin(struct vrnic_link *link);
+void vrnic_link_kill(struct vrnic_link *link);
+void vrnic_link_failed(struct vrnic_link *link);
+void vrnic_links_kill(struct vrnic_fifo *fifo);
+void vrnic_links_let_go(const struct vrnic_mr *mr);
+int vrnic_links_init(void);
+void vrnic_links_exit(void);
+
+/* native_host.c */
+struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid);
+void vrnic_host_put(struct vrnic_host *host);
+u64 vrnic_host_number(const struct vrnic_host *host);
+bool vrnic_host_charge(struct vrnic_host *host, u64 bytes);
+void vrnic_host_uncharge(struct vrnic_host *host, u64 bytes);
+
+/* native_grant.c */
+int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr);
+bool vrnic_granted(struct vrnic_link *link, u32 id);
+void vrnic_grants_free(struct vrnic_link *link);
 
 /* native_msg.c */
 void vrnic_nmsg_add(struct vrnic_nmsg *msg, const struct vrnic_seg *seg);
 void vrnic_nmsg_release(struct vrnic_nmsg *msg);
-void vrnic_nmsg_free(struct vrnic_nmsg *msg);
+void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg);
 u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
 bool vrnic_link_has_room(struct vrnic_link *link, u32 keep);
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
@@ -224,12 +308,12 @@ void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
-void vrnic_link_linger(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
 
 /* native_serve.c */
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_types_forget(struct vrnic_link *link);
+void vrnic_rx_rows_free(struct vrnic_link *link);
 
 /* flow_roce_native.c */
 enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,

@@ -52,9 +52,12 @@ static int __init vrnic_init(void)
 	err = vrnic_counters_init();
 	if (err)
 		goto err_virtual;
-	err = vrnic_wire_init();
+	err = vrnic_links_init();
 	if (err)
 		goto err_counters;
+	err = vrnic_wire_init();
+	if (err)
+		goto err_links;
 	err = vrnic_netlink_init();
 	if (err)
 		goto err_wire;
@@ -64,6 +67,8 @@ static int __init vrnic_init(void)
 
 err_wire:
 	vrnic_wire_exit();
+err_links:
+	vrnic_links_exit();
 err_counters:
 	vrnic_counters_exit();
 err_virtual:
@@ -83,6 +88,7 @@ static void __exit vrnic_exit(void)
 	ib_unregister_driver(VRNIC_DRIVER_ID);
 	vrnic_wire_exit();
 	vrnic_hello_exit();
+	vrnic_links_exit();
 	vrnic_counters_exit();
 	vrnic_virtual_exit();
 	vrnic_fifos_exit();

@@ -6,6 +6,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "link.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)
@@ -107,6 +108,16 @@ static int mr_keys(struct vrnic_mr *mr)
 	return 0;
 }
 
+/*
+ * Bursts that use a region are short, and so should be messages to another host; who
+ * keeps one for longer is not waited for.
+ */
+static void mr_wait_unused(struct vrnic_mr *mr)
+{
+	while (!wait_for_completion_timeout(&mr->gone, HZ))
+		vrnic_links_let_go(mr);
+}
+
 /* Take the keys away and wait for the bursts that use the region. */
 static void mr_retire(struct vrnic_mr *mr)
 {
@@ -115,7 +126,7 @@ static void mr_retire(struct vrnic_mr *mr)
 	vrnic_key_free(dev, mr->lkey);
 	vrnic_key_free(dev, mr->rkey);
 	vrnic_mr_put(mr);
-	wait_for_completion(&mr->gone);
+	mr_wait_unused(mr);
 }
 
 struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
@@ -242,16 +253,17 @@ err_free:
  */
 static int mr_pause(struct vrnic_mr *mr)
 {
-	int err;
+	long left;
 
 	WRITE_ONCE(mr->valid, false);
 	vrnic_mr_put(mr);
-	err = wait_for_completion_killable(&mr->gone);
-	if (!err)
+	while (!(left = wait_for_completion_killable_timeout(&mr->gone, HZ)))
+		vrnic_links_let_go(mr);
+	if (left > 0)
 		return 0;
 	if (refcount_inc_not_zero(&mr->refs)) {
 		WRITE_ONCE(mr->valid, true);
-		return err;
+		return left;
 	}
 	/* its last user is just putting it */
 	wait_for_completion(&mr->gone);

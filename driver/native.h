@@ -302,6 +302,7 @@ extern const struct uapi_definition vrnic_counter_defs[];
 bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner);
 bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
 			    const struct vrnic_address *peer);
+bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner);
 void vrnic_bindings_fail(struct vrnic_endpoint *ep);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count);
@@ -349,7 +350,7 @@ void vrnic_rgets_init(struct vrnic_fifo *fifo);
 void vrnic_rgets_park(struct vrnic_fifo *fifo);
 void vrnic_rgets_free(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
-struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer);
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host);
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
 
 /* rdma_object.c: local memory that needs no region (S1) */

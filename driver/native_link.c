@@ -6,14 +6,17 @@
  * an RC queue pair has to know of its peer.
  *
  * A link belongs to the endpoint at one end, and to the FIFO at the other. When
- * either goes, a datagram says so; if that is lost, the other end finds out when
- * it next has something to send.
+ * either goes, or the link fails, a datagram says so; if that is lost, the other end
+ * finds out when it next has something to send, or asks whether anybody is there
+ * (native_keep.c).
  *
  * Datagrams come in by softirq, and are looked at by a work item.
  */
 
 #include <linux/bottom_half.h>
+#include <linux/memcontrol.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
@@ -24,6 +27,7 @@
 
 #define LINK_SLOTS	64	/* of a send ring */
 #define LINKS_MAX	4096	/* that a FIFO accepts */
+#define LINKS_HOST	1024	/* of these, of one host */
 #define HELLO_QUEUE	256	/* datagrams that wait to be looked at */
 
 /* Asked for so often, with pauses that double: 1.3 seconds. */
@@ -68,40 +72,48 @@ static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
 
 /* ---- life of a link ---- */
 
-static struct vrnic_link *link_new(struct vrnic_fifo *fifo)
+static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *peer)
 {
 	struct vrnic_link *link = kvzalloc(sizeof(*link), GFP_KERNEL_ACCOUNT);
-	int err;
+	int err = -ENOMEM;
 
 	if (!link)
-		return ERR_PTR(-ENOMEM);
+		return ERR_PTR(err);
+	link->host = vrnic_host_get(dev_net(fifo->dev->ndev), peer);
+	if (!link->host)
+		goto err_free;
 	refcount_set(&link->refs, 1);
 	INIT_LIST_HEAD(&link->owned);
 	INIT_LIST_HEAD(&link->endpoints);
 	INIT_LIST_HEAD(&link->msgs);
 	spin_lock_init(&link->lock);
-	init_waitqueue_head(&link->idle);
 	init_completion(&link->answered);
-	xa_init(&link->types);
-	xa_init(&link->told);
 	link->fifo = fifo;
+	memcpy(link->peer.gid, peer, sizeof(*peer));
 	link->shell.ibqp.device = &fifo->dev->ibdev;
 	link->shell.ibqp.pd = fifo->pd;
 	err = vrnic_create_link_qp(&link->shell, link, LINK_SLOTS);
-	if (err) {
-		kvfree(link);
-		return ERR_PTR(err);
-	}
+	if (err)
+		goto err_host;
 	link->qp = link->shell.qp;
 	refcount_inc(&fifo->refs);
+	vrnic_link_begin(link);
 	return link;
+
+err_host:
+	vrnic_host_put(link->host);
+err_free:
+	kvfree(link);
+	return ERR_PTR(err);
 }
 
 /* What was injected over it may outlive it; nothing of it is used then. */
 void vrnic_link_put(struct vrnic_link *link)
 {
-	if (refcount_dec_and_test(&link->refs))
-		kvfree(link);
+	if (!refcount_dec_and_test(&link->refs))
+		return;
+	vrnic_host_put(link->host);
+	kvfree(link);
 }
 
 static struct rdma_ah_attr path_attr(const struct ib_gid_attr *sgid,
@@ -236,41 +248,31 @@ static struct vrnic_hello hello_of(const struct vrnic_link *link,
 	};
 }
 
-static void say_bye(struct vrnic_link *link)
+/**
+ * vrnic_link_say_bye() - this end of a link is gone, or fails: tell the peer, once
+ * @link: link
+ *
+ * Whoever was asked for a link may have made one, although no answer came.
+ */
+void vrnic_link_say_bye(struct vrnic_link *link)
 {
 	struct vrnic_hello h = hello_of(link, VRNIC_HELLO_BYE);
 	const struct ib_gid_attr *sgid;
-	union ib_gid to;
+	union ib_gid to, own;
 
 	/* it never had a peer, or the peer knows */
-	if (!link->qp->roce || READ_ONCE(link->bye))
+	if (!(link->qp->roce || link->asked) || READ_ONCE(link->bye) ||
+	    test_and_set_bit(0, &link->said_bye))
 		return;
+	h.fifo = link->peer.fifo;
+	h.why = link->failed ? VRNIC_WHY_FAILED : VRNIC_WHY_NONE;
 	memcpy(&to, link->peer.gid, sizeof(to));
-	sgid = own_gid(link->fifo->dev, &link->qp->sgid);
+	memcpy(&own, link->fifo->address.gid, sizeof(own));
+	sgid = own_gid(link->fifo->dev, link->qp->roce ? &link->qp->sgid : &own);
 	if (IS_ERR(sgid))
 		return;
 	hello_send(link->fifo->dev, sgid, &to, &h);
 	rdma_put_gid_attr(sgid);
-}
-
-/**
- * vrnic_link_kill() - an end of a link goes
- * @link: nobody finds it any more but what refers to it; the owner's reference
- *	is given back
- *
- * Whoever waits for an answer gets to know that there will be none.
- */
-void vrnic_link_kill(struct vrnic_link *link)
-{
-	struct vrnic_fifo *fifo = link->fifo;
-
-	vrnic_link_broken(link);
-	vrnic_link_linger(link);
-	say_bye(link);
-	vrnic_destroy_qp(&link->shell.ibqp, NULL);
-	vrnic_link_drain(link);
-	vrnic_fifo_put(fifo);
-	vrnic_link_put(link);
 }
 
 /* ---- who asks ---- */
@@ -343,13 +345,17 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	h.secret = peer->secret;
 	h.psn = psn;
 	start_asking(link);
+	link->asked = true;
 	err = ask(link, sgid, &to, &h);
 	stop_asking(link);
 	if (err)
 		return err;
 	/* nobody changes it any more */
-	if (link->hello.kind != VRNIC_HELLO_YES)
+	if (link->hello.kind != VRNIC_HELLO_YES) {
+		link->asked = false;
 		return why_errno(link->hello.why);
+	}
+	link->peer_qpn = link->hello.qpn;
 	if (!vrnic_hello_fits(&link->hello))
 		return -EHOSTUNREACH;
 	return link_up(link, sgid, &to, &link->hello, psn);
@@ -360,7 +366,7 @@ static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
 {
 	const struct ib_gid_attr *sgid;
 	struct vrnic_link *link;
-	union ib_gid own;
+	union ib_gid own, to;
 	int err;
 
 	if (ipv6_addr_v4mapped((struct in6_addr *)peer->gid) !=
@@ -373,7 +379,8 @@ static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
 	sgid = own_gid(fifo->dev, &own);
 	if (IS_ERR(sgid))
 		return ERR_PTR(-EHOSTUNREACH);
-	link = link_new(fifo);
+	memcpy(&to, peer->gid, sizeof(to));
+	link = link_new(fifo, &to);
 	if (IS_ERR(link))
 		goto out;
 	err = connect(link, peer, sgid);
@@ -477,43 +484,64 @@ static bool is_stale(struct vrnic_link *link, const struct heard *heard)
 		!memcmp(link->peer.gid, &heard->from, sizeof(heard->from)));
 }
 
-/* The link that this datagram asked for before; others may have to go. */
+/*
+ * The link that this datagram asked for before, or NULL; others may have to go.
+ * @full: there can be no other for who asks.
+ */
 static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
-				   const struct heard *heard, unsigned int *nr)
+				   const struct heard *heard, bool *full)
 {
 	struct vrnic_link *link, *next, *found = NULL;
+	unsigned int nr = 0, of_host = 0;
 
 	lockdep_assert_held(&fifo->ctrl);
-	*nr = 0;
 	list_for_each_entry_safe(link, next, &fifo->links, owned) {
-		++*nr;
 		if (link->nonce == heard->h.nonce && !READ_ONCE(link->dead)) {
 			found = link;
 		} else if (is_stale(link, heard)) {
 			list_del_init(&link->owned);
 			vrnic_link_kill(link);
-			--*nr;
+			continue;
 		}
+		nr++;
+		of_host += !memcmp(link->peer.gid, &heard->from, sizeof(heard->from));
 	}
+	*full = nr >= LINKS_MAX || of_host >= LINKS_HOST;
 	return found;
+}
+
+/* The process that has the FIFO pays: it chose whom it gives its address. */
+static struct vrnic_link *link_new_charged(struct vrnic_fifo *fifo,
+					   const union ib_gid *peer)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(fifo->mm);
+	struct mem_cgroup *was = set_active_memcg(memcg);
+	struct vrnic_link *link = link_new(fifo, peer);
+
+	set_active_memcg(was);
+	mem_cgroup_put(memcg);
+	return link;
 }
 
 static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 				      const struct heard *heard,
 				      const struct ib_gid_attr *sgid)
 {
-	struct vrnic_link *link = link_new(fifo);
+	struct vrnic_link *link = link_new_charged(fifo, &heard->from);
 	int err;
 
 	if (IS_ERR(link))
 		return link;
+	link->accepted = true;
 	link->nonce = heard->h.nonce;
-	memcpy(link->peer.gid, &heard->from, sizeof(heard->from));
 	link->peer.fifo = heard->h.from_fifo;
 	link->peer.task = heard->h.task;
 	/* the first packet that it sends, as hello_of() cannot know */
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
-	err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
+	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host));
+	err = link->notice ? 0 : -ENOMEM;
+	if (!err)
+		err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
 	if (!err)
 		return link;
 	vrnic_link_kill(link);
@@ -526,13 +554,13 @@ static int accept(struct vrnic_fifo *fifo, const struct heard *heard,
 {
 	struct vrnic_link *link;
 	struct vrnic_hello yes;
-	unsigned int nr;
+	bool full;
 
 	if (fifo->dead)
 		return VRNIC_WHY_NO_FIFO;
-	link = accepted(fifo, heard, &nr);
+	link = accepted(fifo, heard, &full);
 	if (!link) {
-		if (nr >= LINKS_MAX)
+		if (full)
 			return VRNIC_WHY_RESOURCES;
 		link = link_accept(fifo, heard, sgid);
 		if (IS_ERR(link))
@@ -604,20 +632,45 @@ static void heard_ask(const struct heard *heard)
 		say_no(heard, why);
 }
 
+static void link_bye(struct vrnic_link *link, const struct heard *heard)
+{
+	if (link->nonce != heard->h.nonce ||
+	    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
+		return;
+	WRITE_ONCE(link->left, heard->h.why != VRNIC_WHY_FAILED);
+	WRITE_ONCE(link->bye, true);
+	vrnic_qp_error(link->qp, -1);
+}
+
+/* Of who asked for a link, and never knew that it got one. */
+static void bye_unanswered(const struct heard *heard)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
+	struct vrnic_link *link;
+
+	if (!fifo)
+		return;
+	mutex_lock(&fifo->ctrl);
+	list_for_each_entry(link, &fifo->links, owned)
+		link_bye(link, heard);
+	mutex_unlock(&fifo->ctrl);
+	vrnic_fifo_put(fifo);
+}
+
 /* What is still on its way is lost; whoever waits for it is told. */
 static void heard_bye(const struct heard *heard)
 {
-	struct vrnic_qp *qp = vrnic_qp_get(heard->h.to_qpn);
-	struct vrnic_link *link;
+	struct vrnic_qp *qp;
 
+	if (!heard->h.to_qpn) {
+		bye_unanswered(heard);
+		return;
+	}
+	qp = vrnic_qp_get(heard->h.to_qpn);
 	if (!qp)
 		return;
-	link = qp->link;
-	if (link && link->nonce == heard->h.nonce &&
-	    !memcmp(link->peer.gid, &heard->from, sizeof(heard->from))) {
-		WRITE_ONCE(link->bye, true);
-		vrnic_qp_error(qp, -1);
-	}
+	if (qp->link)
+		link_bye(qp->link, heard);
 	vrnic_qp_put(qp);
 }
 
@@ -727,22 +780,4 @@ void vrnic_hello_exit(void)
 	cancel_work_sync(&hear);
 	while ((heard = heard_next()))
 		kfree(heard);
-}
-
-/**
- * vrnic_links_kill() - a FIFO is going: so do the links that it accepted
- * @fifo: dead, so that it accepts no more
- */
-void vrnic_links_kill(struct vrnic_fifo *fifo)
-{
-	struct vrnic_link *link, *next;
-	LIST_HEAD(links);
-
-	mutex_lock(&fifo->ctrl);
-	list_splice_init(&fifo->links, &links);
-	mutex_unlock(&fifo->ctrl);
-	list_for_each_entry_safe(link, next, &links, owned) {
-		list_del(&link->owned);
-		vrnic_link_kill(link);
-	}
 }

@@ -30,11 +30,14 @@ void vrnic_nmsg_release(struct vrnic_nmsg *msg)
 	msg->buf = NULL;
 }
 
-void vrnic_nmsg_free(struct vrnic_nmsg *msg)
+/* Caller has the link's run bit, or nobody runs it. */
+void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
 	if (!msg)
 		return;
 	vrnic_nmsg_release(msg);
+	vrnic_host_uncharge(link->host, msg->charged);
+	link->answer_bytes -= msg->charged;
 	kfree(msg);
 }
 
@@ -127,11 +130,11 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 
 	spin_lock(&link->lock);
 	list_del_init(&msg->link);
-	if (link->dead && list_empty(&link->msgs))
-		wake_up(&link->idle);
 	spin_unlock(&link->lock);
+	if (status == IB_WC_SUCCESS)
+		WRITE_ONCE(link->heard, jiffies);
 	if (!req) {
-		vrnic_nmsg_free(msg);
+		vrnic_nmsg_free(link, msg);
 		return;
 	}
 	/* after a failure the link is flushed, and its requests with it */
@@ -175,32 +178,13 @@ static void fail_pending(struct vrnic_link *link)
 void vrnic_link_flushed(struct vrnic_link *link)
 {
 	fail_pending(link);
+	if (!link->failed) {
+		link->failed = true;
+		vrnic_link_failed(link);
+	}
 	/* pairs with the barrier in watch(): who comes later sees that it is dead */
 	smp_mb();
 	vrnic_endpoints_lost(link);
-}
-
-/* Half a round trip is most of what it takes; and nobody waits for the dead. */
-#define LINGER_MS	200
-
-static bool msgs_gone(struct vrnic_link *link)
-{
-	bool gone;
-
-	spin_lock(&link->lock);
-	gone = list_empty(&link->msgs);
-	spin_unlock(&link->lock);
-	return gone;
-}
-
-/**
- * vrnic_link_linger() - let the peer have what was sent
- * @link: link; broken, so nothing is added
- */
-void vrnic_link_linger(struct vrnic_link *link)
-{
-	wait_event_timeout(link->idle, msgs_gone(link),
-			   msecs_to_jiffies(LINGER_MS));
 }
 
 static void msgs_drop(struct vrnic_link *link)
@@ -210,7 +194,7 @@ static void msgs_drop(struct vrnic_link *link)
 	list_for_each_entry_safe(msg, next, &link->msgs, link) {
 		list_del_init(&msg->link);
 		if (!msg->req)
-			vrnic_nmsg_free(msg);
+			vrnic_nmsg_free(link, msg);
 	}
 }
 
@@ -218,10 +202,12 @@ static void msgs_drop(struct vrnic_link *link)
 void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);
-	vrnic_nmsg_free(link->rx.answer);
+	vrnic_nmsg_free(link, link->rx.answer);
 	link->rx.answer = NULL;
 	fail_pending(link);
 	vrnic_types_forget(link);
-	kvfree(link->rx.rows);
-	xa_destroy(&link->told);
+	vrnic_rx_rows_free(link);
+	vrnic_grants_free(link);
+	vrnic_rget_free(link->notice);
+	link->notice = NULL;
 }

@@ -11,32 +11,104 @@
  * them.
  */
 
+#include <linux/hash.h>
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "link.h"
 #include "native.h"
 #include "roce.h"
 
-/* Slots of a link's ring that answers leave to the requests of two injectors. */
-#define KEEP_SLOTS	4
-
-/* Types that a peer tells of: bytes of rows. More of them, and they are forgotten. */
+/*
+ * Types that a peer tells of: bytes of rows, and how many. More of them, and they are
+ * forgotten.
+ */
 #define TYPES_BYTES	SZ_4M
+#define TYPES_MAX	1024
 
-/* Of types that the peer told of. */
+/*
+ * What is packed for answers that the peer has not acknowledged yet: twice as much as
+ * two injectors can ask for at a time.
+ */
+#define ANSWERS_BYTES	(4 * VRNIC_PACK_BYTES)
+
+/* ---- types that the peer told of ---- */
+
+static struct hlist_head *types_like(struct vrnic_link *link, u32 number)
+{
+	return &link->types[hash_32(number, VRNIC_LINK_TYPE_BITS)];
+}
+
+static struct vrnic_link_type *type_find(struct vrnic_link *link, u32 number)
+{
+	struct vrnic_link_type *type;
+
+	hlist_for_each_entry(type, types_like(link, number), node)
+		if (type->number == number)
+			return type;
+	return NULL;
+}
+
+static u64 type_bytes(const struct vrnic_link_type *type)
+{
+	return type->rows.nr * sizeof(*type->rows.row);
+}
+
+static void type_free(struct vrnic_link *link, struct vrnic_link_type *type)
+{
+	if (link->rx.type == &type->rows)
+		link->rx.type = NULL;
+	hlist_del(&type->node);
+	link->types_nr--;
+	link->types_bytes -= type_bytes(type);
+	vrnic_host_uncharge(link->host, type_bytes(type));
+	kvfree(type->rows.row);
+	kfree(type);
+}
+
 void vrnic_types_forget(struct vrnic_link *link)
 {
-	struct vrnic_rows *rows;
-	unsigned long number;
+	struct vrnic_link_type *type;
+	struct hlist_node *next;
+	unsigned int i;
 
-	xa_for_each(&link->types, number, rows) {
-		xa_erase(&link->types, number);
-		kvfree(rows->row);
-		kfree(rows);
-	}
-	link->types_bytes = 0;
-	link->rx.type = NULL;
+	for (i = 0; i < ARRAY_SIZE(link->types); i++)
+		hlist_for_each_entry_safe(type, next, &link->types[i], node)
+			type_free(link, type);
 }
+
+/* Rows of which not all came. */
+void vrnic_rx_rows_free(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	if (!rx->rows)
+		return;
+	vrnic_host_uncharge(link->host, rx->rows_bytes);
+	kvfree(rx->rows);
+	rx->rows = NULL;
+}
+
+/* On behalf of the process that has the FIFO, which chose whom it gives its address. */
+static void *alloc_charged(struct vrnic_link *link, u64 bytes)
+{
+	struct mem_cgroup *memcg, *was;
+	void *mem;
+
+	if (!vrnic_host_charge(link->host, bytes))
+		return NULL;
+	memcg = get_mem_cgroup_from_mm(link->fifo->mm);
+	was = set_active_memcg(memcg);
+	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	set_active_memcg(was);
+	mem_cgroup_put(memcg);
+	if (!mem)
+		vrnic_host_uncharge(link->host, bytes);
+	return mem;
+}
+
+/* ---- is it allowed? ---- */
 
 static void refuse(struct vrnic_link *link, u8 status, int verr)
 {
@@ -58,16 +130,8 @@ static void refuse_access(struct vrnic_link *link, int verr)
 /* May the peer name this counter? Or does it run what we injected? */
 static bool counter_fits(struct vrnic_link *link, u32 id)
 {
-	bool fits = !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer);
-	unsigned int i;
-
-	if (fits)
-		return true;
-	spin_lock(&link->lock);
-	for (i = 0; i < VRNIC_LINK_GRANTS; i++)
-		fits |= link->grants[i] == id;
-	spin_unlock(&link->lock);
-	return fits;
+	return !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer) ||
+	       vrnic_granted(link, id);
 }
 
 static void check_counters(struct vrnic_link *link)
@@ -139,7 +203,8 @@ static int open_storage(struct vrnic_link *link, int access,
 static void check_typed(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
-	struct vrnic_rows *rows = xa_load(&link->types, rx->h.type);
+	struct vrnic_link_type *type = type_find(link, rx->h.type);
+	const struct vrnic_rows *rows = type ? &type->rows : NULL;
 	int access = rx->h.op == VRNIC_NWIRE_PUT ? IB_ACCESS_REMOTE_WRITE :
 						   IB_ACCESS_REMOTE_READ;
 	struct vrnic_seg seg;
@@ -171,12 +236,11 @@ static void check_rows(struct vrnic_link *link)
 	const struct vrnic_nhdr *h = &rx->h;
 
 	if (!h->pos) {
-		kvfree(rx->rows);
-		rx->rows = NULL;
+		vrnic_rx_rows_free(link);
 		rx->rows_there = 0;
 		rx->rows_bytes = h->total;
 		if (h->total <= TYPES_BYTES)
-			rx->rows = kvmalloc(h->total, GFP_KERNEL | __GFP_NOWARN);
+			rx->rows = alloc_charged(link, h->total);
 	}
 	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
 		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
@@ -199,12 +263,25 @@ static void check_request(struct vrnic_link *link)
 		check_memory(link, IB_ACCESS_REMOTE_READ);
 }
 
+/* An acknowledgment of what was answered makes room. */
+static bool can_answer(struct vrnic_link *link)
+{
+	const struct vrnic_nhdr *h = &link->rx.h;
+
+	if (!vrnic_link_has_room(link, VRNIC_LINK_KEEP_SLOTS))
+		return false;
+	return h->op != VRNIC_NWIRE_GET || !(h->flags & VRNIC_NWIRE_TYPED) ||
+	       link->answer_bytes + VRNIC_PACK_BYTES <= ANSWERS_BYTES;
+}
+
 /* Before anything is executed, there has to be a way to answer. */
 static int start_request(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
-	if (!vrnic_link_has_room(link, KEEP_SLOTS))
+	if (rx->h.op == VRNIC_NWIRE_PING)
+		return 0;
+	if (!can_answer(link))
 		return -EAGAIN;
 	/* one may be left of a message that was broken off */
 	if (!rx->answer)
@@ -392,46 +469,55 @@ static void place(struct vrnic_link *link, struct sk_buff *skb)
 
 /* ---- executing, once all of a message is there ---- */
 
-/* All rows are there: they are a type, or nonsense. */
-static int types_add(struct vrnic_link *link, struct vrnic_rows *rows)
+/* All rows are there: they are a type, or nonsense. Return: NULL: they are not. */
+static struct vrnic_link_type *type_new(struct vrnic_link *link)
 {
-	struct vrnic_rows *old;
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_link_type *type;
 
-	if (vrnic_rows_check(rows))
-		return -EINVAL;
-	if (link->types_bytes + link->rx.rows_bytes > TYPES_BYTES)
+	type = kzalloc(sizeof(*type), GFP_KERNEL | __GFP_NOWARN);
+	if (!type)
+		return NULL;
+	type->number = rx->h.key;
+	type->rows.nr = rx->rows_bytes / sizeof(*type->rows.row);
+	type->rows.row = rx->rows;
+	if (!vrnic_rows_check(&type->rows))
+		return type;
+	kfree(type);
+	return NULL;
+}
+
+/* The rows are its own from now on. */
+static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
+{
+	struct vrnic_link_type *old = type_find(link, type->number);
+
+	if (old)
+		type_free(link, old);
+	if (link->types_nr == TYPES_MAX ||
+	    link->types_bytes + type_bytes(type) > TYPES_BYTES)
 		vrnic_types_forget(link);
-	old = xa_store(&link->types, link->rx.h.key, rows, GFP_KERNEL);
-	if (xa_is_err(old))
-		return xa_err(old);
-	link->types_bytes += link->rx.rows_bytes;
-	if (old) {
-		kvfree(old->row);
-		kfree(old);
-	}
-	link->rx.type = NULL;
-	return 0;
+	hlist_add_head(&type->node, types_like(link, type->number));
+	link->types_nr++;
+	link->types_bytes += type_bytes(type);
+	link->rx.rows = NULL;
 }
 
 static void do_type(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
-	struct vrnic_rows *rows;
+	struct vrnic_link_type *type;
 
 	rx->rows_there += rx->h.data;
 	if (rx->rows_there < rx->rows_bytes)
 		return;
-	rows = kzalloc(sizeof(*rows), GFP_KERNEL | __GFP_NOWARN);
-	if (rows) {
-		rows->nr = rx->rows_bytes / sizeof(*rows->row);
-		rows->row = rx->rows;
+	type = type_new(link);
+	if (type) {
+		types_add(link, type);
+		return;
 	}
-	if (!rows || types_add(link, rows)) {
-		kfree(rows);
-		kvfree(rx->rows);
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
-	}
-	rx->rows = NULL;
+	vrnic_rx_rows_free(link);
+	refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
 /* Packed, because there are no packets yet. */
@@ -442,11 +528,13 @@ static void get_typed(struct vrnic_link *link)
 	struct vrnic_seg storage, seg = { .len = n };
 	int verr;
 
-	answer->buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	answer->buf = alloc_charged(link, n);
 	if (!answer->buf) {
 		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
+	answer->charged = n;
+	link->answer_bytes += n;
 	verr = open_storage(link, IB_ACCESS_REMOTE_READ, &storage);
 	if (verr) {
 		refuse_access(link, verr);
@@ -516,6 +604,7 @@ static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
 			const struct vrnic_seg *seg, struct vrnic_nhdr *answer)
 {
 	rec->source = link->peer.fifo;
+	rec->host = vrnic_host_number(link->host);
 	rec->task = link->peer.task;
 	if (!vrnic_record_post(link->fifo, rec, seg, seg ? 1 : 0))
 		return true;
@@ -656,7 +745,7 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 	spin_unlock(&link->lock);
 	/* this run goes on with sending when it has received */
 	if (dead)
-		vrnic_nmsg_free(msg);
+		vrnic_nmsg_free(link, msg);
 }
 
 static void finish_request(struct vrnic_link *link)
@@ -726,9 +815,10 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 	rx->left -= pkt->len;
 	if (!end)
 		return 0;
+	WRITE_ONCE(link->heard, jiffies);
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		finish_answer(link);
-	else
+	else if (rx->h.op != VRNIC_NWIRE_PING)
 		finish_request(link);
 	return 0;
 }

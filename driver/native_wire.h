@@ -24,7 +24,7 @@
 
 /* enum vrnic_nwire_op - struct vrnic_nwire.op */
 enum vrnic_nwire_op {
-	VRNIC_NWIRE_ANSWER	= 1,	/* to each of the others: one */
+	VRNIC_NWIRE_ANSWER	= 1,	/* to each of the others but PING: one */
 	VRNIC_NWIRE_PUT		= 2,
 	VRNIC_NWIRE_GET		= 3,
 	VRNIC_NWIRE_RMW		= 4,
@@ -33,6 +33,7 @@ enum vrnic_nwire_op {
 	VRNIC_NWIRE_NOTIFY	= 7,
 	VRNIC_NWIRE_ERROR	= 8,	/* what the receiver injected failed */
 	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type; once for each link */
+	VRNIC_NWIRE_PING	= 10,	/* is the peer there? Acknowledged, not answered */
 	VRNIC_NWIRE_MAX
 };
 
@@ -155,6 +156,7 @@ static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 		       h->data <= VRNIC_RGET_DESCS * VRNIC_SLOT_SIZE;
 	case VRNIC_NWIRE_NOTIFY:
 	case VRNIC_NWIRE_ERROR:
+	case VRNIC_NWIRE_PING:
 		return !h->data;
 	case VRNIC_NWIRE_TYPE:
 		return h->total &&
@@ -236,9 +238,11 @@ enum vrnic_hello_why {
 	VRNIC_WHY_SECRET	= 2,
 	VRNIC_WHY_FORMAT	= 3,	/* another version, or order of bytes */
 	VRNIC_WHY_RESOURCES	= 4,
+	VRNIC_WHY_FAILED	= 5,	/* BYE: the link failed, nobody wanted that */
 };
 
-#ifdef __BIG_ENDIAN
+/* the C library defines __BIG_ENDIAN everywhere */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define VRNIC_HELLO_ORDER	1
 #else
 #define VRNIC_HELLO_ORDER	0
@@ -250,14 +254,14 @@ enum vrnic_hello_why {
  * @version: of this, and of the messages of a link
  * @kind: enum vrnic_hello_kind
  * @order: order of bytes in the sender's memory: 0 little, 1 big endian
- * @why: NO: enum vrnic_hello_why
+ * @why: NO, BYE: enum vrnic_hello_why
  * @secret: ASK: that of the address
  * @nonce: ASK: random; the others repeat it
- * @fifo: ASK: FIFO that is asked for
+ * @fifo: ASK, and BYE without @to_qpn: FIFO that is asked for, or was
  * @qpn: sender's end of the link
  * @psn: first one that it sends
  * @mtu: largest payload of a packet that it takes, bytes
- * @to_qpn: YES, BYE: receiver's end
+ * @to_qpn: YES, BYE: receiver's end; BYE: 0 if there was no answer
  * @from_fifo: sender's FIFO
  * @task: of its process, as that said
  * @reserved: zero

@@ -31,6 +31,7 @@
  * struct vrnic_rget - what one remote get brought
  * @link: in struct vrnic_source.queue
  * @from: the peer that sent it, whose rights count
+ * @host: of a notice: number of the peer's host
  * @way: link that it came over, with a reference; NULL: the peer is on this host
  * @relayed: a descriptor that was injected at @from sent it
  * @nr: descriptors; 0: a notice that @from is gone
@@ -40,6 +41,7 @@
 struct vrnic_rget {
 	struct list_head link;
 	struct vrnic_address from;
+	u64 host;
 	struct vrnic_link *way;
 	bool relayed;
 	u32 nr;
@@ -57,13 +59,16 @@ void vrnic_rget_free(struct vrnic_rget *rget)
 /**
  * vrnic_notice_new() - make the notice that a peer is gone, for when it is
  * @peer: the peer
+ * @host: number of its host, for struct vrnic_record
  */
-struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer)
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host)
 {
 	struct vrnic_rget *notice = kzalloc(sizeof(*notice), GFP_KERNEL_ACCOUNT);
 
-	if (notice)
-		notice->from = *peer;
+	if (!notice)
+		return NULL;
+	notice->from = *peer;
+	notice->host = host;
 	return notice;
 }
 
@@ -211,7 +216,7 @@ static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
  * @notice: what vrnic_notice_new() made; belongs to @to from now on
  *
  * Behind what the peer had injected. However full that queue is: there are not more of
- * them than endpoints.
+ * them than endpoints and links.
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
@@ -449,6 +454,7 @@ static bool tell_gone(struct vrnic_injector *inj)
 		.vendor_err = VRNIC_VERR_PEER,
 		.source = inj->rget->from.fifo,
 		.task = inj->rget->from.task,
+		.host = inj->rget->host,
 	};
 
 	if (vrnic_record_post(inj->fifo, &rec, NULL, 0)) {

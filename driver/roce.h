@@ -277,6 +277,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @timed: packet whose answer is timed; 0: none is
  * @timed_at: when it was sent
  * @rnr_until: the peer is not ready before; 0: it is
+ * @rnr_since: native link: when the peer first was not, since there was progress
  * @timer_at: when the timer will fire; 0: it is not running
  */
 struct vrnic_req {
@@ -310,6 +311,7 @@ struct vrnic_req {
 	u64 timed;
 	u64 timed_at;
 	u64 rnr_until;
+	u64 rnr_since;
 	u64 timer_at;
 };
 

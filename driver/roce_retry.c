@@ -118,6 +118,7 @@ void vrnic_req_progress(struct vrnic_qp *qp, u64 before)
 	q->since = 0;
 	q->wait = 0;
 	q->rnr_left = qp->attr.rnr_retry;
+	q->rnr_since = 0;
 	q->retry_left = qp->attr.retry_cnt;
 	vrnic_flight_moved(&q->fly);
 	grow(q, q->fly.una - before);
@@ -203,6 +204,22 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 	q->fly.hold = q->fly.una + 1;
 }
 
+/*
+ * A native link does not count how often, but its peer is to be ready in the time in
+ * which a peer has to answer at all.
+ */
+static bool rnr_too_long(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 now = ktime_get_ns();
+
+	if (!qp->link)
+		return false;
+	if (!q->rnr_since)
+		q->rnr_since = now;
+	return now - q->rnr_since > (qp->attr.retry_cnt + 1) * timeout_ns(qp);
+}
+
 /**
  * vrnic_req_rnr() - the peer has no receive posted: leave it alone for a while
  * @qp: requester
@@ -218,7 +235,7 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w || q->rnr_until)
 		return;
-	if (!q->rnr_left) {
+	if (!q->rnr_left || rnr_too_long(qp)) {
 		vrnic_count(qp->dev, RETRY_RNR_EXCEEDED_ERR);
 		vrnic_req_fail(qp, w, IB_WC_RNR_RETRY_EXC_ERR, VRNIC_VERR_RNR);
 		return;

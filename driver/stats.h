@@ -49,6 +49,8 @@
 	X(MALFORMED_PKTS,	"malformed_pkts")	\
 	X(RCVD_DROPPED,		"rcvd_dropped")		\
 	X(FIFOS,		"native_fifos")		\
+	X(LINKS,		"native_links")		\
+	X(LINKS_CUT,		"native_links_cut")	\
 	X(ENDPOINTS,		"native_endpoints")	\
 	X(COUNTERS,		"native_counters")	\
 	X(NATIVE_DESCRIPTORS,	"native_descriptors")	\

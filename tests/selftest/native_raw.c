@@ -122,8 +122,7 @@ static int map_ring(struct raw_fifo *fifo, const struct vrnic_ring_info *info,
 	return 0;
 }
 
-static int map_rings(struct raw_fifo *fifo,
-		     const struct vrnic_create_fifo_resp *resp)
+int raw_map_rings(struct raw_fifo *fifo, const struct vrnic_create_fifo_resp *resp)
 {
 	int ret = map_ring(fifo, &resp->inject, &fifo->inject,
 			   &fifo->inject_slots);
@@ -163,7 +162,7 @@ int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 		return fifo->bell;
 	ret = raw_create_fifo(fifo, &req, &fifo->handle, &resp);
 	if (!ret)
-		ret = map_rings(fifo, &resp);
+		ret = raw_map_rings(fifo, &resp);
 	if (!ret)
 		ret = buf_open(&fifo->buf, fifo->dev.pd, len, 0, ACCESS_REMOTE);
 	return ret;

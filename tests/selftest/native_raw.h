@@ -80,6 +80,8 @@ int raw_lookup(struct raw_fifo *fifo, const char *name, uint32_t task,
 int raw_create_fifo(struct raw_fifo *fifo,
 		    const struct vrnic_create_fifo_req *req, uint32_t *handle,
 		    struct vrnic_create_fifo_resp *resp);
+/* Of one that raw_create_fifo() made. */
+int raw_map_rings(struct raw_fifo *fifo, const struct vrnic_create_fifo_resp *resp);
 int raw_destroy(struct ibv_context *ctx, uint16_t object, uint16_t method,
 		uint16_t attr, uint32_t handle);
 

@@ -953,7 +953,7 @@ int bed_close(struct bed *bed)
 	return ret ? ret : intact ? 0 : -EFAULT;
 }
 
-static int wire_device(void)
+int wire_device(void)
 {
 	if (unshare(CLONE_NEWNET))
 		return -errno;

@@ -289,6 +289,8 @@ struct wire_bed {
 	bool was_forced;
 };
 
+/* A namespace with WIRE_DEVICE on lo, which is dev_name() from then on: 0 or -errno. */
+int wire_device(void);
 int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opts);
 int wire_bed_close(struct wire_bed *wire);
 

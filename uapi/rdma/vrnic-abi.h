@@ -575,7 +575,9 @@ enum vrnic_record_kind {
  * @vendor_err: enum vrnic_vendor_err
  * @source: MESSAGE, NOTIFY, ERROR: number of the peer's FIFO
  * @task: MESSAGE, NOTIFY, ERROR: task of the peer
- * @reserved: zero
+ * @host: likewise: which host the peer is on, as struct vrnic_create_endpoint_resp has
+ *	it; 0: this one. A number is a host's own: another host's FIFO may have, or
+ *	claim to have, the same @source
  *
  * Records lie in slots [cons, prod) of the ring. The kernel stores
  * vrnic_ring_hdr.prod with release after a record; the process stores cons with
@@ -598,7 +600,7 @@ struct vrnic_record {
 	__u32 vendor_err;
 	__u32 source;
 	__u32 task;
-	__aligned_u64 reserved;
+	__aligned_u64 host;
 };
 
 /**
@@ -697,10 +699,12 @@ struct vrnic_lookup_req {
  * struct vrnic_create_endpoint_resp - a peer, as descriptors name it
  * @endpoint: for struct vrnic_ndesc.endpoint; counts within its FIFO
  * @reserved: zero
+ * @host: number that this host gave to the address of the peer's; 0: it is this one
  */
 struct vrnic_create_endpoint_resp {
 	__u32 endpoint;
 	__u32 reserved;
+	__aligned_u64 host;
 };
 
 #define VRNIC_COUNTER_OPEN	(1U << 0)	/* peers may name it */

@@ -47,6 +47,7 @@ AT(vrnic_record, endpoint, 40);
 AT(vrnic_record, vendor_err, 44);
 AT(vrnic_record, source, 48);
 AT(vrnic_record, task, 52);
+AT(vrnic_record, host, 56);
 
 SIZE(vrnic_counter_cell, 64);
 AT(vrnic_counter_cell, errors, 8);
@@ -60,7 +61,8 @@ SIZE(vrnic_address, 32);
 SIZE(vrnic_create_fifo_req, 64);
 SIZE(vrnic_create_fifo_resp, 80);
 SIZE(vrnic_lookup_req, 40);
-SIZE(vrnic_create_endpoint_resp, 8);
+SIZE(vrnic_create_endpoint_resp, 16);
+AT(vrnic_create_endpoint_resp, host, 8);
 SIZE(vrnic_create_counter_req, 8);
 SIZE(vrnic_create_counter_resp, 16);
 SIZE(vrnic_type_row, 32);
@@ -70,9 +72,10 @@ SIZE(vrnic_wait, 24);
 SIZE(vrnic_count, 32);
 
 /* An offer travels from library to library as it is. */
-SIZE(vrnic_rts, 48);
+SIZE(vrnic_rts, 56);
 AT(vrnic_rts, length, 8);
 AT(vrnic_rts, remote, 16);
 AT(vrnic_rts, table, 24);
 AT(vrnic_rts, rkey, 32);
 AT(vrnic_rts, id, 44);
+AT(vrnic_rts, host, 48);

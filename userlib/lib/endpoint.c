@@ -32,7 +32,8 @@ static int table_fit(struct vrnic_context *ctx, uint32_t number)
 
 static int create_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
-	struct vrnic_create_endpoint_resp resp;
+	/* an older module fills in less */
+	struct vrnic_create_endpoint_resp resp = {};
 	int ret;
 
 	ret = vrnic_uv_endpoint_create(ctx, &ep->peer, &resp, &ep->handle);
@@ -45,6 +46,7 @@ static int create_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 		return ret;
 	}
 	ep->number = resp.endpoint;
+	ep->host = resp.host;
 	ep->end = ctx->inject.next;
 	ctx->endpoints[ep->number] = ep;
 	ctx->live++;

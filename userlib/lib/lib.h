@@ -197,6 +197,7 @@ struct vrnic_context {
  * @number: for descriptors
  * @handle: uverbs object
  * @peer: address of the peer
+ * @host: the peer's host, as records tell of it
  * @dead: the user destroyed it; it stays until the engine is done with it, so
  *	that its number is not given to another one whose descriptors lie in the
  *	ring behind those of this one
@@ -209,6 +210,7 @@ struct vrnic_endpoint {
 	uint32_t number;
 	uint32_t handle;
 	struct vrnic_address peer;
+	uint64_t host;
 	bool dead;
 	uint32_t end;
 	struct vrnic_op_list ops;

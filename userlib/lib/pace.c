@@ -241,7 +241,7 @@ static bool accept_fits(const struct vrnic_endpoint *ep,
 			const struct vrnic_rts *rts, uint64_t local,
 			const struct vrnic_done *done)
 {
-	if (ep->peer.fifo != rts->source || rts->length > INT64_MAX ||
+	if (!vrnic_is_peer(ep, rts->source, rts->host) || rts->length > INT64_MAX ||
 	    rts->remote > UINT64_MAX - rts->length ||
 	    local > UINT64_MAX - rts->length)
 		return false;
@@ -276,7 +276,7 @@ int vrnic_reject(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts)
 {
 	int ret;
 
-	if (!endpoint || !rts || endpoint->peer.fifo != rts->source)
+	if (!endpoint || !rts || !vrnic_is_peer(endpoint, rts->source, rts->host))
 		return -EINVAL;
 	vrnic_lock(endpoint->context);
 	ret = vrnic_transfer_tell(endpoint, VRNIC_DISPATCH_REFUSED, rts->id,
@@ -297,7 +297,7 @@ static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 	vrnic_lock(ctx);
 	for (i = 0; i < ctx->nr_endpoints; i++) {
 		ep = ctx->endpoints[i];
-		if (!ep || ep->dead || ep->peer.fifo != rts->source)
+		if (!ep || ep->dead || !vrnic_is_peer(ep, rts->source, rts->host))
 			continue;
 		vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, rts->id,
 				    IBV_WC_REM_OP_ERR, VRNIC_VERR_NONE);
@@ -321,6 +321,7 @@ static void offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	/* what the peer says of itself does not count */
 	rts.source = rec->source;
 	rts.task = rec->task;
+	rts.host = rec->host;
 	vrnic_lock(ctx);
 	handler = ctx->rts_handler;
 	arg = ctx->rts_arg;
@@ -344,9 +345,9 @@ static void judged(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	}
 	memcpy(&verdict, rec + 1, sizeof(verdict));
 	if (rec->arg == VRNIC_DISPATCH_REFUSED)
-		x = vrnic_transfer_take(ctx, verdict.id, false, rec->source);
+		x = vrnic_transfer_take(ctx, verdict.id, false, rec);
 	else
-		x = vrnic_transfer_take_theirs(ctx, rec->source, verdict.id);
+		x = vrnic_transfer_take_theirs(ctx, rec, verdict.id);
 	if (!x)
 		return;
 	/* a verdict is never good news, whatever the peer may say */
@@ -380,7 +381,7 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 	if (rec->arg != VRNIC_DISPATCH_TAKEN &&
 	    rec->arg != VRNIC_DISPATCH_ARRIVED)
 		return;
-	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec->source);
+	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec);
 	if (x)
 		vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
 }
@@ -394,7 +395,7 @@ static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	uint32_t left = ctx->transfers.nr;
 	struct vrnic_transfer *x;
 
-	while (left-- && (x = vrnic_transfer_take_any(ctx, rec->source)))
+	while (left-- && (x = vrnic_transfer_take_any(ctx, rec)))
 		vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
 }
 
@@ -413,7 +414,7 @@ void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	}
 	if (rec->opcode == VRNIC_NOP_PUT && !(rec->cookie & VRNIC_COOKIE_LAST))
 		return;
-	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec->source);
+	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec);
 	if (x)
 		vrnic_transfer_fail(ctx, x, rec->status, rec->vendor_err);
 }

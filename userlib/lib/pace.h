@@ -69,6 +69,16 @@ struct vrnic_plan {
 	uint32_t nr;
 };
 
+/*
+ * Are @source and @host, of a record, this endpoint's peer? A peer on another host says
+ * of itself what number it has; only that host's address is sure.
+ */
+static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, uint32_t source,
+				 uint64_t host)
+{
+	return ep->peer.fifo == source && ep->host == host;
+}
+
 /* pace_plan.c */
 int vrnic_plan_cut(struct vrnic_plan *plan, const struct vrnic_pace *pace);
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan);
@@ -84,11 +94,13 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  const struct vrnic_done *done);
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x);
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
-					   bool incoming, uint32_t source);
+					   bool incoming,
+					   const struct vrnic_record *rec);
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
-						  uint32_t source, uint32_t id);
+						  const struct vrnic_record *rec,
+						  uint32_t id);
 struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
-					       uint32_t source);
+					       const struct vrnic_record *rec);
 void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			uint32_t status, uint32_t vendor_err);
 void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,

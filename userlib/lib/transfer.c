@@ -62,9 +62,10 @@ static struct vrnic_transfer *table_find(const struct vrnic_transfers *t,
 								 NULL;
 }
 
-/* Return: the transfer that the origin knows as @id, or NULL. */
+/* Return: the transfer that the origin, who sent @rec, knows as @id, or NULL. */
 static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
-					      uint32_t source, uint32_t id)
+					      const struct vrnic_record *rec,
+					      uint32_t id)
 {
 	struct vrnic_transfer *x;
 	uint32_t i;
@@ -72,7 +73,7 @@ static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
 	for (i = 0; i < t->nr; i++) {
 		x = t->slot[i];
 		if (x && x->incoming && x->peer_id == id &&
-		    x->ep->peer.fifo == source)
+		    vrnic_is_peer(x->ep, rec->source, rec->host))
 			return x;
 	}
 	return NULL;
@@ -168,14 +169,15 @@ void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	transfer_free(x);
 }
 
-/* Take the one that the origin @source knows as @id out of the table, or NULL. */
+/* Take the one that the origin, who sent @rec, knows as @id out of the table, or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
-						  uint32_t source, uint32_t id)
+						  const struct vrnic_record *rec,
+						  uint32_t id)
 {
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
-	x = table_find_peer(&ctx->transfers, source, id);
+	x = table_find_peer(&ctx->transfers, rec, id);
 	if (x)
 		table_remove(&ctx->transfers, x);
 	vrnic_unlock(ctx);
@@ -184,7 +186,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 
 /* Likewise, any with that peer. */
 struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
-					       uint32_t source)
+					       const struct vrnic_record *rec)
 {
 	struct vrnic_transfers *t = &ctx->transfers;
 	struct vrnic_transfer *x = NULL;
@@ -192,7 +194,8 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 
 	vrnic_lock(ctx);
 	for (i = 0; i < t->nr && !x; i++)
-		if (t->slot[i] && t->slot[i]->ep->peer.fifo == source)
+		if (t->slot[i] &&
+		    vrnic_is_peer(t->slot[i]->ep, rec->source, rec->host))
 			x = t->slot[i];
 	if (x)
 		table_remove(t, x);
@@ -275,13 +278,15 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 
 /* Take it out of the table, if it is a transfer of that kind with that peer. */
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
-					   bool incoming, uint32_t source)
+					   bool incoming,
+					   const struct vrnic_record *rec)
 {
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
 	x = table_find(&ctx->transfers, id);
-	if (x && (x->incoming != incoming || x->ep->peer.fifo != source))
+	if (x && (x->incoming != incoming ||
+		  !vrnic_is_peer(x->ep, rec->source, rec->host)))
 		x = NULL;
 	if (x)
 		table_remove(&ctx->transfers, x);

@@ -421,6 +421,7 @@ int vrnic_get_typed(struct vrnic_endpoint *endpoint, void *local,
  * @table_rkey: its key
  * @table_rows: rows in it: portions after the first
  * @id: the sender's number for it
+ * @host: the sender's host, as this one tells hosts apart; 0: it is the same
  */
 struct vrnic_rts {
 	uint32_t source;
@@ -432,6 +433,7 @@ struct vrnic_rts {
 	uint32_t table_rkey;
 	uint32_t table_rows;
 	uint32_t id;
+	uint64_t host;
 };
 
 typedef void (*vrnic_rts_handler)(struct vrnic_context *context,

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Counters that a peer may name although they are not open to all: those of the
+ * descriptors that this side injected over the link. A grant lives as long as its
+ * counter and the link; there are no more than the process has counters, since those
+ * that are gone are dropped whenever the table would grow.
+ */
+
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+
+#include "link.h"
+#include "native.h"
+
+#define SLOTS_MIN	64U
+#define SLOTS_MAX	SZ_256K		/* a mebibyte for each link */
+
+/* Where @id is, or would be: there always is an empty slot. */
+static u32 *slot_of(const struct vrnic_grants *g, u32 id)
+{
+	u32 i = hash_32(id, ilog2(g->size));
+
+	while (g->slot[i] && g->slot[i] != id)
+		i = (i + 1) & (g->size - 1);
+	return &g->slot[i];
+}
+
+static void put(struct vrnic_grants *g, u32 id)
+{
+	u32 *slot = slot_of(g, id);
+
+	g->nr += !*slot;
+	*slot = id;
+}
+
+/**
+ * vrnic_granted() - may the peer of a link name this counter, which is not open?
+ * @link: link
+ * @id: the peer's claim; not 0
+ */
+bool vrnic_granted(struct vrnic_link *link, u32 id)
+{
+	struct vrnic_grants *g = &link->grants;
+	bool granted;
+
+	spin_lock(&link->lock);
+	granted = g->size && *slot_of(g, id);
+	spin_unlock(&link->lock);
+	return granted;
+}
+
+/* Caller holds link->lock. Return: false if there is no room for @nr more. */
+static bool fits(const struct vrnic_grants *g, u32 nr)
+{
+	return g->nr + nr <= g->size / 2;
+}
+
+static bool is_live(struct vrnic_link *link, u32 id)
+{
+	return id && vrnic_counter_is_own(id, link->fifo->uctx);
+}
+
+static u32 nr_live(struct vrnic_link *link)
+{
+	const struct vrnic_grants *g = &link->grants;
+	u32 i, nr = 0;
+
+	for (i = 0; i < g->size; i++)
+		nr += is_live(link, g->slot[i]);
+	return nr;
+}
+
+/* Into another table, without those whose counters are gone. */
+static void move(struct vrnic_link *link, struct vrnic_grants *to)
+{
+	struct vrnic_grants *g = &link->grants;
+	u32 i;
+
+	lockdep_assert_held(&link->lock);
+	for (i = 0; i < g->size; i++)
+		if (is_live(link, g->slot[i]))
+			put(to, g->slot[i]);
+	swap(*g, *to);
+}
+
+/* Return: 0: try again; or -ENOMEM or -ENOSPC: it is as it was. */
+static int make_room(struct vrnic_link *link, u32 nr)
+{
+	struct vrnic_grants new = {};
+	u32 want;
+
+	spin_lock(&link->lock);
+	want = nr_live(link) + nr;
+	spin_unlock(&link->lock);
+	if (want > SLOTS_MAX / 2)
+		return -ENOSPC;
+	new.size = clamp_t(u32, roundup_pow_of_two(4 * want), SLOTS_MIN, SLOTS_MAX);
+	new.slot = kvcalloc(new.size, sizeof(*new.slot), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!new.slot)
+		return -ENOMEM;
+	spin_lock(&link->lock);
+	/* the other injector may have added some meanwhile */
+	if (nr_live(link) + nr <= new.size / 2)
+		move(link, &new);
+	spin_unlock(&link->lock);
+	kvfree(new.slot);
+	return 0;
+}
+
+/* Return: false if there is no room. */
+static bool add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
+{
+	struct vrnic_grants *g = &link->grants;
+	u32 i;
+
+	lockdep_assert_held(&link->lock);
+	if (!fits(g, 2 * nr))
+		return false;
+	for (i = 0; i < nr; i++) {
+		if (d[i].remote_counter)
+			put(g, d[i].remote_counter);
+		if (d[i].target_counter)
+			put(g, d[i].target_counter);
+	}
+	return true;
+}
+
+/**
+ * vrnic_grant() - the peer of a link may name the counters that descriptors name
+ * @link: link
+ * @d: descriptors, about to be injected
+ * @nr: how many
+ *
+ * Return: 0, or -ENOMEM or -ENOSPC: none of them may.
+ */
+int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
+{
+	bool added;
+	int err;
+
+	for (;;) {
+		spin_lock(&link->lock);
+		added = add(link, d, nr);
+		spin_unlock(&link->lock);
+		if (added)
+			return 0;
+		err = make_room(link, 2 * nr);
+		if (err)
+			return err;
+	}
+}
+
+void vrnic_grants_free(struct vrnic_link *link)
+{
+	kvfree(link->grants.slot);
+	link->grants = (struct vrnic_grants){};
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <arpa/inet.h>
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "native_foe.h"
+
+#define PORT		4791
+#define IP_BYTES	20
+#define UDP_BYTES	8
+#define BTH_BYTES	12
+#define ICRC_BYTES	4
+#define HEADS		(IP_BYTES + UDP_BYTES + BTH_BYTES)
+#define OP_HELLO	0xe0
+#define OP_ONLY		0xc4
+#define OP_ACK		0x11
+#define HELLO_QPN	0xfffffe
+#define MAGIC		0x76724e4c
+#define PSN_MASK	0xffffff
+#define DEVICE		INADDR_LOOPBACK
+
+static_assert(sizeof(struct foe_header) == 72, "as wire.rst has it");
+static_assert(sizeof(struct foe_hello) == 56, "as wire.rst has it");
+
+static uint32_t crc(uint32_t crc, const uint8_t *data, size_t len)
+{
+	int bit;
+
+	while (len--) {
+		crc ^= *data++;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return crc;
+}
+
+/* What routers may change counts as ones: annex A17. */
+static uint32_t icrc(const uint8_t *ip, size_t len)
+{
+	uint8_t heads[8 + HEADS];
+
+	memset(heads, 0xff, 8);
+	memcpy(heads + 8, ip, HEADS);
+	heads[8 + 1] = 0xff;			/* TOS */
+	heads[8 + 8] = 0xff;			/* TTL */
+	memset(heads + 8 + 10, 0xff, 2);	/* sum */
+	memset(heads + 8 + IP_BYTES + 6, 0xff, 2);
+	heads[8 + IP_BYTES + UDP_BYTES + 4] = 0xff;
+	return ~crc(crc(~0U, heads, sizeof(heads)), ip + HEADS, len - HEADS);
+}
+
+static void put16(uint8_t *at, uint16_t v)
+{
+	at[0] = v >> 8;
+	at[1] = v;
+}
+
+static void put32(uint8_t *at, uint32_t v)
+{
+	put16(at, v >> 16);
+	put16(at + 2, v);
+}
+
+static uint32_t get32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
+}
+
+/* The headers; @len: of what follows, ICRC included. */
+static void put_heads(const struct foe *foe, uint8_t *ip, size_t len)
+{
+	memset(ip, 0, HEADS);
+	ip[0] = 0x45;
+	put16(ip + 2, HEADS + len);
+	put16(ip + 4, 1);	/* 0 would be filled in */
+	ip[6] = 0x40;
+	ip[8] = 64;
+	ip[9] = IPPROTO_UDP;
+	put32(ip + 12, foe->address);
+	put32(ip + 16, DEVICE);
+	put16(ip + IP_BYTES, 0xc000 | (foe->qpn & 0x3fff));
+	put16(ip + IP_BYTES + 2, PORT);
+	put16(ip + IP_BYTES + 4, UDP_BYTES + BTH_BYTES + len);
+}
+
+static int transmit(const struct foe *foe, uint8_t opcode, uint32_t qpn, uint32_t psn,
+		    const struct iovec *part, int parts)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(DEVICE) };
+	uint8_t packet[HEADS + FOE_MTU + 64], *bth = packet + IP_BYTES + UDP_BYTES;
+	size_t len = HEADS;
+	uint32_t sum;
+	int i;
+
+	for (i = 0; i < parts; i++) {
+		memcpy(packet + len, part[i].iov_base, part[i].iov_len);
+		len += part[i].iov_len;
+	}
+	while (len % 4)
+		packet[len++] = 0;
+	put_heads(foe, packet, len - HEADS + ICRC_BYTES);
+	bth[0] = opcode;
+	bth[1] = 0x40;
+	put16(bth + 2, 0xffff);
+	put32(bth + 4, qpn);
+	put32(bth + 8, psn);
+	sum = icrc(packet, len);
+	/* least significant byte first */
+	sum = htole32(sum);
+	memcpy(packet + len, &sum, ICRC_BYTES);
+	len += ICRC_BYTES;
+	return sendto(foe->out, packet, len, 0, (struct sockaddr *)&to, sizeof(to)) < 0 ?
+	       -errno : 0;
+}
+
+static int send_hello(const struct foe *foe, struct foe_hello *h)
+{
+	struct iovec part = { h, sizeof(*h) };
+
+	h->magic = htonl(MAGIC);
+	h->version = 1;
+	h->order = __BYTE_ORDER == __BIG_ENDIAN;
+	h->qpn = htonl(foe->qpn);
+	h->psn = htonl(foe->psn);
+	h->mtu = htonl(FOE_MTU);
+	return transmit(foe, OP_HELLO, HELLO_QPN, 0, &part, 1);
+}
+
+int foe_open(struct foe *foe, uint32_t address)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+	int much = 1 << 24;
+
+	memset(foe, 0, sizeof(*foe));
+	foe->address = address;
+	foe->out = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
+	foe->in = socket(AF_INET, SOCK_RAW, IPPROTO_UDP);
+	if (foe->out < 0 || foe->in < 0 || bind(foe->in, (struct sockaddr *)&at, sizeof(at)) ||
+	    setsockopt(foe->in, SOL_SOCKET, SO_RCVBUFFORCE, &much, sizeof(much)))
+		return -errno;
+	return 0;
+}
+
+void foe_close(struct foe *foe)
+{
+	close(foe->out);
+	close(foe->in);
+}
+
+/* Numbers of its own: far above those that the module begins with. */
+static void new_end(struct foe *foe)
+{
+	static uint32_t ends;
+
+	foe->qpn = 0xf00000 + ++ends;
+	foe->psn = random() & PSN_MASK;
+	foe->nonce = (uint64_t)random() << 32 | ends;
+}
+
+int foe_ask(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo)
+{
+	struct foe_packet packet;
+	struct foe_hello h = { .kind = FOE_ASK };
+	int ret;
+
+	new_end(foe);
+	h.secret = htobe64(to->secret);
+	h.nonce = htobe64(foe->nonce);
+	h.fifo = htonl(to->fifo);
+	h.from_fifo = htonl(from_fifo);
+	ret = send_hello(foe, &h);
+	while (!ret) {
+		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
+		if (ret || packet.opcode != OP_HELLO || packet.hello.nonce != h.nonce)
+			continue;
+		if (packet.hello.kind == FOE_NO)
+			return packet.hello.why;
+		if (packet.hello.kind == FOE_YES)
+			break;
+	}
+	if (!ret) {
+		foe->peer_qpn = ntohl(packet.hello.qpn);
+		foe->heard = ntohl(packet.hello.psn);
+	}
+	return ret;
+}
+
+int foe_say_yes(struct foe *foe)
+{
+	struct foe_hello h = {
+		.kind = FOE_YES, .nonce = foe->asked.nonce, .to_qpn = foe->asked.qpn,
+	};
+
+	new_end(foe);
+	foe->peer_qpn = ntohl(foe->asked.qpn);
+	foe->heard = ntohl(foe->asked.psn);
+	return send_hello(foe, &h);
+}
+
+int foe_send(struct foe *foe, const struct foe_header *header, const void *data, size_t len)
+{
+	struct foe_header h = *header;
+	struct iovec part[] = { { &h, sizeof(h) }, { (void *)data, len } };
+	uint32_t psn = foe->psn;
+
+	h.version = 1;
+	foe->psn = (psn + 1) & PSN_MASK;
+	return transmit(foe, OP_ONLY, foe->peer_qpn, psn | 1U << 31, part, len ? 2 : 1);
+}
+
+int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome)
+{
+	uint8_t aeth[4] = { syndrome };
+	struct iovec part = { aeth, sizeof(aeth) };
+
+	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &part, 1);
+}
+
+/* Return: it is for this link, or a datagram about links. */
+static bool take(const struct foe *foe, const uint8_t *ip, size_t len,
+		 struct foe_packet *packet)
+{
+	const uint8_t *bth = ip + IP_BYTES + UDP_BYTES, *rest = ip + HEADS;
+	size_t n = len - HEADS, most;
+
+	if (len < HEADS + ICRC_BYTES || bth - ip + 2 > (ssize_t)len ||
+	    (ip[IP_BYTES + 2] << 8 | ip[IP_BYTES + 3]) != PORT)
+		return false;
+	memset(packet, 0, sizeof(*packet));
+	packet->opcode = bth[0];
+	packet->psn = get32(bth + 8) & PSN_MASK;
+	packet->ackreq = bth[8] >> 7;
+	most = packet->opcode == OP_HELLO ? sizeof(packet->hello) : sizeof(packet->header);
+	memcpy(&packet->header, rest, n < most ? n : most);
+	packet->syndrome = rest[0];
+	return packet->opcode == OP_HELLO || (get32(bth + 4) & PSN_MASK) == foe->qpn;
+}
+
+int foe_hear(struct foe *foe, struct foe_packet *packet, int ms)
+{
+	static uint8_t buf[1 << 16];
+	struct pollfd pfd = { .fd = foe->in, .events = POLLIN };
+	ssize_t n;
+
+	for (;;) {
+		n = recv(foe->in, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n >= HEADS && take(foe, buf, n, packet))
+			break;
+		if (n >= 0)
+			continue;
+		if (errno != EAGAIN)
+			return -errno;
+		if (poll(&pfd, 1, ms) <= 0)
+			return -ETIMEDOUT;
+	}
+	if (packet->opcode == OP_HELLO && packet->hello.kind == FOE_ASK)
+		foe->asked = packet->hello;
+	return 0;
+}
+
+/* Begin of a message that it has not had yet. */
+static bool is_new(struct foe *foe, const struct foe_packet *packet)
+{
+	if (packet->opcode >> 5 != 6 || packet->psn != foe->heard)
+		return false;
+	foe->heard = (foe->heard + 1) & PSN_MASK;
+	return packet->opcode == 0xc0 || packet->opcode == OP_ONLY;
+}
+
+int foe_wait(struct foe *foe, enum foe_op op, struct foe_header *header)
+{
+	struct foe_packet packet;
+	int ret;
+
+	for (;;) {
+		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
+		if (ret)
+			return ret;
+		if (packet.opcode >> 5 != 6)
+			continue;
+		if (is_new(foe, &packet) && packet.header.op == op)
+			break;
+		foe_acknowledge(foe, foe->heard - 1, FOE_ACK);
+	}
+	*header = packet.header;
+	return foe_acknowledge(foe, foe->heard - 1, FOE_ACK);
+}
+
+int foe_wait_hello(struct foe *foe, int kind, struct foe_hello *hello)
+{
+	struct foe_packet packet;
+	int ret;
+
+	do
+		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
+	while (!ret && (packet.opcode != OP_HELLO || packet.hello.kind != kind));
+	*hello = packet.hello;
+	return ret;
+}

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Native links and peers that behave badly: hosts that keep memory busy, say that they
+ * are others, leave without a word, or ask for too much. Each test has a network
+ * namespace with a device on its lo; the other host is native_foe.c.
+ */
+#include <arpa/inet.h>
+#include <pthread.h>
+
+#include "fault.h"
+#include "native.h"
+#include "native_foe.h"
+#include "native_raw.h"
+
+#define SLOTS		256
+#define LEN		(1 << 20)
+#define FOE		0x7f000009	/* 127.0.0.9 */
+#define HOST_LINKS	1024	/* that a FIFO accepts of one host */
+#define TYPES		1024	/* that it remembers of a link */
+
+FIXTURE(link)
+{
+	struct raw_fifo fifo;
+	struct foe foe;
+	long was_forced;
+};
+
+/* On lo, a device has its port as soon as something leads to another host. */
+static int open_port(struct dev *dev)
+{
+	struct pair_opts opts = {};
+	struct pair pair;
+	int ret = set_module_param("force_roce", 1);
+
+	if (!ret)
+		ret = pair_open(&pair, dev, &opts);
+	if (!ret)
+		ret = pair_connect(&pair) ?: pair_close(&pair);
+	return ret;
+}
+
+FIXTURE_SETUP(link)
+{
+	NEED_NATIVE();
+	/* GID 1 of lo is 127.0.0.1 */
+	ASSERT_OK(setenv("VRNIC_GID", "1", 1));
+	ASSERT_OK(wire_device());
+	self->was_forced = module_param("force_roce");
+	ASSERT_OK(raw_open(&self->fifo, SLOTS, SLOTS, LEN));
+	ASSERT_OK(open_port(&self->fifo.dev));
+	ASSERT_OK(foe_open(&self->foe, FOE));
+}
+
+FIXTURE_TEARDOWN(link)
+{
+	foe_close(&self->foe);
+	EXPECT_OK(raw_close(&self->fifo));
+	EXPECT_OK(set_module_param("force_roce", self->was_forced));
+	EXPECT_OK(system("rdma link del " WIRE_DEVICE));
+}
+
+/* Something that may take as long as a peer likes, while the peer is played. */
+struct doing {
+	pthread_t thread;
+	int (*what)(void *arg);
+	void *arg;
+	int ret;
+};
+
+static void *do_it(void *arg)
+{
+	struct doing *d = arg;
+
+	d->ret = d->what(d->arg);
+	return NULL;
+}
+
+static int begin(struct doing *d, int (*what)(void *arg), void *arg)
+{
+	d->what = what;
+	d->arg = arg;
+	return -pthread_create(&d->thread, NULL, do_it, d);
+}
+
+static bool is_over(struct doing *d)
+{
+	return !pthread_tryjoin_np(d->thread, NULL);
+}
+
+static int dereg(void *mr)
+{
+	return ibv_dereg_mr(mr);
+}
+
+/* All of the buffer, which is more than a window has room for. */
+static int foe_get(struct foe *foe, const struct buf *buf)
+{
+	struct foe_header h = {
+		.op = FOE_GET,
+		.id = htonl(2),
+		.key = htonl(buf->mr->rkey),
+		.addr = htobe64((uintptr_t)buf->addr),
+		.total = htobe64(LEN),
+		.arg = htonl(LEN),
+	};
+
+	return foe_send(foe, &h, NULL, 0);
+}
+
+/* Deregister, while the foe answers each packet in a way that is no progress. */
+static bool deregisters(struct raw_fifo *fifo, struct foe *foe,
+			int (*reply)(struct foe *foe, const struct foe_packet *packet))
+{
+	uint64_t until = now_ns() + WAIT_NS;
+	struct foe_packet packet;
+	struct doing d;
+
+	if (begin(&d, dereg, fifo->buf.mr))
+		return false;
+	while (!is_over(&d)) {
+		if (now_ns() > until)
+			return false;
+		if (!foe_hear(foe, &packet, 10) && packet.opcode >> 5 == 6)
+			reply(foe, &packet);
+	}
+	fifo->buf.mr = NULL;
+	return !d.ret;
+}
+
+static int never_ready(struct foe *foe, const struct foe_packet *packet)
+{
+	return foe_acknowledge(foe, foe->heard, FOE_NOT_READY);
+}
+
+TEST_F(link, dereg_ends_what_a_peer_is_never_ready_for)
+{
+	ASSERT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_get(&self->foe, &self->fifo.buf));
+	EXPECT_TRUE(deregisters(&self->fifo, &self->foe, never_ready));
+}
+
+static int one_at_a_time(struct foe *foe, const struct foe_packet *packet)
+{
+	usleep(100000);
+	return foe_acknowledge(foe, foe->heard++, FOE_ACK);
+}
+
+TEST_F(link, dereg_ends_what_is_acknowledged_packet_by_packet)
+{
+	ASSERT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_get(&self->foe, &self->fifo.buf));
+	EXPECT_TRUE(deregisters(&self->fifo, &self->foe, one_at_a_time));
+}
+
+/* A peer that is never ready ends the link without anybody's deregistering anything. */
+TEST_F(link, waiting_for_a_peer_to_be_ready_ends)
+{
+	uint64_t until = now_ns() + WAIT_NS;
+	struct foe_packet packet = {};
+	struct foe *foe = &self->foe;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_get(foe, &self->fifo.buf));
+	while (packet.opcode != 0xe0 && now_ns() < until)
+		if (!foe_hear(foe, &packet, 10) && packet.opcode >> 5 == 6)
+			never_ready(foe, &packet);
+	EXPECT_EQ(0xe0, packet.opcode);
+	EXPECT_EQ(FOE_BYE, packet.hello.kind);
+}
+
+/* ---- what a process asks of such a host ---- */
+
+struct asking {
+	struct raw_fifo *fifo;
+	struct vrnic_address address;
+	uint32_t endpoint, handle;
+};
+
+static int make_endpoint(void *arg)
+{
+	struct asking *a = arg;
+
+	return raw_endpoint(a->fifo, &a->address, &a->endpoint, &a->handle);
+}
+
+static struct asking asking_foe(struct raw_fifo *fifo)
+{
+	struct asking a = { .fifo = fifo, .address = { .fifo = 77, .secret = 1 } };
+	const uint8_t gid[] = { 0xff, 0xff, FOE >> 24, FOE >> 16 & 0xff, FOE >> 8 & 0xff,
+				FOE & 0xff };
+
+	memcpy(a.address.gid + 10, gid, sizeof(gid));
+	return a;
+}
+
+/* It acknowledges all that comes, and answers nothing. */
+static int takes_all(struct foe *foe, const struct foe_packet *packet)
+{
+	if (packet->psn == foe->heard)
+		foe->heard++;
+	return foe_acknowledge(foe, foe->heard - 1, FOE_ACK);
+}
+
+TEST_F(link, dereg_ends_what_a_peer_does_not_answer)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe_hello hello;
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_PUT,
+		.num_slots = 1,
+		.length = 64,
+		.local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey,
+	};
+	struct doing doing;
+
+	ASSERT_OK(begin(&doing, make_endpoint, &a));
+	ASSERT_OK(foe_wait_hello(&self->foe, FOE_ASK, &hello));
+	ASSERT_OK(foe_say_yes(&self->foe));
+	ASSERT_OK(pthread_join(doing.thread, NULL));
+	ASSERT_OK(doing.ret);
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	EXPECT_TRUE(deregisters(&self->fifo, &self->foe, takes_all));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* Who gave up asking says so, since the other one may have said yes to nobody. */
+TEST_F(link, who_gives_up_asking_says_goodbye)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe_hello hello;
+	struct doing doing;
+
+	ASSERT_OK(begin(&doing, make_endpoint, &a));
+	ASSERT_OK(foe_wait_hello(&self->foe, FOE_BYE, &hello));
+	EXPECT_EQ(self->foe.asked.nonce, hello.nonce);
+	EXPECT_EQ(self->foe.asked.fifo, hello.fifo);
+	ASSERT_OK(pthread_join(doing.thread, NULL));
+	EXPECT_EQ(-EHOSTUNREACH, doing.ret);
+}
+
+/* ---- what such a host leaves behind, and asks for ---- */
+
+TEST_F(link, silent_peers_are_asked_and_then_forgotten)
+{
+	long was = module_param("link_idle_s");
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+	bool pinged = false;
+
+	ASSERT_LE(0, was);
+	ASSERT_OK(set_module_param("link_idle_s", 1));
+	EXPECT_OK(foe_ask(foe, &self->fifo.address, 77));
+	do {
+		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+		pinged |= packet.opcode >> 5 == 6 && packet.header.op == FOE_PING;
+	} while (packet.opcode != 0xe0);
+	EXPECT_TRUE(pinged);
+	EXPECT_EQ(FOE_BYE, packet.hello.kind);
+	EXPECT_EQ(htobe64(foe->nonce), packet.hello.nonce);
+	EXPECT_OK(set_module_param("link_idle_s", was));
+}
+
+TEST_F(link, one_host_does_not_use_up_all_links)
+{
+	struct foe other;
+	int i, why = 0;
+
+	for (i = 0; i < 2 * HOST_LINKS && !why; i++)
+		why = foe_ask(&self->foe, &self->fifo.address, 77);
+	EXPECT_EQ(FOE_RESOURCES, why);
+	EXPECT_EQ(HOST_LINKS + 1, i);
+	ASSERT_OK(foe_open(&other, FOE + 1));
+	EXPECT_OK(foe_ask(&other, &self->fifo.address, 77));
+	foe_close(&other);
+}
+
+/* Each has an answer that is not acknowledged. One after the other would take a minute. */
+TEST_F(link, a_fifo_ends_all_its_links_at_once)
+{
+	struct foe_header h = { .op = FOE_NOTIFY };
+	uint64_t begun;
+	int i;
+
+	for (i = 0; i < 300; i++) {
+		ASSERT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+		ASSERT_OK(foe_send(&self->foe, &h, NULL, 0));
+	}
+	begun = now_ns();
+	EXPECT_OK(raw_close(&self->fifo));
+	EXPECT_LT(now_ns() - begun, 300 * 200 * MSEC_NS / 2);
+}
+
+static int foe_tell(struct foe *foe, uint32_t number, struct foe_header *answer)
+{
+	struct foe_header h = {
+		.op = FOE_TYPE,
+		.id = htonl(2 * number),
+		.data = htonl(sizeof(struct vrnic_type_row)),
+		.key = htonl(number * 2654435761U),
+		.total = htobe64(sizeof(struct vrnic_type_row)),
+	};
+	const struct vrnic_type_row row = { .bytes = 8, .count = 1 };
+	int ret = foe_send(foe, &h, &row, sizeof(row));
+
+	return ret ? ret : foe_wait(foe, FOE_ANSWER, answer);
+}
+
+/* @len bytes of the typed memory that a type of number @number describes. */
+static int foe_get_typed(struct foe *foe, const struct buf *buf, uint32_t number, size_t len)
+{
+	struct foe_header h = {
+		.op = FOE_GET,
+		.flags = FOE_TYPED,
+		.key = htonl(buf->mr->rkey),
+		.addr = htobe64((uintptr_t)buf->addr),
+		.total = htobe64(len),
+		.arg = htonl(len),
+		.type = htonl(number * 2654435761U),
+	};
+
+	return foe_send(foe, &h, NULL, 0);
+}
+
+TEST_F(link, a_peer_has_so_many_types_and_no_more)
+{
+	struct foe *foe = &self->foe;
+	struct foe_header answer;
+	uint32_t i;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	for (i = 1; i <= TYPES; i++) {
+		ASSERT_OK(foe_tell(foe, i, &answer));
+		ASSERT_EQ(0, answer.status);
+	}
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 8));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	EXPECT_EQ(0, answer.flags);
+	EXPECT_EQ(0, answer.status);
+	/* one more, and it is told all of them again when they are needed */
+	ASSERT_OK(foe_tell(foe, i, &answer));
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 8));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	EXPECT_EQ(FOE_AGAIN, answer.flags);
+}
+
+/* Answers that are packed wait for acknowledgments in memory, of which there is so much. */
+TEST_F(link, answers_that_nobody_takes_are_few)
+{
+	struct foe_header answer, h = {
+		.op = FOE_TYPE,
+		.id = htonl(2),
+		.data = htonl(sizeof(struct vrnic_type_row)),
+		.key = htonl(2654435761U),
+		.total = htobe64(sizeof(struct vrnic_type_row)),
+	};
+	const struct vrnic_type_row row = { .bytes = 1 << 18, .count = 1 };
+	struct foe_packet packet = {};
+	struct foe *foe = &self->foe;
+	int i, ret = 0;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send(foe, &h, &row, sizeof(row)));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	for (i = 0; i < 20; i++)
+		ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 1 << 18));
+	while (!ret && (packet.opcode != 0x11 || packet.syndrome >> 5 != 1))
+		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
+	EXPECT_OK(ret);
+}
+
+/* ---- peers of ours, and one that says that it is one of them ---- */
+
+FIXTURE(others)
+{
+	struct nbed bed;
+	struct foe foe;
+	struct vrnic_rts offer;
+	int offers;
+	struct told sent, taken;
+	long was_forced;
+};
+
+static void keep_offer(struct vrnic_context *context, const struct vrnic_rts *rts,
+		       const void *header, size_t header_len, void *arg)
+{
+	FIXTURE_DATA(others) *self = arg;
+
+	self->offer = *rts;
+	self->offers++;
+}
+
+FIXTURE_SETUP(others)
+{
+	NEED_NATIVE();
+	ASSERT_OK(wire_device());
+	/* contexts use GID 0, which is no address of lo before */
+	ASSERT_OK(system("ip addr add fe80::200:ff:fe00:0/64 dev lo nodad"));
+	self->was_forced = module_param("force_roce");
+	ASSERT_OK(set_module_param("force_roce", 1));
+	ASSERT_OK(nbed_open(&self->bed, LEN, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(self->bed.b.context, keep_offer, self));
+	ASSERT_OK(foe_open(&self->foe, FOE));
+}
+
+FIXTURE_TEARDOWN(others)
+{
+	foe_close(&self->foe);
+	EXPECT_OK(nbed_close(&self->bed));
+	EXPECT_OK(set_module_param("force_roce", self->was_forced));
+	EXPECT_OK(system("rdma link del " WIRE_DEVICE));
+}
+
+static int offer(FIXTURE_DATA(others) *self)
+{
+	struct node *a = &self->bed.a;
+	int n = self->offers;
+	int ret = vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, LEN, NULL, 0,
+				 DONE(TELL(&self->sent)));
+
+	return ret ? ret : nbed_until(&self->bed, &self->offers, n + 1);
+}
+
+static int take(FIXTURE_DATA(others) *self)
+{
+	struct node *b = &self->bed.b;
+
+	return vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, NULL,
+			    DONE(TELL(&self->taken)));
+}
+
+/* A foe has b's number, and ends what a has with b: by a refusal and by an error. */
+TEST_F(others, nobody_ends_the_transfers_of_another_host)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct foe_header answer, refusal = {
+		.op = FOE_MESSAGE, .key = htonl(16), .data = htonl(16),
+		.arg = htonl(VRNIC_DISPATCH_MAX + 1),
+	}, error = { .op = FOE_ERROR, .status = IBV_WC_RETRY_EXC_ERR };
+	struct vrnic_address to, from;
+	uint32_t verdict[4] = {};
+	int i;
+
+	vrnic_context_address(a->context, &to);
+	vrnic_context_address(b->context, &from);
+	ASSERT_OK(offer(self));
+	ASSERT_OK(foe_ask(&self->foe, &to, from.fifo));
+	verdict[0] = self->offer.id;
+	ASSERT_OK(foe_send(&self->foe, &refusal, verdict, sizeof(verdict)));
+	ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
+	ASSERT_OK(foe_send(&self->foe, &error, NULL, 0));
+	ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
+	for (i = 0; i < 10; i++)
+		ASSERT_LE(0, vrnic_advance(a->context, 16));
+	EXPECT_EQ(0, self->sent.count);
+	/* and b gets what it was offered */
+	ASSERT_OK(take(self));
+	ASSERT_OK(nbed_until(&self->bed, &self->sent.count, 1));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->sent.status.status);
+	EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
+}
+
+#define MANY	200
+
+/* As many counters as that are named by what runs at the peer at a time. */
+TEST_F(others, many_accepts_at_a_time)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_counter *counter[MANY];
+	struct vrnic_pace pace = { LEN / 16 };
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		ASSERT_OK(vrnic_counter_create(b->client, 0, &counter[i]));
+	ASSERT_OK(offer(self));
+	for (i = 0; i < MANY; i++) {
+		if (i)
+			ASSERT_OK(offer(self));
+		ASSERT_OK(vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, &pace,
+				       DONE(.local = counter[i], TELL(&self->taken),
+					    .flags = VRNIC_QUEUE)));
+	}
+	ASSERT_OK(nbed_until(&self->bed, &self->sent.count, MANY));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, MANY));
+	for (i = 0; i < MANY; i++) {
+		EXPECT_EQ(0, vrnic_counter_read(counter[i]));
+		EXPECT_OK(vrnic_counter_destroy(counter[i]));
+	}
+}
+
+/* The wire is cut while a transfer paces itself: the side that offered hears of it. */
+TEST_F(others, the_origin_hears_of_a_wire_that_was_cut)
+{
+	struct vrnic_pace pace = { 4096 };
+	struct node *b = &self->bed.b;
+	long was = module_param("link_idle_s");
+
+	if (!faults_can_be_there())
+		SKIP(return, "no debugfs");
+	ASSERT_OK(set_module_param("link_idle_s", 1));
+	ASSERT_OK(offer(self));
+	ASSERT_OK(ARM("drop"));
+	ASSERT_OK(vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, &pace,
+			       DONE(TELL(&self->taken))));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+	EXPECT_NE(IBV_WC_SUCCESS, self->taken.status.status);
+	ASSERT_OK(fault_disarm("drop"));
+	EXPECT_OK(nbed_until(&self->bed, &self->sent.count, 1));
+	EXPECT_NE(IBV_WC_SUCCESS, self->sent.status.status);
+	EXPECT_OK(set_module_param("link_idle_s", was));
+}
+
+TEST_HARNESS_MAIN
