@@ -46,6 +46,8 @@ u64 draw(void)
 	X(OTHER, "FLUSH and ATOMIC WRITE", true)			\
 	X(DATAGRAM, "datagrams", true)					\
 	X(MAD, "MADs to QP 1", true)					\
+	X(NATIVE, "native messages in order", true)			\
+	X(NATIVE_ODD, "native messages that are cut or mixed up", true)	\
 	X(GROUP, "datagrams to a group", false)				\
 	X(ANSWER, "answers to the device's requests", true)		\
 	X(PROBE, "probes", true)					\
@@ -132,6 +134,8 @@ static void put_data(u32 len)
 
 static u8 service(const struct target *t)
 {
+	if (t->link)
+		return VRNIC_SVC_NATIVE;
 	switch (t->type) {
 	case IBV_QPT_RC:
 		return VRNIC_SVC_RC;
@@ -987,6 +991,11 @@ static void probe(struct target *t)
 		die("%s: does not answer any more", t->name);
 }
 
+static void shoot_native(bool right)
+{
+	shoot(right ? CLASS_NATIVE : CLASS_NATIVE_ODD, &pkt);
+}
+
 /* Nothing that comes may move a queue pair that takes nothing, or owes no answer. */
 static void still_at_rest(struct target *t)
 {
@@ -1039,17 +1048,20 @@ static void session(struct target *t)
 		target_receives(t);
 	if (t->requests && one_in(2))
 		answers(t);
-	if (t->type == IBV_QPT_RC || t->type == IBV_QPT_UC)
+	if (t->link)
+		native_shoot(t, &pkt, shoot_native);
+	else if (t->type == IBV_QPT_RC || t->type == IBV_QPT_UC)
 		shoot_connected(t);
 	else
 		shoot_datagrams(t);
 	if (t->rest == IBV_QPS_RESET || t->rest == IBV_QPS_INIT || t->rest == IBV_QPS_ERR)
 		still_at_rest(t);
-	else if (t->type == IBV_QPT_RC)
+	else if (t->type == IBV_QPT_RC || t->link)
 		probe(t);
 	wire_flush();
 	wire_read(0);
 	verbs_poll();
+	native_poll();
 	if (t->type == IBV_QPT_UC || t->type == IBV_QPT_UD)
 		still_at_rest(t);
 	if (t->dead || one_in(64))

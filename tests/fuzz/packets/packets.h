@@ -2,7 +2,7 @@
 /*
  * What the files of the packet fuzzer share: packets.c draws, wire.c
  * makes frames and reads the answers, verbs.c has the queue pairs that
- * are shot at and the memory that must stay what it is.
+ * are shot at and the memory that must stay what it is, native.c the native links.
  */
 #ifndef PACKETS_H
 #define PACKETS_H
@@ -75,11 +75,16 @@ extern struct area areas[AREAS];
  * @live: a probe was answered since its last packet
  * @dead: it has to be connected anew
  * @req: requests of its own that the peer has seen: opcode, PSN, length
+ * @link: it is one of the device's own, for native messages; @qp is NULL
+ * @nonce: of the link
+ * @heard: PSN of the next message's packet that the link sends
+ * @ask: number of the request that is coming in
+ * @asks: there is one, and it wants an answer
  */
 struct target {
 	const char *name;
 	enum ibv_qp_type type;
-	bool ipv6, srq, other_pd, requests;
+	bool ipv6, srq, other_pd, requests, link;
 	unsigned int mtu;
 	enum ibv_qp_state rest;
 	int access;
@@ -88,6 +93,9 @@ struct target {
 	bool live, dead;
 	struct { u8 opcode; u32 psn, len; } req[64];
 	u32 nr_req;
+	u64 nonce;
+	u32 heard, ask;
+	bool asks;
 };
 
 extern struct target targets[];
@@ -111,7 +119,15 @@ extern const unsigned int nr_targets;
 	X(SENDS_DONE, "own requests that succeeded")				\
 	X(SENDS_FAILED, "own requests that failed")				\
 	X(EVENTS, "events")							\
-	X(CONNECTED, "queue pairs connected anew")
+	X(CONNECTED, "queue pairs connected anew")				\
+	X(LINKS, "native links made")						\
+	X(LINK_PACKETS, "packets that a link's queue pair acknowledged")	\
+	X(LINK_ANSWERS, "native messages executed")				\
+	X(LINK_REFUSALS, "native messages refused")				\
+	X(LINK_AGAIN, "native messages to be sent again")			\
+	X(LINK_NAKS, "native links ended by a NAK")				\
+	X(LINK_BYES, "goodbyes of native links")				\
+	X(LINK_RECORDS, "records of native messages")
 
 #define X(sym, name) SEEN_##sym,
 enum seen { SEEN(X) SEEN_NR };
@@ -161,5 +177,16 @@ void target_request(struct target *t, enum ibv_wr_opcode opcode, u32 len);
 void verbs_poll(void);
 void memory_check(void);
 void verbs_close(void);
+
+/* native.c */
+void native_open(struct ibv_context *ctx, struct ibv_pd *pd);
+void native_close(void);
+void native_connect(struct target *t);
+/* A packet of the other end; the hello datagrams are of any link. */
+void native_take(struct target *t, u8 opcode, u32 psn, const u8 *data, u32 len);
+void native_take_hello(const u8 *data, u32 len);
+/* What one session does to a link; what it has to say goes into @pkt. */
+void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right));
+void native_poll(void);
 
 #endif /* PACKETS_H */

@@ -53,6 +53,8 @@ struct target targets[] = {
 	/* the device's own, of which only the number is known */
 	T(DRIVER, "GSI, IPv4", false, 4096, RTS, 0),
 	T(DRIVER, "GSI, IPv6", true, 4096, RTS, 0),
+	T(DRIVER, "native link, IPv4", false, 1024, RTS, 0, .link = true),
+	T(DRIVER, "native link, IPv6", true, 1024, RTS, 0, .link = true),
 };
 
 const unsigned int nr_targets = sizeof(targets) / sizeof(targets[0]);
@@ -248,7 +250,7 @@ static void create_qp(struct target *t)
 
 	t->peer = PHANTOM + (t - targets);
 	if (t->type == IBV_QPT_DRIVER) {
-		t->qpn = 1;
+		t->qpn = t->link ? 0 : 1;
 		return;
 	}
 	t->qp = ibv_create_qp(pds[t->other_pd], &init);
@@ -283,6 +285,7 @@ void verbs_open(void)
 		if (ibv_query_gid(ctx, 1, opt.gid[i], (union ibv_gid *)opt.mine[i]))
 			die("%s has no GID %d", opt.device, opt.gid[i]);
 	open_memory();
+	native_open(ctx, pds[0]);
 	fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	for (i = 0; i < nr_targets; i++) {
 		create_qp(&targets[i]);
@@ -362,6 +365,8 @@ void target_connect(struct target *t)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
+	if (t->link)
+		native_connect(t);
 	if (t->type == IBV_QPT_DRIVER)
 		return;
 	verbs_poll();
@@ -391,6 +396,9 @@ enum ibv_qp_state target_state(struct target *t)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
+	/* of one that is the device's own only its answers tell */
+	if (!t->qp)
+		return t->rest;
 	if (ibv_query_qp(t->qp, &attr, IBV_QP_STATE, &init))
 		die("%s: cannot be queried", t->name);
 	return attr.qp_state;
@@ -502,6 +510,7 @@ void verbs_close(void)
 	u32 i;
 
 	verbs_poll();
+	native_close();
 	for (i = 0; i < nr_targets; i++) {
 		if (targets[i].type == IBV_QPT_UD && !targets[i].srq)
 			leave(&targets[i]);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "icrc.h"
+#include "native_wire.h"
 #include "packets.h"
 
 #define BATCH		32
@@ -360,6 +361,7 @@ static void take_ack(struct target *t, u8 syndrome, u32 psn)
 
 	t->psn = psn;
 	t->live = true;
+	seen[SEEN_LINK_PACKETS] += t->link;
 	switch (syndrome & VRNIC_AETH_KIND) {
 	case VRNIC_AETH_ACK:
 		seen[SEEN_ACKS]++;
@@ -372,6 +374,7 @@ static void take_ack(struct target *t, u8 syndrome, u32 psn)
 		if (value > VRNIC_NAK_OPERATION)
 			die("%s: NAK of code %u", t->name, value);
 		seen[naks[value]]++;
+		seen[SEEN_LINK_NAKS] += t->link && value != VRNIC_NAK_PSN;
 		t->dead |= value != VRNIC_NAK_PSN;
 	}
 }
@@ -393,13 +396,17 @@ static void take(const u8 *frame, u32 len)
 	u32 info = vrnic_pkt_info(bth[0]);
 	struct target *t = by_peer(get32(bth + 4) & VRNIC_BTH_QPN);
 
+	if (bth[0] == VRNIC_BTH_HELLO)
+		native_take_hello(ext, len - (ext - frame) - VRNIC_ICRC_BYTES);
 	if (!t)
 		return;
 	hdrs = ext - frame + vrnic_ext_len(info) + VRNIC_ICRC_BYTES;
 	if (!info || len < hdrs)
 		die("%s: sent a packet with opcode %#x and %u bytes", t->name, bth[0], len);
 	psn = get32(bth + 8) & VRNIC_PSN_MASK;
-	if (!(info & VRNIC_PKT_RESP)) {
+	if (info & VRNIC_PKT_NATIVE) {
+		native_take(t, bth[0], psn, ext, len - (ext - frame) - VRNIC_ICRC_BYTES);
+	} else if (!(info & VRNIC_PKT_RESP)) {
 		take_request(t, bth[0], psn, ext);
 	} else if (bth[0] == VRNIC_BTH_ACK) {
 		take_ack(t, ext[0], psn);
@@ -428,22 +435,24 @@ bool wire_read(int ms)
 	return any;
 }
 
-/* Of what comes in: RoCEv2 to queue pairs that begin with the byte of PHANTOM. */
+/* Of what comes in: RoCEv2 to queue pairs that begin with the byte of PHANTOM, or 0xff. */
 static void set_filter(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0800, 0, 5),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x0800, 0, 6),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, ETH_HLEN + IP4_BYTES + 2),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_ROCE_PORT, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_ROCE_PORT, 0, 3),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, ETH_HLEN + IP4_BYTES + UDP_BYTES + 5),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PHANTOM >> 16, 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PHANTOM >> 16, 9, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_HELLO_QPN >> 16, 8, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x86dd, 0, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x86dd, 0, 5),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, ETH_HLEN + IP6_BYTES + 2),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_ROCE_PORT, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_ROCE_PORT, 0, 3),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, ETH_HLEN + IP6_BYTES + UDP_BYTES + 5),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PHANTOM >> 16, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PHANTOM >> 16, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, VRNIC_HELLO_QPN >> 16, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 		BPF_STMT(BPF_RET | BPF_K, FRAME_MAX * 2),
 	};
