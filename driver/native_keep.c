@@ -170,10 +170,14 @@ static bool is_idle(struct vrnic_link *link, unsigned int idle_s)
 	       time_after(jiffies, READ_ONCE(link->heard) + idle_s * HZ);
 }
 
-/* Who does not acknowledge it is gone, as with any other message. */
+/*
+ * Who does not acknowledge it is gone, as with any other message. The caller holds
+ * links_lock, which whoever deregisters memory may need: no allocation waits here,
+ * and without memory the next look does it.
+ */
 static void ping(struct vrnic_link *link)
 {
-	struct vrnic_nmsg *msg = kzalloc(sizeof(*msg), GFP_KERNEL | __GFP_NOWARN);
+	struct vrnic_nmsg *msg = kzalloc(sizeof(*msg), GFP_NOWAIT | __GFP_NOWARN);
 	struct vrnic_nhdr h = { .op = VRNIC_NWIRE_PING };
 	bool sent;
 
