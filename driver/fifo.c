@@ -94,18 +94,23 @@ static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
 	return virt;
 }
 
+#define FAULT_TURNS	4	/* then a thread goes on */
+
 /*
- * VRNIC_ADVANCE. Pages that have to be waited for are, here, where the caller may be
- * killed, and the FIFO and its device may go. A thread goes on with the ring then.
+ * VRNIC_ADVANCE. Pages that have to be fetched are, here, where the caller may be killed,
+ * and the FIFO and its device may go meanwhile.
  */
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
 	struct vrnic_virtual *virt = advance(uctx, id);
+	int turns = FAULT_TURNS;
 
 	if (IS_ERR(virt))
 		return PTR_ERR(virt);
-	if (virt)
-		vrnic_virtual_fault(virt);
+	while (!IS_ERR_OR_NULL(virt)) {
+		vrnic_virtual_fault(virt, !--turns);
+		virt = turns ? advance(uctx, id) : NULL;
+	}
 	return 0;
 }
 

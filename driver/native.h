@@ -359,7 +359,7 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
 void vrnic_virtual_free(struct vrnic_injector *inj);
 struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj);
-void vrnic_virtual_fault(struct vrnic_virtual *virt);
+void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave);
 int vrnic_virtual_init(void);
 void vrnic_virtual_exit(void);
 

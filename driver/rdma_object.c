@@ -6,13 +6,13 @@
  *
  * The address is one of the process that made the FIFO. Usually that is who
  * rings the doorbell: then its own page tables translate (flow_loop_native.c), and
- * nothing need be pinned. Pages that are not there come here. Those that can be had at
- * once, as new ones, are. For others a disk may have to be waited for, a file system
- * that the process itself runs, or its own handler of userfaults: for as long as they
- * please. So nobody waits with the run bit held. The process that rang does so after
- * its run (vrnic_virtual_fault()), and may be killed meanwhile; for a thread of the
- * engine a work item does. Either has a reference on the pages' array and nothing else:
- * the FIFO and its device may go meanwhile.
+ * nothing need be pinned. Pages that are not there come here. A disk may have to be waited
+ * for, a file system that the process itself runs, or its own handler of userfaults: for
+ * as long as they please, and nothing tells before the fault that it will not take long.
+ * So nobody faults with the run bit held. The process that rang does so after its run
+ * (vrnic_virtual_fault()), and may be killed meanwhile; for a thread of the engine a
+ * work item does. Either has a reference on the pages' array and nothing else: the FIFO
+ * and its device may go meanwhile.
  */
 
 #include <linux/mm.h>
@@ -102,15 +102,15 @@ static long pin_patiently(struct vrnic_virtual *virt)
 	return nr;
 }
 
-/* Only what is there, or can be had at once. Return: 0 or less if nothing is. */
+/* Only what is there, and without waiting for the lock. Return: 0 or less if nothing is. */
 static long pin_quickly(struct vrnic_virtual *virt)
 {
 	long nr = 0;
 
 	if (!mmget_not_zero(virt->mm))
-		return -ESRCH;
+		return 0;
 	if (mmap_read_trylock(virt->mm)) {
-		nr = pin_locked(virt, FOLL_NOWAIT);
+		nr = pin_locked(virt, FOLL_NOFAULT);
 		mmap_read_unlock(virt->mm);
 	}
 	/* the last user's exit would wait for this very thread */
@@ -134,18 +134,22 @@ static void virtual_put(struct vrnic_virtual *virt)
 	kvfree(virt);
 }
 
-/* @virt->nr is known. The injector may be gone, and its number another one's by now. */
+/* @virt->nr is known. */
 static void pinned(struct vrnic_virtual *virt)
 {
-	struct vrnic_fifo *fifo = vrnic_fifo_get(virt->fifo);
-
 	virt->ready = true;
 	/* pairs with the acquire in vrnic_virtual_pin() */
 	smp_store_release(&virt->pending, false);
 	virtual_put(virt);
+}
+
+/* The injector may be gone, and the number another one's: a call too many does no harm. */
+static void go_on(u32 id)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(id);
+
 	if (!fifo)
 		return;
-	/* a call too many does no harm */
 	vrnic_queue(&fifo->inject.run);
 	vrnic_fifo_put(fifo);
 }
@@ -154,9 +158,11 @@ static void pin_work(struct work_struct *work)
 {
 	struct vrnic_virtual *virt = container_of(work, struct vrnic_virtual,
 						  work);
+	u32 fifo = virt->fifo;
 
 	virt->nr = pin_patiently(virt);
 	pinned(virt);
+	go_on(fifo);
 	module_put(THIS_MODULE);
 }
 
@@ -178,15 +184,20 @@ struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj)
 /**
  * vrnic_virtual_fault() - fetch pages of the current process, however long that takes
  * @virt: what vrnic_virtual_faults() said
+ * @leave: a thread is to go on; else the caller has to
  *
  * The caller holds nothing that others wait for. Ends early if it is killed.
  */
-void vrnic_virtual_fault(struct vrnic_virtual *virt)
+void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave)
 {
+	u32 fifo = virt->fifo;
+
 	WRITE_ONCE(virt->faulter, NULL);
 	virt->nr = pin_user_pages_fast(virt->addr, virt->want, gup_flags(virt),
 				       virt->page);
 	pinned(virt);
+	if (leave)
+		go_on(fifo);
 }
 
 static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
@@ -258,7 +269,8 @@ static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		unpin_user_pages(virt->page, virt->nr);
 		virt->nr = 0;
 	}
-	return virt->nr ? 0 : pin_later(virt);
+	/* what cannot be had at all looks the same as what is not there */
+	return virt->nr > 0 ? 0 : pin_later(virt);
 }
 
 /**
