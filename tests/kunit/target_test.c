@@ -4,8 +4,9 @@
  * wait without holding up others, and strangers do not need it.
  */
 
+#include <linux/completion.h>
 #include <linux/debug_locks.h>
-#include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/mutex.h>
 #include <linux/sched/mm.h>
 
@@ -15,23 +16,52 @@
 
 #define MSG	64
 
-static void unlock(void *lock)
+/**
+ * struct holder - a thread that sleeps with a lock, as only a test may
+ * @lock: a queue pair's
+ * @task: the thread
+ * @has: it has the lock
+ */
+struct holder {
+	struct mutex *lock;	/* not for anything here */
+	struct task_struct *task;
+	struct completion has;
+};
+
+static int hold(void *arg)
 {
-	mutex_unlock(lock);
+	struct holder *h = arg;
+
+	mutex_lock(h->lock);
+	complete(&h->has);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(HZ / 100);
+	mutex_unlock(h->lock);
+	return 0;
 }
 
-/* Whoever has it here sleeps with it, as only a test may. */
-static void take(struct kunit *test, struct end *end)
+static void let_go(void *holder)
 {
-	struct mutex *lock = &to_vqp(end->qp)->resp_lock;
-
-	mutex_lock(lock);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unlock, lock), 0);
+	kthread_stop(((struct holder *)holder)->task);
 }
 
-static void give(struct kunit *test, struct end *end)
+/* Not by this thread: it allocates memory, which lockdep would report. */
+static struct holder *take(struct kunit *test, struct end *end)
 {
-	kunit_release_action(test, unlock, &to_vqp(end->qp)->resp_lock);
+	struct holder *h = new_buffer(test, sizeof(*h));
+
+	h->lock = &to_vqp(end->qp)->resp_lock;
+	init_completion(&h->has);
+	h->task = kthread_run(hold, h, "holder");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, h->task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, let_go, h), 0);
+	wait_for_completion(&h->has);
+	return h;
+}
+
+static void give(struct kunit *test, struct holder *h)
+{
+	kunit_release_action(test, let_go, h);
 }
 
 static struct request *send(struct kunit *test, struct end *from)
@@ -55,14 +85,15 @@ static void busy_target_holds_up_its_peer_alone(struct kunit *test)
 {
 	struct request *sent, *got;
 	struct end *a, *b;
+	struct holder *h;
 
 	new_pair(test, &a, &b);
 	got = post_recv(test, b, new_buffer(test, MSG), MSG);
-	take(test, b);
+	h = take(test, b);
 	sent = send(test, a);
 	expect_others_go_on(test);
 	KUNIT_EXPECT_TRUE(test, stays_open(a, sent));
-	give(test, b);
+	give(test, h);
 	expect_done(test, a, sent, IB_WC_SEND);
 	expect_done(test, b, got, IB_WC_RECV);
 }
@@ -71,28 +102,30 @@ static void busy_target_holds_up_its_peer_alone(struct kunit *test)
 static void stranger_does_not_need_the_lock(struct kunit *test)
 {
 	struct end *a, *b, *stranger = new_end(test, IB_QPT_RC);
+	struct holder *h;
 
 	new_pair(test, &a, &b);
 	end_to_init(test, stranger);
 	end_to_rtr(test, stranger, b);
 	end_to_rts(test, stranger);
-	take(test, b);
+	h = take(test, b);
 	expect_status(test, stranger, send(test, stranger), IB_WC_RETRY_EXC_ERR);
-	give(test, b);
+	give(test, h);
 }
 
 static void flush_waits_for_its_turn(struct kunit *test)
 {
 	struct request *got;
 	struct end *a, *b;
+	struct holder *h;
 
 	new_pair(test, &a, &b);
 	got = post_recv(test, b, new_buffer(test, MSG), MSG);
-	take(test, b);
+	h = take(test, b);
 	vrnic_qp_error(to_vqp(b->qp), -1);
 	expect_others_go_on(test);
 	KUNIT_EXPECT_TRUE(test, stays_open(b, got));
-	give(test, b);
+	give(test, h);
 	expect_status(test, b, got, IB_WC_WR_FLUSH_ERR);
 }
 
@@ -117,8 +150,9 @@ static bool is_reported(void)
 
 static void allocation_with_it_is_reported(struct kunit *test)
 {
-	struct end *end = new_end(test, IB_QPT_RC);
+	struct end *end, *peer;
 
+	new_pair(test, &end, &peer);
 	if (!debug_locks)
 		kunit_skip(test, "lockdep has given up");
 	mutex_lock(&own);

@@ -106,7 +106,9 @@ static void remote_invalidation_of_nothing(struct kunit *test)
 static struct ib_sge inside(struct scene *s, u32 off, u32 len)
 {
 	return (struct ib_sge){
-		.addr = s->mr->iova + off, .length = len, .lkey = s->mr->lkey,
+		.addr = s->mr->iova + off, .length = len,
+		/* registration has given it the tag of the remote one */
+		.lkey = to_vmr(s->mr)->lkey,
 	};
 }
 
