@@ -3,7 +3,8 @@
  * What is outstanding between the two ends of an RC connection, and what an
  * acknowledgment means: IBTA 9.7. Whoever sends, takes or answers a packet asks
  * here, and nobody else decides it. This file needs nothing of ib_core;
- * tests/unit/unit_ack.c has each rule.
+ * tests/unit/unit_ack.c has each rule, and tests/unit/unit_roce.c all of the
+ * requester and the responder, through a network that loses and sorts anew.
  *
  * A requester counts packets from una (the oldest that is not acknowledged) over
  * cur (the next to be sent) to top (the first that was never sent) and next (the

@@ -61,12 +61,27 @@ static bool is_others(struct vrnic_qp *qp)
 	return skb && vrnic_pkt_small(skb);
 }
 
+/*
+ * While a READ is answered, requests wait. Answers, and news of congestion, need not;
+ * and whichever packet is next, it is asked again: an answer may be spoiled, and what
+ * is behind it a request.
+ */
+static bool may_take(struct vrnic_qp *qp)
+{
+	struct sk_buff *skb = skb_peek(&qp->rxq);
+
+	if (!skb || is_others(qp))
+		return false;
+	return !qp->roce || !vrnic_resp_busy(qp) ||
+	       vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
+}
+
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
-	while (!is_others(qp)) {
+	while (may_take(qp)) {
 		skb = vrnic_rxq_take(qp);
 		if (!skb)
 			return NULL;
@@ -88,15 +103,6 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 	return NULL;
 }
 
-/* Answers, and news of congestion, need not wait until a READ is answered. */
-static bool need_not_wait(struct vrnic_qp *qp)
-{
-	struct sk_buff *skb = skb_peek(&qp->rxq);
-
-	return skb && !is_others(qp) &&
-		vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
-}
-
 /**
  * vrnic_roce_left() - did a run leave packets to who brought them?
  * @qp: queue pair whose run ends
@@ -111,11 +117,11 @@ static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
-	if (qp->roce && vrnic_resp_busy(qp) && !need_not_wait(qp))
-		return vrnic_resp_reply(qp, budget);
 	skb = next_packet(qp, budget);
 	if (skb)
 		receive_connected(qp, skb);
+	else if (qp->roce && vrnic_resp_busy(qp))
+		return vrnic_resp_reply(qp, budget);
 	return skb;
 }
 

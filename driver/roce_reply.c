@@ -56,6 +56,22 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 	return reply->active && err != -ENOMEM && err != -EHOSTUNREACH;
 }
 
+/*
+ * The memory went away in the meantime. If it was answered before, the peer may have
+ * all of it, and have taken the memory away itself; this request was late then, and so
+ * is what is said of it. A peer that does lack the answer fails by that.
+ */
+static void refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
+{
+	reply->active = false;
+	vrnic_resp_answer(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
+			  reply->psn);
+	if (reply->replay)
+		return;
+	vrnic_count(qp->dev, REMOTE_ERRORS);
+	vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
+}
+
 /**
  * vrnic_resp_reply() - go on with the answer to a READ
  * @qp: target
@@ -75,12 +91,7 @@ bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 	if (vrnic_resp_open(qp, reply->rkey, reply->va, reply->left,
 			    IB_ACCESS_REMOTE_READ)) {
-		/* the memory went away in the meantime */
-		reply->active = false;
-		vrnic_count(qp->dev, REMOTE_ERRORS);
-		vrnic_resp_answer(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
-				  reply->psn);
-		vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
+		refuse(qp, reply);
 		return true;
 	}
 	do {

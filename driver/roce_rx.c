@@ -135,8 +135,8 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	r->reply = (struct vrnic_reply) {
 		.active = true,
-		/* the rest goes on as if nothing had been lost */
-		.first = !off,
+		/* the rest is answered as what was asked for now: IBTA 9.7.5 */
+		.first = true,
 		.replay = true,
 		.psn = pkt->psn,
 		.va = res->va + off,

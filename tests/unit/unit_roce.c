@@ -1,0 +1,1323 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requester and responder of the wire, the files themselves, at both ends of a network
+ * that loses, repeats, delays, sorts anew and spoils, in a time of its own; against a
+ * plain model of what IBTA allows:
+ *
+ *  - requests are executed once each, and in their order;
+ *  - nothing completes that has not happened, and all of it in order;
+ *  - nothing is sent behind a fence before what is READ in front of it is there;
+ *  - a READ has what was written before it, or something newer, and never nothing;
+ *  - no more READs and atomics are asked for than the peer keeps the answers of;
+ *  - an acknowledgment has the PSN of a SEND or WRITE, and all before it came;
+ *  - nothing of a region that was invalidated rightly is an error.
+ *
+ * Each host is requester and responder at once. What is written is the number of the
+ * operation and the place, so that who looks knows whose it is.
+ */
+#include "roce_req.h"
+#include "roce_resp.h"
+
+#include "unit.h"
+
+#define OPS		512	/* operations that are known of each side; a power of two */
+#define WORDS		8192	/* of 8 bytes, that are written and read */
+#define MOST		2560	/* words of the longest message: two chunks of a READ */
+#define COUNTERS	4	/* words of atomics */
+#define KEYS		4	/* of either kind; the first is never invalidated */
+#define STALE		0xeeeeeeeeeeeeeeeeULL
+#define MTU		256
+#define PSNS		65536	/* that are remembered, of those on the way */
+#define SOURCE_NONE	(~0ULL)
+#define FIRST_KEY	0x100
+
+enum kind {
+	SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, ADD, SWAP, ATOMIC_WRITE, FLUSH,
+	LOCAL_INV, BIND, NOP, KINDS,
+};
+
+/**
+ * struct op - an operation
+ * @source: number of the READ whose data it carries, or SOURCE_NONE
+ * @at: word at the peer
+ * @rkey: index of the key at the peer, @lkey of its own
+ * @expect: atomics: what is there before
+ * @data: what it sends, or what came
+ * @was: READ: the operation that last wrote each word before
+ */
+struct op {
+	u64 number, source;
+	enum kind kind;
+	bool fenced;
+	u32 at, words;
+	u32 rkey, lkey;
+	u64 expect, add, compare;
+	u64 data[MOST + 1];
+	u64 was[MOST];
+};
+
+struct key {
+	u32 value;
+	bool valid;
+	u64 pending;	/* 1 + number of the operation that invalidates it */
+};
+
+/* What a PSN is of. */
+enum of { NOTHING, DATA, READS, ATOMICS, OTHERS };
+
+struct psn {
+	u32 psn;
+	enum of of;
+	bool came;
+	bool asked;	/* a READ request began there */
+	bool answered;
+};
+
+/**
+ * struct side - one host, with the queue pair to the other one
+ * @words, @counters, @copies: its memory, that the peer works on
+ * @version: of the peer's words: who wrote them last, by the order of the queue
+ * @value: of the peer's counters, likewise
+ * @next_psn: of its next new packet
+ * @psns: what its packets are; @low: the first that did not come; @told: all before it
+ *	that have answers of their own were answered
+ * @asked: where READs and atomics end that were sent, in a circle
+ * @reply_psn: of the next packet of the READ that it answers, if @in_reply
+ */
+struct side {
+	struct vrnic_qp qp;
+	struct vrnic_dev dev;
+	struct vrnic_ring_hdr hdr;
+	struct side *peer;
+	struct op *ops;
+	u64 posted, completed, received, last_read;
+	u32 receives;
+	u64 *words, *counters, *copies;
+	u64 *version, *value;
+	u64 aw[COUNTERS];
+	struct key rkeys[KEYS], lkeys[KEYS];
+	u64 inbox[MOST + 1];
+	u32 next_psn, low, told;
+	struct psn *psns;
+	u64 asked[256];
+	u32 asked_head, asked_tail;
+	u32 reply_psn;
+	bool in_reply;
+};
+
+/**
+ * struct scenario - a network, and what goes over it
+ * @loss: of 1000 packets that a sends, and that b sends
+ * @late: of 1000 that come later than others, by up to @later
+ */
+struct scenario {
+	const char *name;
+	u32 seed;
+	u64 ops;
+	u32 loss[2], twice, late, spoiled, not_ready, held;
+	u64 delay, later;
+	u32 max_rd, window;
+};
+
+static const struct scenario *now_in;
+static struct side sides[2];
+static u64 now, progress_at, seed, total_ops, total_packets;
+static bool broken;
+
+#define FAIL(...)							\
+	do {								\
+		if (!broken) {						\
+			printf("# %s, seed %u, at %llu ns: ", now_in->name,	\
+			       now_in->seed, (unsigned long long)now);	\
+			printf(__VA_ARGS__);				\
+			printf("\n");					\
+		}							\
+		broken = true;						\
+		unit_bad = 1;						\
+	} while (0)
+
+static u32 draw(u32 n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(seed >> 33) % n;
+}
+
+static bool chance(u32 of_1000)
+{
+	return of_1000 && draw(1000) < of_1000;
+}
+
+static struct side *side_of(const struct vrnic_qp *qp)
+{
+	return container_of(qp, struct side, qp);
+}
+
+static struct op *op_at(struct side *s, u64 number)
+{
+	return &s->ops[number % OPS];
+}
+
+static u64 word_of(u64 number, u32 at)
+{
+	return (number + 1) << 16 | (at & 0xffff);
+}
+
+u64 ktime_get_ns(void)
+{
+	return now;
+}
+
+/* ---- packets, and the network ---- */
+
+static struct sk_buff *spare, *on_the_way[4096];
+static u32 nr_on_the_way;
+static long alive;
+static u64 order;
+
+struct packet {
+	struct sk_buff skb;
+	struct side *to;
+	u64 order;
+	u8 bytes[MTU];
+};
+
+void kfree_skb(struct sk_buff *skb)
+{
+	skb->next = spare;
+	spare = skb;
+	alive--;
+}
+
+static struct packet *new_packet(void)
+{
+	struct packet *p;
+
+	if (spare) {
+		p = container_of(spare, struct packet, skb);
+		spare = spare->next;
+	} else {
+		p = malloc(sizeof(*p));
+	}
+	alive++;
+	p->skb.data = p->bytes;
+	return p;
+}
+
+static void free_spares(void)
+{
+	struct sk_buff *skb;
+
+	while ((skb = spare)) {
+		spare = skb->next;
+		free(container_of(skb, struct packet, skb));
+	}
+}
+
+int skb_copy_bits(const struct sk_buff *skb, int off, void *to, int len)
+{
+	memcpy(to, skb->data + off, len);
+	return 0;
+}
+
+static bool is_before(const struct sk_buff *a, const struct sk_buff *b)
+{
+	if (a->tstamp != b->tstamp)
+		return a->tstamp < b->tstamp;
+	return container_of(a, struct packet, skb)->order <
+	       container_of(b, struct packet, skb)->order;
+}
+
+/* A heap: the first to arrive is at the top. */
+static void put_on_the_way(struct sk_buff *skb)
+{
+	u32 i = nr_on_the_way++;
+
+	while (i && is_before(skb, on_the_way[(i - 1) / 2])) {
+		on_the_way[i] = on_the_way[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	on_the_way[i] = skb;
+}
+
+static struct sk_buff *take_first(void)
+{
+	struct sk_buff *first = on_the_way[0], *last = on_the_way[--nr_on_the_way];
+	u32 i = 0, child;
+
+	while ((child = 2 * i + 1) < nr_on_the_way) {
+		if (child + 1 < nr_on_the_way &&
+		    is_before(on_the_way[child + 1], on_the_way[child]))
+			child++;
+		if (!is_before(on_the_way[child], last))
+			break;
+		on_the_way[i] = on_the_way[child];
+		i = child;
+	}
+	on_the_way[i] = last;
+	return first;
+}
+
+static void network_send(struct side *from, const struct packet *what)
+{
+	struct packet *p;
+
+	if (nr_on_the_way == ARRAY_SIZE(on_the_way) || chance(now_in->loss[from == &sides[1]]))
+		return;
+	p = new_packet();
+	*p = *what;
+	p->skb.data = p->bytes;
+	p->skb.tstamp = now + now_in->delay;
+	if (chance(now_in->late))
+		p->skb.tstamp += draw(now_in->later);
+	p->to = from->peer;
+	p->order = order++;
+	vrnic_pkt(&p->skb)->spoiled = chance(now_in->spoiled);
+	put_on_the_way(&p->skb);
+}
+
+/* ---- what is said of the packets that are sent ---- */
+
+static struct psn *psn_at(struct side *s, u32 psn)
+{
+	return &s->psns[(psn & VRNIC_PSN_MASK) % PSNS];
+}
+
+static bool is_fetched(struct side *s, u64 number)
+{
+	const struct op *op = op_at(s, number);
+	u32 i;
+
+	if (op->kind == ADD || op->kind == SWAP)
+		return op->data[0] != STALE;
+	for (i = 0; op->kind == READ && i < op->words; i++)
+		if (op->data[i] == STALE)
+			return false;
+	return true;
+}
+
+/* All that is READ in front of @number is there. */
+static void check_fence(struct side *s, u64 number)
+{
+	u64 k;
+
+	for (k = s->completed; k < number; k++)
+		if (!is_fetched(s, k))
+			FAIL("%llu is behind a fence, and %llu was not fetched",
+			     (unsigned long long)number, (unsigned long long)k);
+}
+
+static enum of of_info(u32 info)
+{
+	if (info & VRNIC_PKT_DATA)
+		return DATA;
+	if (info & VRNIC_PKT_READ)
+		return READS;
+	return info & VRNIC_PKT_ATOMIC ? ATOMICS : OTHERS;
+}
+
+/* No more than the peer keeps: of those that were sent and are not settled. */
+static void check_asked(struct side *s, u64 end)
+{
+	while (s->asked_head != s->asked_tail &&
+	       s->asked[s->asked_head % ARRAY_SIZE(s->asked)] <= s->qp.roce->req.fly.una)
+		s->asked_head++;
+	s->asked[s->asked_tail++ % ARRAY_SIZE(s->asked)] = end;
+	if (s->asked_tail - s->asked_head > now_in->max_rd)
+		FAIL("%u READs and atomics are asked for", s->asked_tail - s->asked_head);
+}
+
+static u32 psns_of(const struct vrnic_pkt *pkt)
+{
+	const struct vrnic_reth *reth = (const void *)pkt->ext;
+
+	return pkt->info & VRNIC_PKT_READ ?
+		       vrnic_psn_count(be32_to_cpu(reth->len), MTU) : 1;
+}
+
+static void check_request(struct side *s, const struct vrnic_pkt *pkt)
+{
+	const struct op *op = op_at(s, vrnic_op_desc(&s->qp.op)->cookie);
+	u32 n = psns_of(pkt), i;
+
+	if (op->fenced)
+		check_fence(s, op->number);
+	if (vrnic_psn_diff(pkt->psn, s->next_psn) < 0)
+		return;
+	if (pkt->psn != s->next_psn)
+		FAIL("PSN %x is sent, where %x is next", pkt->psn, s->next_psn);
+	if (pkt->info & VRNIC_PKT_ANSWERED)
+		check_asked(s, vrnic_psn_extend(vrnic_psn_add(pkt->psn, n),
+						s->qp.roce->req.fly.una));
+	for (i = 0; i < n; i++)
+		*psn_at(s, pkt->psn + i) = (struct psn) {
+			.psn = vrnic_psn_add(pkt->psn, i), .of = of_info(pkt->info),
+		};
+	s->next_psn = vrnic_psn_add(pkt->psn, n);
+}
+
+static void check_ack(struct side *to, const struct vrnic_pkt *pkt)
+{
+	u8 syndrome = vrnic_aeth_syndrome((const void *)pkt->ext);
+	const struct psn *p = psn_at(to, pkt->psn);
+	s32 ahead = vrnic_psn_diff(pkt->psn, to->low);
+
+	if ((syndrome & VRNIC_AETH_KIND) != VRNIC_AETH_ACK) {
+		if (ahead > 0)
+			FAIL("a NAK of %x, and %x has not come", pkt->psn, to->low);
+		return;
+	}
+	if (ahead >= 0)
+		FAIL("%x is acknowledged, and %x has not come", pkt->psn, to->low);
+	if (p->psn != pkt->psn || p->of != DATA)
+		FAIL("%x is acknowledged, which is no SEND or WRITE", pkt->psn);
+}
+
+/* An answer to a READ begins as what it is, wherever the request did. */
+static void check_reply(struct side *s, const struct vrnic_pkt *pkt)
+{
+	if (pkt->info & VRNIC_PKT_START) {
+		if (!psn_at(s->peer, pkt->psn)->asked)
+			FAIL("an answer begins at %x, where no request did", pkt->psn);
+		if (s->in_reply)
+			FAIL("%x is answered before the answer is over that %x is of",
+			     pkt->psn, s->reply_psn);
+	} else if (!s->in_reply || pkt->psn != s->reply_psn) {
+		FAIL("an answer goes on at %x, and never began", pkt->psn);
+	}
+	s->in_reply = !(pkt->info & VRNIC_PKT_END);
+	s->reply_psn = vrnic_psn_add(pkt->psn, 1);
+}
+
+/* Nothing is left out, and nothing answered before its turn. */
+static void check_order(struct side *to, u32 psn)
+{
+	const struct psn *p;
+
+	for (; vrnic_psn_diff(to->told, psn) < 0; to->told = vrnic_psn_add(to->told, 1)) {
+		p = psn_at(to, to->told);
+		if (p->of != DATA && !p->answered)
+			FAIL("%x is answered, and %x never was", psn, to->told);
+	}
+}
+
+static void check_answer(struct side *s, const struct vrnic_pkt *pkt)
+{
+	enum of of = psn_at(s->peer, pkt->psn)->of;
+
+	check_order(s->peer, pkt->psn);
+	if (pkt->opcode == VRNIC_BTH_ACK) {
+		check_ack(s->peer, pkt);
+		return;
+	}
+	if (!psn_at(s->peer, pkt->psn)->came)
+		FAIL("an answer to %x, which has not come", pkt->psn);
+	if (pkt->opcode == VRNIC_BTH_ATOMIC_ACK ? of != ATOMICS : of != READS && of != OTHERS)
+		FAIL("the answer to %x is of another kind", pkt->psn);
+	psn_at(s->peer, pkt->psn)->answered = true;
+	if (of == READS)
+		check_reply(s, pkt);
+}
+
+/* An intact packet arrives. */
+static void note_arrival(struct side *s, const struct vrnic_pkt *pkt)
+{
+	struct side *from = s->peer;
+	u32 n = psns_of(pkt), i;
+
+	for (i = 0; i < n; i++)
+		psn_at(from, pkt->psn + i)->came = true;
+	if (pkt->info & VRNIC_PKT_READ)
+		psn_at(from, pkt->psn)->asked = true;
+	while (from->low != from->next_psn && psn_at(from, from->low)->came)
+		from->low = vrnic_psn_add(from->low, 1);
+}
+
+/* ---- the rest of the driver: packets ---- */
+
+int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path, struct vrnic_tx *tx)
+{
+	struct side *s = side_of(qp);
+	struct packet p = { 0 };
+	struct vrnic_pkt *pkt = vrnic_pkt(&p.skb);
+
+	*pkt = (struct vrnic_pkt) {
+		.info = vrnic_pkt_info(tx->opcode), .psn = tx->psn & VRNIC_PSN_MASK,
+		.opcode = tx->opcode, .ackreq = tx->ackreq, .solicited = tx->solicited,
+		.len = tx->len,
+	};
+	if (tx->ext_len != vrnic_ext_len(pkt->info))
+		FAIL("%u bytes of headers in packet %x", tx->ext_len, tx->opcode);
+	memcpy(pkt->ext, tx->ext, tx->ext_len);
+	if (tx->len) {
+		memcpy(p.bytes, tx->src->seg[0].kva + tx->src->pos, tx->len);
+		tx->src->pos += tx->len;
+	}
+	p.skb.len = tx->len + 16;
+	p.skb.truesize = 512;
+	if (pkt->info & VRNIC_PKT_RESP)
+		check_answer(s, pkt);
+	else
+		check_request(s, pkt);
+	total_packets++;
+	network_send(s, &p);
+	if (chance(now_in->twice))
+		network_send(s, &p);
+	return 0;
+}
+
+void vrnic_roce_push(struct vrnic_qp *qp)
+{
+}
+
+void vrnic_burst_drop(struct vrnic_burst *b)
+{
+}
+
+int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev, const union ib_gid *sgid,
+		    const struct rdma_ah_attr *attr, int oif, u32 sqpn, u32 dqpn)
+{
+	return 0;
+}
+
+void vrnic_path_drop(struct vrnic_path *path)
+{
+}
+
+bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
+{
+	return true;
+}
+
+bool vrnic_pkt_intact(struct sk_buff *skb)
+{
+	return !vrnic_pkt(skb)->spoiled;
+}
+
+void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+}
+
+void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
+{
+	vrnic_sgl_write(dst, skb->data, vrnic_pkt(skb)->len, final);
+}
+
+void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	kfree_skb(skb);
+}
+
+u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
+{
+	if (!chance(now_in->held))
+		return VRNIC_RATE_ANY;
+	*until = now + 20 * NSEC_PER_USEC;
+	return 0;
+}
+
+void vrnic_rate_congested(struct vrnic_qp *qp)
+{
+}
+
+void vrnic_rate_notified(struct vrnic_qp *qp)
+{
+}
+
+void vrnic_rate_marked(struct vrnic_qp *qp, u32 packets)
+{
+}
+
+void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
+{
+	r->at = now + ns;
+}
+
+u32 vrnic_rnr_ns(u8 code)
+{
+	return 30 * NSEC_PER_USEC;
+}
+
+int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr)
+{
+	return 0;
+}
+
+/* ---- the rest of the driver: states ---- */
+
+void vrnic_qp_error(struct vrnic_qp *qp, int event)
+{
+	FAIL("the queue pair %u fails, event %d", qp->qpn, event);
+	qp->state = IB_QPS_ERR;
+}
+
+void vrnic_qp_event(struct vrnic_qp *qp, int event)
+{
+}
+
+void vrnic_sq_error(struct vrnic_qp *qp)
+{
+	vrnic_qp_error(qp, 0);
+}
+
+void vrnic_loop_release(struct vrnic_qp *qp)
+{
+}
+
+/* ---- the rest of the driver: memory ---- */
+
+void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
+{
+	*sgl = (struct vrnic_sgl) { .nr = 1, .seg[0] = { kva, len } };
+}
+
+void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
+{
+	if (dst->pos + n > dst->seg[0].len)
+		FAIL("%llu bytes are written behind the end", (unsigned long long)n);
+	else if (n)
+		memcpy(dst->seg[0].kva + dst->pos, from, n);
+	dst->pos += n;
+}
+
+static int check_key(const struct key *keys, u32 value)
+{
+	const struct key *key = &keys[value % KEYS];
+
+	return key->valid && key->value == value ? 0 : VRNIC_VERR_KEY;
+}
+
+int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len, int access,
+		     struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	*seg = (struct vrnic_seg) { (u8 *)(uintptr_t)addr, len };
+	return check_key(side_of(qp)->rkeys, rkey);
+}
+
+int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access, struct vrnic_seg *seg)
+{
+	return check_key(side_of(qp)->rkeys, rkey);
+}
+
+int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr, int access,
+		    struct vrnic_held *held, struct vrnic_sgl *sgl)
+{
+	if (!nr) {
+		*sgl = (struct vrnic_sgl) { 0 };
+		return 0;
+	}
+	vrnic_sgl_kva(sgl, (void *)(uintptr_t)sge->addr, sge->length);
+	/* a receive's is always valid */
+	return held == &qp->hold.recv ? 0 : check_key(side_of(qp)->lkeys, sge->lkey);
+}
+
+static void renew(struct key *key)
+{
+	key->value += KEYS;
+	key->valid = true;
+}
+
+int vrnic_key_invalidate(struct vrnic_qp *qp, u32 value, bool remote)
+{
+	struct side *s = side_of(qp);
+	struct key *key = &(remote ? s->rkeys : s->lkeys)[value % KEYS];
+
+	if (chance(200))
+		return -EAGAIN;
+	if (!key->valid || key->value != value)
+		return VRNIC_VERR_KEY;
+	if (!remote && vrnic_op_desc(&qp->op)->cookie != s->completed)
+		FAIL("%llu is invalidated, and %llu is not complete",
+		     (unsigned long long)vrnic_op_desc(&qp->op)->cookie,
+		     (unsigned long long)s->completed);
+	key->valid = false;
+	return 0;
+}
+
+int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
+{
+	struct side *s = side_of(qp);
+
+	if (op_at(s, d->cookie)->fenced)
+		check_fence(s, d->cookie);
+	return 0;
+}
+
+int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
+{
+	return 0;
+}
+
+int vrnic_native_receive(void *link, struct sk_buff *skb)
+{
+	return -EINVAL;
+}
+
+void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
+{
+}
+
+/* ---- descriptors, as the process posts them ---- */
+
+static const u8 opcodes[KINDS] = {
+	[SEND] = VRNIC_OP_SEND, [SEND_IMM] = VRNIC_OP_SEND_WITH_IMM,
+	[SEND_INV] = VRNIC_OP_SEND_WITH_INV, [WRITE] = VRNIC_OP_RDMA_WRITE,
+	[WRITE_IMM] = VRNIC_OP_RDMA_WRITE_WITH_IMM, [READ] = VRNIC_OP_RDMA_READ,
+	[ADD] = VRNIC_OP_ATOMIC_FETCH_AND_ADD, [SWAP] = VRNIC_OP_ATOMIC_CMP_AND_SWP,
+	[ATOMIC_WRITE] = VRNIC_OP_ATOMIC_WRITE, [FLUSH] = VRNIC_OP_FLUSH,
+	[LOCAL_INV] = VRNIC_OP_LOCAL_INV, [BIND] = VRNIC_OP_BIND_MW, [NOP] = VRNIC_OP_NOP,
+};
+
+static bool is_send(const struct op *op)
+{
+	return op->kind <= SEND_INV;
+}
+
+static bool is_write(const struct op *op)
+{
+	return op->kind == WRITE || op->kind == WRITE_IMM;
+}
+
+static bool takes_receive(const struct op *op)
+{
+	return is_send(op) || op->kind == WRITE_IMM;
+}
+
+/* Where a WRITE of what was READ goes: to a place of its own. */
+static u64 *copy_at(struct side *to, u64 number)
+{
+	return to->copies + number % OPS * MOST;
+}
+
+static u64 *data_of(struct side *s, struct op *op)
+{
+	return op->source == SOURCE_NONE ? op->data : op_at(s, op->source)->data;
+}
+
+static u64 *target_of(struct side *s, const struct op *op)
+{
+	if (op->kind == ADD || op->kind == SWAP)
+		return s->peer->counters + op->at;
+	if (op->kind == ATOMIC_WRITE)
+		return s->peer->aw + op->at;
+	return op->source == SOURCE_NONE ? s->peer->words + op->at :
+					   copy_at(s->peer, op->number);
+}
+
+static void describe_atomic(struct op *op, struct vrnic_desc *d)
+{
+	d->atomic.swap_add = op->add;
+	d->atomic.compare = op->compare;
+}
+
+static void describe(struct side *s, struct op *op, struct vrnic_desc *d)
+{
+	*d = (struct vrnic_desc) {
+		.opcode = opcodes[op->kind], .num_slots = 1, .cookie = op->number,
+		.flags = VRNIC_DESC_SIGNALED | (op->fenced ? VRNIC_DESC_FENCE : 0),
+		.remote_addr = (uintptr_t)target_of(s, op),
+		.rkey = s->peer->rkeys[op->rkey].value,
+		.num_sge = !!op->words,
+		.sge[0] = {
+			.addr = (uintptr_t)data_of(s, op), .length = 8 * op->words,
+			.lkey = s->lkeys[op->lkey].value,
+		},
+	};
+	d->imm = op->number;
+	if (op->kind == SEND_INV)
+		d->imm = d->rkey;
+	else if (op->kind == LOCAL_INV)
+		d->imm = s->lkeys[op->lkey].value;
+	else if (op->kind == FLUSH)
+		d->flush = VRNIC_FLUSH_GLOBAL;
+	else if (op->kind == ADD || op->kind == SWAP)
+		describe_atomic(op, d);
+	if (op->kind == ATOMIC_WRITE) {
+		d->flags |= VRNIC_DESC_INLINE;
+		d->inline_len = 8;
+		memcpy(d->data, op->data, 8);
+	}
+}
+
+bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
+{
+	struct side *s = side_of(qp);
+
+	if (s->completed + ahead >= s->posted)
+		return false;
+	describe(s, op_at(s, s->completed + ahead), vrnic_op_desc(&qp->op));
+	qp->op.active = true;
+	qp->op.done = 0;
+	qp->op.total = 0;
+	qp->op.status = 0;
+	qp->op.vendor_err = 0;
+	qp->op.info = NULL;
+	return true;
+}
+
+/* ---- operations, drawn ---- */
+
+/* Small ones are frequent, and those around a packet's end; a few are long. */
+static u32 draw_words(void)
+{
+	switch (draw(16)) {
+	case 0:
+		return draw(MOST);
+	case 1 ... 3:
+		return draw(10 * MTU / 8);
+	case 4 ... 6:
+		return MTU / 8 * draw(4) + draw(3);
+	default:
+		return draw(8);
+	}
+}
+
+static u32 draw_key(const struct key *keys)
+{
+	u32 key = draw(KEYS);
+
+	return keys[key].pending ? 0 : key;
+}
+
+static void draw_data(struct side *s, struct op *op)
+{
+	u32 i;
+
+	for (i = 0; i < op->words; i++)
+		op->data[i] = word_of(op->number, op->at + i);
+	for (i = 0; is_write(op) && i < op->words; i++)
+		s->version[op->at + i] = op->data[i];
+}
+
+static void draw_read(struct side *s, struct op *op)
+{
+	u32 i;
+
+	for (i = 0; i < op->words; i++) {
+		op->was[i] = s->version[op->at + i];
+		op->data[i] = STALE;
+	}
+	if (op->words)
+		s->last_read = op->number;
+}
+
+static void draw_atomic(struct side *s, struct op *op)
+{
+	op->at = draw(COUNTERS);
+	op->words = 1;
+	op->data[0] = STALE;
+	op->expect = s->value[op->at];
+	op->add = op->number * 2 + 1;
+	op->compare = op->expect + draw(2);
+	if (op->kind == ADD)
+		s->value[op->at] += op->add;
+	else if (op->compare == op->expect)
+		s->value[op->at] = op->add;
+}
+
+static void draw_atomic_write(struct op *op)
+{
+	op->at = draw(COUNTERS);
+	op->words = 1;
+	op->data[0] = word_of(op->number, 0);
+}
+
+static void draw_invalidation(struct op *op, struct key *keys, u32 *index)
+{
+	*index = draw(KEYS);
+	if (!*index || keys[*index].pending) {
+		op->kind = op->kind == SEND_INV ? SEND : NOP;
+		*index = 0;
+		return;
+	}
+	keys[*index].pending = op->number + 1;
+	/* who READs by the key is to be done with it */
+	op->fenced = true;
+}
+
+/* Carry on what the last READ fetches, if it may still be on its way. */
+static void draw_source(struct side *s, struct op *op)
+{
+	if (s->last_read == SOURCE_NONE || s->last_read < s->completed || !chance(500))
+		return;
+	op->source = s->last_read;
+	op->words = op_at(s, op->source)->words;
+	op->fenced = true;
+}
+
+static void draw_op(struct side *s, struct op *op)
+{
+	static const u8 often[] = {
+		SEND, SEND, SEND_IMM, SEND_INV, WRITE, WRITE, WRITE, WRITE, WRITE_IMM, READ,
+		READ, READ, READ, ADD, ADD, SWAP, ATOMIC_WRITE, FLUSH, LOCAL_INV, BIND, NOP,
+	};
+
+	op->number = s->posted;
+	op->source = SOURCE_NONE;
+	op->kind = often[draw(ARRAY_SIZE(often))];
+	op->fenced = chance(150);
+	op->words = draw_words();
+	op->at = draw(WORDS - op->words);
+	op->rkey = draw_key(s->peer->rkeys);
+	op->lkey = draw_key(s->lkeys);
+	if (op->kind == SEND_INV)
+		draw_invalidation(op, s->peer->rkeys, &op->rkey);
+	if (op->kind == LOCAL_INV)
+		draw_invalidation(op, s->lkeys, &op->lkey);
+	if (is_send(op) || is_write(op))
+		draw_source(s, op);
+	if (op->kind == READ)
+		draw_read(s, op);
+	else if (op->kind == ADD || op->kind == SWAP)
+		draw_atomic(s, op);
+	else if (op->kind == ATOMIC_WRITE)
+		draw_atomic_write(op);
+	else if (op->kind > ATOMIC_WRITE)
+		op->words = 0;
+	else if (op->source == SOURCE_NONE)
+		draw_data(s, op);
+}
+
+static void post_some(struct side *s)
+{
+	u32 n = 1 + draw(8);
+
+	while (n-- && s->posted < now_in->ops && s->posted - s->completed < now_in->window) {
+		draw_op(s, op_at(s, s->posted));
+		s->posted++;
+	}
+	s->hdr.prod = s->posted;
+}
+
+/* ---- what completions have to say ---- */
+
+static void check_read(struct side *s, const struct op *op)
+{
+	u64 seen;
+	u32 i;
+
+	for (i = 0; i < op->words; i++) {
+		seen = op->data[i];
+		if (seen == op->was[i] || (seen != STALE && (u16)seen == (u16)(op->at + i) &&
+					   seen >> 16 > op->number + 1 &&
+					   seen >> 16 <= s->posted))
+			continue;
+		FAIL("READ %llu of %u words: word %u is %llx, and was written %llx before",
+		     (unsigned long long)op->number, op->words, i, (unsigned long long)seen,
+		     (unsigned long long)op->was[i]);
+		return;
+	}
+}
+
+/* By the first and the last word: what is there is of this one, or newer. */
+static void check_write(struct side *s, struct op *op)
+{
+	const u64 *there = target_of(s, op), least = word_of(op->number, 0) >> 16;
+
+	if (!op->words)
+		return;
+	if (op->source != SOURCE_NONE) {
+		if (memcmp(there, data_of(s, op), 8 * op->words))
+			FAIL("WRITE %llu carried what was not READ",
+			     (unsigned long long)op->number);
+	} else if (there[0] >> 16 < least || there[op->words - 1] >> 16 < least) {
+		FAIL("WRITE %llu is complete, and has not happened",
+		     (unsigned long long)op->number);
+	}
+}
+
+static void check_done(struct side *s, struct op *op)
+{
+	if (takes_receive(op) && s->peer->received <= op->number)
+		FAIL("message %llu is complete, and was not received",
+		     (unsigned long long)op->number);
+	if (is_write(op))
+		check_write(s, op);
+	else if (op->kind == READ)
+		check_read(s, op);
+	else if ((op->kind == ADD || op->kind == SWAP) && op->data[0] != op->expect)
+		FAIL("atomic %llu has returned %llx, not %llx", (unsigned long long)op->number,
+		     (unsigned long long)op->data[0], (unsigned long long)op->expect);
+	else if (op->kind == ATOMIC_WRITE && *target_of(s, op) < op->data[0])
+		FAIL("ATOMIC WRITE %llu has not happened", (unsigned long long)op->number);
+}
+
+void vrnic_sq_complete(struct vrnic_qp *qp)
+{
+	u64 number = vrnic_op_desc(&qp->op)->cookie;
+	struct side *s = side_of(qp);
+	struct op *op = op_at(s, number);
+
+	if (broken)
+		return;
+	if (number != s->completed)
+		FAIL("%llu completes, where %llu is next", (unsigned long long)number,
+		     (unsigned long long)s->completed);
+	if (qp->op.status)
+		FAIL("%llu, kind %d, ends with status %u, error %u", (unsigned long long)number,
+		     op->kind, qp->op.status, qp->op.vendor_err);
+	check_done(s, op);
+	if (op->kind == SEND_INV)
+		s->peer->rkeys[op->rkey].pending = 0;
+	if (op->kind == LOCAL_INV) {
+		s->lkeys[op->lkey].pending = 0;
+		renew(&s->lkeys[op->lkey]);
+	}
+	qp->op.active = false;
+	qp->sq.idx++;
+	s->completed++;
+	progress_at = now;
+	total_ops++;
+}
+
+int vrnic_recv_take(struct vrnic_qp *qp)
+{
+	struct side *s = side_of(qp);
+
+	if (qp->recv.active)
+		return 0;
+	if (!s->receives || chance(now_in->not_ready))
+		return -EAGAIN;
+	s->receives--;
+	qp->recv = (struct vrnic_recv) {
+		.active = true, .num_sge = 1,
+		.sge[0] = { .addr = (uintptr_t)s->inbox, .length = sizeof(s->inbox) },
+	};
+	return 0;
+}
+
+static void check_message(struct side *s, struct op *op, const struct vrnic_cqe *cqe)
+{
+	if (cqe->byte_len != 8 * op->words)
+		FAIL("message %llu of %u words: %u bytes were told",
+		     (unsigned long long)op->number, op->words, cqe->byte_len);
+	else if (is_send(op) && memcmp(s->inbox, data_of(s->peer, op), 8 * op->words))
+		FAIL("message %llu, which carries %lld: wrong data",
+		     (unsigned long long)op->number, (long long)op->source);
+	if (op->kind == SEND_INV)
+		renew(&s->rkeys[op->rkey]);
+	else if (op->kind != SEND && cqe->imm != (u32)op->number)
+		FAIL("message %llu has immediate data %u", (unsigned long long)op->number,
+		     cqe->imm);
+}
+
+void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solicited)
+{
+	struct side *s = side_of(qp);
+	u64 number = s->received;
+
+	qp->recv.active = false;
+	while (number < s->peer->posted && !takes_receive(op_at(s->peer, number)))
+		number++;
+	if (cqe->status || number == s->peer->posted) {
+		FAIL("a receive too many, status %u", cqe->status);
+		return;
+	}
+	check_message(s, op_at(s->peer, number), cqe);
+	s->received = number + 1;
+}
+
+/* ---- running it ---- */
+
+static bool step(struct side *s, struct vrnic_budget *budget)
+{
+	if (s->qp.state == IB_QPS_ERR)
+		return false;
+	return vrnic_roce_receive(&s->qp, budget) || vrnic_roce_send(&s->qp, budget);
+}
+
+/* As sq.c and the engine would: until nothing is left to do. */
+static void run(struct side *s)
+{
+	bool more = true;
+
+	while (more && !broken) {
+		struct vrnic_budget budget = {
+			.bytes = 1 + draw(20000), .descs = 1 + draw(20),
+			.atomic = draw(2), .rung = draw(4),
+		};
+
+		more = false;
+		vrnic_roce_begin(&s->qp, &budget);
+		while (step(s, &budget)) {
+			more = !budget.descs || !budget.bytes;
+			if (more)
+				break;
+		}
+		more |= vrnic_roce_left(&s->qp) || !budget.rung;
+		if (budget.atomic)
+			vrnic_resp_ack(&s->qp);
+	}
+}
+
+static void arrive(struct sk_buff *skb)
+{
+	struct packet *p = container_of(skb, struct packet, skb);
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct side *s = p->to;
+
+	if (!pkt->spoiled && !(pkt->info & VRNIC_PKT_RESP))
+		note_arrival(s, pkt);
+	__skb_queue_tail(&s->qp.rxq, skb);
+}
+
+static bool is_waiting(const struct side *s)
+{
+	return s->completed != s->posted || s->completed == now_in->ops;
+}
+
+/* All that comes at one time, then who it came for. */
+static void next_event(void)
+{
+	u64 at = nr_on_the_way ? (u64)on_the_way[0]->tstamp : U64_MAX;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (sides[i].qp.run.at)
+			at = min(at, max(sides[i].qp.run.at, now));
+	if (at == U64_MAX && is_waiting(&sides[0]) && is_waiting(&sides[1]))
+		FAIL("nothing will ever happen");
+	else if (at != U64_MAX)
+		now = at;
+	while (nr_on_the_way && (u64)on_the_way[0]->tstamp <= now)
+		arrive(take_first());
+	for (i = 0; i < 2; i++)
+		if (sides[i].qp.run.at && sides[i].qp.run.at <= now)
+			sides[i].qp.run.at = 0;
+}
+
+static bool is_done(const struct side *s)
+{
+	return s->completed == now_in->ops;
+}
+
+static void play(void)
+{
+	int i;
+
+	while (!broken && !(is_done(&sides[0]) && is_done(&sides[1]))) {
+		for (i = 0; i < 2; i++) {
+			struct side *s = &sides[i];
+
+			if (s->posted == s->completed || chance(300))
+				post_some(s);
+			if (s->receives < 4 || chance(200))
+				s->receives += draw(16);
+			run(s);
+		}
+		if (is_done(&sides[0]) && is_done(&sides[1]))
+			break;
+		next_event();
+		if (now - progress_at > 100000 * NSEC_PER_MSEC)
+			FAIL("nothing was completed for 100 s");
+	}
+}
+
+/* ---- a scenario ---- */
+
+static void open_keys(struct key *keys)
+{
+	u32 i;
+
+	for (i = 0; i < KEYS; i++)
+		keys[i] = (struct key) { .value = FIRST_KEY + i, .valid = true };
+}
+
+static void open_memory(struct side *s)
+{
+	s->ops = calloc(OPS, sizeof(*s->ops));
+	s->words = calloc(WORDS, 8);
+	s->version = calloc(WORDS, 8);
+	s->counters = calloc(COUNTERS, 8);
+	s->value = calloc(COUNTERS, 8);
+	s->copies = calloc((size_t)OPS * MOST, 8);
+	s->psns = calloc(PSNS, sizeof(*s->psns));
+	s->last_read = SOURCE_NONE;
+	open_keys(s->rkeys);
+	open_keys(s->lkeys);
+}
+
+static void open_qp(struct side *s, u32 own_psn, u32 peer_psn)
+{
+	static const struct ib_gid_attr gid;
+	const struct rdma_ah_attr attr = { .grh.sgid_attr = &gid };
+	struct vrnic_qp *qp = &s->qp;
+
+	qp->dev = &s->dev;
+	qp->type = IB_QPT_RC;
+	qp->qpn = 16 + (s == &sides[1]);
+	qp->sq.hdr = &s->hdr;
+	qp->attr.timeout = 14;
+	qp->attr.retry_cnt = 7;
+	qp->attr.rnr_retry = 7;
+	qp->attr.max_rd_atomic = now_in->max_rd;
+	qp->attr.max_dest_rd_atomic = now_in->max_rd;
+	qp->attr.path_mtu = 1;
+	qp->attr.sq_psn = own_psn;
+	qp->attr.rq_psn = peer_psn;
+	qp->attr.qp_access_flags = -1;
+	__skb_queue_head_init(&qp->rxq);
+	if (vrnic_roce_connect(qp, &attr))
+		FAIL("no memory");
+	vrnic_roce_ready(qp);
+	qp->state = IB_QPS_RTS;
+	s->next_psn = own_psn;
+	s->low = own_psn;
+	s->told = own_psn;
+}
+
+static void open_sides(void)
+{
+	/* so that 24 bits end soon, and not at the same time */
+	const u32 psn[] = { 0xffff00, 0xfff000 + draw(0xfff) };
+	int i;
+
+	memset(sides, 0, sizeof(sides));
+	for (i = 0; i < 2; i++) {
+		sides[i].peer = &sides[1 - i];
+		open_memory(&sides[i]);
+		open_qp(&sides[i], psn[i], psn[1 - i]);
+	}
+}
+
+static void close_side(struct side *s)
+{
+	while (vrnic_roce_flush(&s->qp))
+		;
+	vrnic_roce_disconnect(&s->qp);
+	free(s->ops);
+	free(s->words);
+	free(s->version);
+	free(s->counters);
+	free(s->value);
+	free(s->copies);
+	free(s->psns);
+}
+
+static void close_sides(void)
+{
+	while (nr_on_the_way)
+		kfree_skb(take_first());
+	close_side(&sides[0]);
+	close_side(&sides[1]);
+	if (alive && !broken)
+		FAIL("%ld packets are left over", alive);
+	alive = 0;
+	free_spares();
+}
+
+static void check_end(struct side *s)
+{
+	if (memcmp(s->peer->words, s->version, 8 * WORDS))
+		FAIL("the memory is not what was written to it");
+	if (memcmp(s->peer->counters, s->value, 8 * COUNTERS))
+		FAIL("the atomics were not executed once each");
+}
+
+static void scenario(const struct scenario *sc)
+{
+	now_in = sc;
+	broken = false;
+	seed = sc->seed * 0x9e3779b97f4a7c15ULL;
+	now = NSEC_PER_MSEC;
+	progress_at = now;
+	open_sides();
+	play();
+	if (!broken) {
+		check_end(&sides[0]);
+		check_end(&sides[1]);
+	}
+	close_sides();
+}
+
+/* Each run begins anew, with PSNs near their end. */
+static void runs(struct scenario sc, u32 n)
+{
+	u64 ops = total_ops, packets = total_packets;
+
+	for (sc.seed = 1; sc.seed <= n && !unit_bad; sc.seed++)
+		scenario(&sc);
+	printf("# %s: %llu operations, %llu packets\n", sc.name,
+	       (unsigned long long)(total_ops - ops),
+	       (unsigned long long)(total_packets - packets));
+	fflush(stdout);
+}
+
+#define US	((u64)NSEC_PER_USEC)
+#define RUN(n, ...)	runs((struct scenario) { .name = __func__, __VA_ARGS__ }, n)
+#define COMMON		.ops = 20000, .delay = 20 * US, .max_rd = 4, .window = 40
+
+static void nothing_is_lost(void)
+{
+	RUN(1, COMMON, .held = 5);
+}
+
+static void requests_are_lost(void)
+{
+	RUN(3, COMMON, .loss = { 50, 5 });
+}
+
+static void answers_are_lost(void)
+{
+	RUN(3, COMMON, .loss = { 0, 100 });
+}
+
+static void a_fifth_is_lost(void)
+{
+	RUN(1, COMMON, .loss = { 200, 10 }, .held = 100);
+}
+
+static void packets_come_twice(void)
+{
+	RUN(3, COMMON, .twice = 200, .late = 100, .later = 100 * US);
+}
+
+static void packets_overtake_each_other(void)
+{
+	RUN(3, COMMON, .late = 250, .later = 300 * US);
+}
+
+static void packets_come_very_late(void)
+{
+	RUN(3, COMMON, .twice = 20, .late = 20, .later = 20000 * US);
+}
+
+/* Few operations: so that an answer may be next while another one is under way. */
+static void packets_are_spoiled(void)
+{
+	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 4, .window = 3,
+	    .spoiled = 100, .held = 500);
+}
+
+static void the_receiver_is_not_ready(void)
+{
+	RUN(3, COMMON, .not_ready = 300, .loss = { 20, 20 });
+}
+
+static void everything_at_once(void)
+{
+	RUN(5, COMMON, .loss = { 40, 40 }, .twice = 50, .late = 100, .later = 200 * US,
+	    .spoiled = 10, .not_ready = 50, .held = 5);
+}
+
+static void one_read_at_a_time(void)
+{
+	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 1, .window = 40,
+	    .loss = { 40, 40 }, .twice = 50, .late = 50, .later = 200 * US);
+}
+
+static void many_reads_and_a_long_wire(void)
+{
+	RUN(3, .ops = 20000, .delay = 3000 * US, .max_rd = 16, .window = 200,
+	    .loss = { 20, 20 }, .twice = 20, .late = 50, .later = 500 * US);
+}
+
+static const struct unit_test tests[] = {
+	UNIT(nothing_is_lost), UNIT(requests_are_lost), UNIT(answers_are_lost),
+	UNIT(a_fifth_is_lost), UNIT(packets_come_twice),
+	UNIT(packets_overtake_each_other), UNIT(packets_come_very_late),
+	UNIT(packets_are_spoiled), UNIT(the_receiver_is_not_ready),
+	UNIT(everything_at_once), UNIT(one_read_at_a_time),
+	UNIT(many_reads_and_a_long_wire),
+};
+
+UNIT_MAIN(tests)
