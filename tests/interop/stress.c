@@ -2,11 +2,12 @@
 /*
  * stress -d DEVICE -g GID-INDEX [OPTION...] [SERVER]
  *
- * SEND, WRITE, READ and ATOMIC in random order and size over one RC queue pair,
- * with every byte looked at on both hosts, every completion expected exactly
- * once and in order, and atomics that tell if one was executed twice. The
- * client posts a round of operations at once; the last one is a SEND upon which
- * the server looks at what the round has left in its memory, and answers.
+ * SEND, WRITE, READ and ATOMIC in random order and size over one RC queue pair, and
+ * SEND and WRITE, behind a fence, of what was just READ; with every byte looked at on
+ * both hosts, every completion expected exactly once and in order, and atomics that
+ * tell if one was executed twice. The client posts a round of operations at once; the
+ * last one is a SEND upon which the server looks at what the round has left in its
+ * memory, and answers.
  * Both hosts draw the same operations from the same seed.
  *
  *   -n OPERATIONS (2000)  -D SECONDS instead  -s LARGEST (65536)  -w WINDOW (16)
@@ -30,10 +31,14 @@
 
 enum kind { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, FETCH_ADD, CMP_SWAP, KINDS };
 
-/* struct op - operation @number, as both hosts know it */
+/*
+ * struct op - operation @number, as both hosts know it: its data are the pattern @tag from
+ * word @first on. With @relay, it carries what the one before it READs.
+ */
 struct op {
-	__u64 number, value;
+	__u64 number, value, tag, first;
 	enum kind kind;
+	bool relay;
 	unsigned int size, offset, word;
 };
 
@@ -81,11 +86,20 @@ static unsigned int draw_size(__u64 random)
 	return size > opt.max_size ? opt.max_size : size;
 }
 
-static struct op draw(__u64 number)
+/* READs begin at a whole word, so that the pattern does. */
+static unsigned int read_offset(const struct op *op)
+{
+	unsigned int room = (opt.max_size - op->size) / 8;
+
+	return room ? op->value % room * 8 : 0;
+}
+
+static struct op draw_alone(__u64 number)
 {
 	__u64 random = mix(((__u64)opt.seed << 40) ^ number);
 	struct op op = {
 		.number = number,
+		.tag = number,
 		.value = mix(random),
 		.kind = random % KINDS,
 		.size = draw_size(random >> 8),
@@ -97,6 +111,23 @@ static struct op draw(__u64 number)
 		op.kind = SEND_IMM;
 	if (op.kind == READ && !op.size)
 		op.size = 1;
+	return op;
+}
+
+/* Every second SEND or WRITE behind a READ carries what that fetches. */
+static struct op draw(__u64 number)
+{
+	struct op op = draw_alone(number), before;
+
+	if (op.kind >= READ || !(number % opt.window) || op.value & 2)
+		return op;
+	before = draw_alone(number - 1);
+	if (before.kind != READ)
+		return op;
+	op.relay = true;
+	op.size = before.size;
+	op.tag = READ_TAG + before.value % opt.window;
+	op.first = read_offset(&before) / 8;
 	return op;
 }
 
@@ -219,27 +250,37 @@ static void none_left(void)
 		die("one completion too many: %llu", (__u64)wc.wr_id);
 }
 
+/* What @op sends: filled, or to be there once the operation before it is complete. */
+static uint8_t *outgoing(const struct op *op)
+{
+	uint8_t *from = slot(SENT, op->number);
+
+	if (op->relay)
+		return slot(TARGET, op->number - 1);
+	fill(from, op->number, op->size);
+	return from;
+}
+
 static void post_send_like(const struct op *op, bool final)
 {
 	bool imm = op->kind == SEND_IMM;
-	uint8_t *from = slot(SENT, op->number);
-	struct ibv_sge sge = sge_of(host.data_mr, from, op->size);
+	struct ibv_sge sge = sge_of(host.data_mr, outgoing(op), op->size);
 	struct ibv_send_wr wr = {
 		.wr_id = op->number, .sg_list = &sge, .num_sge = 1,
+		.send_flags = op->relay ? IBV_SEND_FENCE : 0,
 		.opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
 		.imm_data = htonl(last_of_round(op->number) ? final : op->number),
 	};
 
-	fill(from, op->number, op->size);
 	post_wr(&wr);
 }
 
 static void post_write(const struct op *op)
 {
-	uint8_t *from = slot(SENT, op->number);
-	struct ibv_sge sge = sge_of(host.data_mr, from, op->size);
+	struct ibv_sge sge = sge_of(host.data_mr, outgoing(op), op->size);
 	struct ibv_send_wr wr = {
 		.wr_id = op->number, .sg_list = &sge, .num_sge = 1,
+		.send_flags = op->relay ? IBV_SEND_FENCE : 0,
 		.opcode = op->kind == WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM,
 		.imm_data = htonl(op->number),
 		.wr.rdma = {
@@ -249,16 +290,7 @@ static void post_write(const struct op *op)
 		},
 	};
 
-	fill(from, op->number, op->size);
 	post_wr(&wr);
-}
-
-/* READs begin at a whole word, so that the pattern does. */
-static unsigned int read_offset(const struct op *op)
-{
-	unsigned int room = (opt.max_size - op->size) / 8;
-
-	return room ? op->value % room * 8 : 0;
 }
 
 static void post_read(const struct op *op)
@@ -451,7 +483,7 @@ static void check_receive(const struct op *op, __u64 number, const struct ibv_wc
 		die("message %llu: its immediate data are %u", op->number,
 		    ntohl(wc->imm_data));
 	/* A receive that WRITE_IMM consumed has nothing in it. */
-	check("message", op, slot(SENT, number), op->number, 0,
+	check("message", op, slot(SENT, number), op->tag, op->first,
 	      op->kind == WRITE_IMM ? 0 : op->size);
 }
 
@@ -465,7 +497,7 @@ static void check_write(const struct op *op)
 		if (target[i] != UNTOUCHED)
 			die("WRITE %llu: byte %u before it was written to",
 			    op->number, op->offset - i);
-	check("WRITE", op, target + op->offset, op->number, 0, op->size);
+	check("WRITE", op, target + op->offset, op->tag, op->first, op->size);
 	memset(target, UNTOUCHED, slot_len());
 }
 
