@@ -9,7 +9,7 @@ names=() wheres=() proofs=() servers=() clients=()
 # program NAME WHERE PROOF SERVER CLIENT: see pair in lib.sh. PROOF is what the
 # client prints only after it did its work: a status of 0 alone is not enough.
 program() {
-	echo "$1" | grep -Eq -e "$pattern" || return 0
+	[[ $1 =~ $pattern ]] || return 0
 	names+=("$1") wheres+=("$2") proofs+=("$3") servers+=("$4") clients+=("$5")
 }
 
