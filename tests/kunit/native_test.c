@@ -79,7 +79,7 @@ static int deliver(struct bed *bed)
 	struct vrnic_ndesc d = { .opcode = VRNIC_NOP_NOTIFY, .num_slots = 1 };
 	struct vrnic_seg seg = { .kva = &d, .len = sizeof(d) };
 
-	return vrnic_rget_deliver(&bed->fifo, &nobody, NULL, &seg);
+	return vrnic_rget_deliver(&bed->fifo, &nobody, NULL, &seg, false);
 }
 
 static struct vrnic_source *only_source(struct bed *bed)
@@ -119,7 +119,7 @@ static void dropped_descriptors_use_up_the_budget(struct kunit *test)
 static void send_notice(struct kunit *test, u32 peer)
 {
 	struct vrnic_address address = { .fifo = peer };
-	struct vrnic_rget *notice = vrnic_notice_new(&address);
+	struct vrnic_rget *notice = vrnic_notice_new(&address, 0);
 	struct bed *bed = test->priv;
 
 	KUNIT_EXPECT_NOT_NULL(test, notice);
