@@ -36,6 +36,10 @@
 #define U64_MAX		(~0ULL)
 #define NSEC_PER_USEC	1000L
 #define NSEC_PER_MSEC	1000000L
+#define NSEC_PER_SEC	1000000000L
+#define SZ_1M		(1 << 20)
+#define SZ_4M		(4 << 20)
+#define INET_ECN_ECT_0	2
 
 #define BIT(n)			(1UL << (n))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
@@ -77,6 +81,7 @@
 #define kcalloc(n, size, gfp)	calloc(n, size)
 #define kvcalloc(n, size, gfp)	calloc(n, size)
 #define kfree(p)		free(p)
+#define kfree_rcu(p, member)	free(p)
 #define kvfree(p)		free(p)
 
 typedef s64 ktime_t;
@@ -119,6 +124,8 @@ static inline u64 cmpxchg(u64 *p, u64 old, u64 new)
 
 /* ---- packets ---- */
 
+struct rcu_head { void *unused; };
+struct mutex;
 struct page;
 struct page_frag { struct page *page; };
 
@@ -128,7 +135,7 @@ struct sk_buff {
 	ktime_t tstamp;
 	u32 mark;
 	u32 len;
-	long truesize;
+	u16 source;
 	char cb[48] __aligned(8);
 	u8 *data;
 };
@@ -138,6 +145,12 @@ struct sk_buff_head {
 	u32 qlen;
 	spinlock_t lock;	/* of nobody */
 };
+
+/* All there is of that header: the port that it came from. */
+struct udphdr { u16 source; };
+
+#define udp_hdr(skb)	((struct udphdr *)&(skb)->source)
+#define ntohs(v)	(v)
 
 void kfree_skb(struct sk_buff *skb);
 int skb_copy_bits(const struct sk_buff *skb, int off, void *to, int len);
@@ -208,6 +221,14 @@ struct ib_gid_attr { union ib_gid gid; };
 struct ib_global_route { const struct ib_gid_attr *sgid_attr; };
 struct rdma_ah_attr { struct ib_global_route grh; };
 
+struct ib_qp_attr {
+	u8 timeout, retry_cnt, rnr_retry, max_rd_atomic, max_dest_rd_atomic;
+	u8 min_rnr_timer, path_mtu;
+	u32 sq_psn, rq_psn, dest_qp_num;
+	int qp_access_flags;
+	struct rdma_ah_attr ah_attr;
+};
+
 enum ib_qp_type { IB_QPT_RC = 2, IB_QPT_UC = 3, IB_QPT_UD = 4, IB_QPT_GSI = 1 };
 enum ib_qp_state {
 	IB_QPS_RESET, IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RTS, IB_QPS_SQD, IB_QPS_SQE, IB_QPS_ERR,
@@ -266,6 +287,9 @@ struct vrnic_budget {
 	u32 taken;
 };
 
+#define vrnic_budget_left(budget)	((budget)->descs && (budget)->bytes)
+#define vrnic_budget_spend(budget, n)	((budget)->descs -= min((budget)->descs, (u32)(n)))
+
 struct vrnic_held {
 	u32 key;
 };
@@ -305,12 +329,7 @@ struct vrnic_qp {
 	u32 qpn;
 	enum ib_qp_type type;
 	void *uctx;
-	struct {
-		u8 timeout, retry_cnt, rnr_retry, max_rd_atomic, max_dest_rd_atomic;
-		u8 min_rnr_timer, path_mtu;
-		u32 sq_psn, rq_psn, dest_qp_num;
-		int qp_access_flags;
-	} attr;
+	struct ib_qp_attr attr;
 	enum ib_qp_state state;
 	bool comm_est;
 	struct vrnic_runnable run;
@@ -320,6 +339,7 @@ struct vrnic_qp {
 	struct {
 		struct vrnic_held local, remote, recv;
 	} hold;
+	u64 wait_until;
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
