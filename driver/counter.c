@@ -58,7 +58,8 @@ struct vrnic_counter_page {
  * @threshold: the highest that any of them waits for
  * @gone: it was destroyed
  * @unused: the last reference was put
- * @bindings: struct vrnic_binding; protected by bind_lock
+ * @bindings: struct vrnic_binding; protected by bind_lock, as what follows
+ * @nr_bindings: how many there are
  */
 struct vrnic_counter {
 	struct rcu_head rcu;
@@ -78,6 +79,7 @@ struct vrnic_counter {
 	bool gone;
 	struct completion unused;
 	struct list_head bindings;
+	u32 nr_bindings;
 };
 
 /**
@@ -95,6 +97,12 @@ struct vrnic_binding {
 	struct vrnic_endpoint *ep;
 	u32 uses;
 };
+
+/*
+ * Bindings of a counter, and of an endpoint: they are walked with a lock held that
+ * others wait for.
+ */
+#define BINDINGS_MAX	1024
 
 /* Which counter is bound to which endpoint. Rarely changed, so one lock will do. */
 static DEFINE_SPINLOCK(bind_lock);
@@ -327,13 +335,29 @@ static void binding_drop(struct vrnic_binding *b)
 {
 	lockdep_assert_held(&bind_lock);
 	list_del(&b->of_counter);
+	b->counter->nr_bindings--;
 	list_del(&b->of_endpoint);
+	b->ep->nr_bindings--;
 	kfree(b);
+}
+
+/* Caller holds bind_lock. */
+static int binding_add(struct vrnic_binding *b)
+{
+	lockdep_assert_held(&bind_lock);
+	if (b->counter->nr_bindings == BINDINGS_MAX || b->ep->nr_bindings == BINDINGS_MAX)
+		return -ENOMEM;
+	list_add(&b->of_counter, &b->counter->bindings);
+	b->counter->nr_bindings++;
+	list_add(&b->of_endpoint, &b->ep->bindings);
+	b->ep->nr_bindings++;
+	return 0;
 }
 
 static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
+	int err = 0;
 
 	if (!b)
 		return -ENOMEM;
@@ -342,19 +366,17 @@ static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	b->uses = 1;
 	spin_lock(&bind_lock);
 	old = find_binding(c, ep);
-	if (old) {
+	if (old)
 		old->uses++;
-	} else {
-		list_add(&b->of_counter, &c->bindings);
-		list_add(&b->of_endpoint, &ep->bindings);
-	}
+	else
+		err = binding_add(b);
 	/* either this is seen here, or the binding by vrnic_bindings_fail() */
-	if (ep->lost)
+	if (!err && ep->lost)
 		fail_lost(c, 1);
 	spin_unlock(&bind_lock);
-	if (old)
+	if (old || err)
 		kfree(b);
-	return 0;
+	return err;
 }
 
 static int unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)

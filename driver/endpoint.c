@@ -76,17 +76,33 @@ static void unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
-static void tell_all(struct list_head *endpoints)
+/* Return: false if there was none. */
+static bool tell_one(struct list_head *endpoints)
 {
-	struct vrnic_endpoint *ep, *next;
+	struct vrnic_endpoint *ep;
 
 	lockdep_assert_held(&watch_lock);
-	list_for_each_entry_safe(ep, next, endpoints, watch) {
-		list_del_init(&ep->watch);
-		vrnic_bindings_fail(ep);
-		vrnic_notice_send(ep->fifo, ep->notice);
-		ep->notice = NULL;
-	}
+	ep = list_first_entry_or_null(endpoints, struct vrnic_endpoint, watch);
+	if (!ep)
+		return false;
+	list_del_init(&ep->watch);
+	vrnic_bindings_fail(ep);
+	vrnic_notice_send(ep->fifo, ep->notice);
+	ep->notice = NULL;
+	return true;
+}
+
+/* None is added any more. One at a time: others need the lock, and there may be many. */
+static void tell_all(struct list_head *endpoints)
+{
+	bool any;
+
+	do {
+		spin_lock(&watch_lock);
+		any = tell_one(endpoints);
+		spin_unlock(&watch_lock);
+		cond_resched();
+	} while (any);
 }
 
 /**
@@ -97,8 +113,8 @@ void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 {
 	spin_lock(&watch_lock);
 	fifo->gone_told = true;
-	tell_all(&fifo->watchers);
 	spin_unlock(&watch_lock);
+	tell_all(&fifo->watchers);
 }
 
 /**
@@ -107,9 +123,17 @@ void vrnic_watchers_tell(struct vrnic_fifo *fifo)
  */
 void vrnic_endpoints_lost(struct vrnic_link *link)
 {
-	spin_lock(&watch_lock);
 	tell_all(&link->endpoints);
-	spin_unlock(&watch_lock);
+}
+
+/* What is under way ends: another endpoint may have the number when it would go on. */
+static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *ep)
+{
+	struct vrnic_nop *op = &fifo->inject.op;
+
+	if (op->active && !op->finished && op->d.endpoint == ep->number &&
+	    op->d.opcode != VRNIC_NOP_FENCE_ALL)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
 }
 
 /*
@@ -126,6 +150,7 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	mutex_lock(&fifo->ctrl);
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
+	end_operation(fifo, ep);
 	unwatch(ep);
 	vrnic_bindings_drop(ep);
 	if (ep->link)

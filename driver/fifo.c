@@ -381,7 +381,7 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 	vrnic_links_kill(fifo);
 	wake_up_all(&fifo->wait);
 	vrnic_unstall(&fifo->inject);
-	vrnic_rgets_free(fifo);
+	vrnic_rgets_unstall(fifo);
 	vrnic_stalled_wake(fifo, true);
 }
 

@@ -67,6 +67,7 @@ struct vrnic_failure {
  * @failure: protected by the run bit of @fifo->inject
  * @watch: in the peer's list of watchers, or its link's; protected by watch_lock
  * @bindings: struct vrnic_binding; protected by bind_lock, as what follows
+ * @nr_bindings: how many there are
  * @lost: the peer is gone
  * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
  * @link: how it is reached, if it is on another host; else NULL
@@ -78,6 +79,7 @@ struct vrnic_endpoint {
 	struct vrnic_failure failure;
 	struct list_head watch;
 	struct list_head bindings;
+	u32 nr_bindings;
 	bool lost;
 	struct vrnic_rget *notice;
 	struct vrnic_link *link;
@@ -348,6 +350,7 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       bool relayed);
 void vrnic_rgets_init(struct vrnic_fifo *fifo);
 void vrnic_rgets_park(struct vrnic_fifo *fifo);
+void vrnic_rgets_unstall(struct vrnic_fifo *fifo);
 void vrnic_rgets_free(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host);

@@ -14,7 +14,7 @@
 #include "native.h"
 
 #define SLOTS_MIN	64U
-#define SLOTS_MAX	SZ_256K		/* a mebibyte for each link */
+#define SLOTS_MAX	SZ_8K		/* a look at all of them takes microseconds */
 
 /* Where @id is, or would be: there always is an empty slot. */
 static u32 *slot_of(const struct vrnic_grants *g, u32 id)

@@ -168,9 +168,23 @@ void vrnic_rgets_park(struct vrnic_fifo *fifo)
 }
 
 /**
+ * vrnic_rgets_unstall() - give back the FIFOs whose room is waited for
+ * @fifo: vrnic_rgets_park() was called. Links may still have requests of its injectors,
+ *	so these stay.
+ */
+void vrnic_rgets_unstall(struct vrnic_fifo *fifo)
+{
+	struct vrnic_source *src;
+	int bucket;
+
+	hash_for_each(fifo->rgets.sources, bucket, src, node)
+		vrnic_unstall(&src->inj);
+	vrnic_unstall(&fifo->rgets.notices.inj);
+}
+
+/**
  * vrnic_rgets_free() - forget what was not run
- * @fifo: vrnic_rgets_park() was called, or nobody could ever find it; no link has a
- *	request of its injectors
+ * @fifo: nobody refers to it any more, nor does a link; or nobody could ever find it
  */
 void vrnic_rgets_free(struct vrnic_fifo *fifo)
 {

@@ -387,6 +387,30 @@ TEST_F(inject, relayed_descriptors_name_open_counters)
 	EXPECT_OK(raw_counter_destroy(&pair->b, &closed));
 }
 
+#define BINDINGS	1024	/* of an endpoint */
+
+/* Whoever walks the bindings of an endpoint has a bounded way to go. */
+TEST_F(inject, an_endpoint_has_so_many_bindings_and_no_more)
+{
+	struct raw_pair *pair = &self->pair;
+	struct raw_counter *counters = calloc(BINDINGS + 1, sizeof(*counters));
+	unsigned int i;
+
+	ASSERT_NE(NULL, counters);
+	for (i = 0; i <= BINDINGS; i++)
+		ASSERT_OK(raw_counter(&pair->b, 0, &counters[i]));
+	for (i = 0; i < BINDINGS; i++)
+		ASSERT_OK(raw_counter_bind(&pair->b, &counters[i], pair->handle_b, true));
+	EXPECT_EQ(-ENOMEM, raw_counter_bind(&pair->b, &counters[BINDINGS], pair->handle_b, true));
+	/* one that is bound already is bound once more */
+	EXPECT_OK(raw_counter_bind(&pair->b, &counters[0], pair->handle_b, true));
+	EXPECT_OK(raw_counter_destroy(&pair->b, &counters[0]));
+	EXPECT_OK(raw_counter_bind(&pair->b, &counters[BINDINGS], pair->handle_b, true));
+	for (i = 1; i <= BINDINGS; i++)
+		EXPECT_OK(raw_counter_destroy(&pair->b, &counters[i]));
+	free(counters);
+}
+
 /* When one fails the rest of its remote get is dropped; later ones run. */
 TEST_F(inject, rest_is_dropped)
 {
