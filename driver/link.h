@@ -166,11 +166,14 @@ struct vrnic_grants {
  * struct vrnic_link_type - a type that the peer told of
  * @node: in struct vrnic_link.types
  * @number: the peer's number for it
+ * @bytes: what its rows took when they came, which the peer's host is charged with; fewer
+ *	rows may do
  * @rows: it
  */
 struct vrnic_link_type {
 	struct hlist_node node;
 	u32 number;
+	u32 bytes;
 	struct vrnic_rows rows;
 };
 

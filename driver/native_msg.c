@@ -112,9 +112,12 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	if (link->rx.req == req)
 		link->rx.req = NULL;
 	vrnic_nmsg_release(&req->msg);
+	/* from here on somebody may free @inj, but only after a grace period */
+	rcu_read_lock();
 	/* pairs with the acquire in vrnic_wire_waits() */
 	smp_store_release(&req->pending, false);
 	vrnic_queue(&inj->run);
+	rcu_read_unlock();
 }
 
 /**

@@ -50,19 +50,14 @@ static struct vrnic_link_type *type_find(struct vrnic_link *link, u32 number)
 	return NULL;
 }
 
-static u64 type_bytes(const struct vrnic_link_type *type)
-{
-	return type->rows.nr * sizeof(*type->rows.row);
-}
-
 static void type_free(struct vrnic_link *link, struct vrnic_link_type *type)
 {
 	if (link->rx.type == &type->rows)
 		link->rx.type = NULL;
 	hlist_del(&type->node);
 	link->types_nr--;
-	link->types_bytes -= type_bytes(type);
-	vrnic_host_uncharge(link->host, type_bytes(type));
+	link->types_bytes -= type->bytes;
+	vrnic_host_uncharge(link->host, type->bytes);
 	kvfree(type->rows.row);
 	kfree(type);
 }
@@ -100,7 +95,8 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 		return NULL;
 	memcg = get_mem_cgroup_from_mm(link->fifo->mm);
 	was = set_active_memcg(memcg);
-	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	/* its lack of memory is not to be made up for by a thread that serves others */
+	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	set_active_memcg(was);
 	mem_cgroup_put(memcg);
 	if (!mem)
@@ -479,6 +475,7 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link)
 	if (!type)
 		return NULL;
 	type->number = rx->h.key;
+	type->bytes = rx->rows_bytes;
 	type->rows.nr = rx->rows_bytes / sizeof(*type->rows.row);
 	type->rows.row = rx->rows;
 	if (!vrnic_rows_check(&type->rows))
@@ -495,11 +492,11 @@ static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 	if (old)
 		type_free(link, old);
 	if (link->types_nr == TYPES_MAX ||
-	    link->types_bytes + type_bytes(type) > TYPES_BYTES)
+	    link->types_bytes + type->bytes > TYPES_BYTES)
 		vrnic_types_forget(link);
 	hlist_add_head(&type->node, types_like(link, type->number));
 	link->types_nr++;
-	link->types_bytes += type_bytes(type);
+	link->types_bytes += type->bytes;
 	link->rx.rows = NULL;
 }
 
