@@ -223,6 +223,17 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 	return to;
 }
 
+#define TRIES	32
+
+/* A target that is never free costs its datagrams, not the sender's others. */
+static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	if (op->tries++ < TRIES)
+		return false;
+	vrnic_count(qp->dev, UD_DROPPED);
+	return true;
+}
+
 /* Come back when the target may be free. */
 static enum vrnic_step wait_target(struct vrnic_qp *qp)
 {
@@ -251,8 +262,9 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 		/* a sender does not hear itself: IBTA 10.5.2.2 */
 		busy = to != qp && !deliver(to, l);
 		vrnic_qp_put(to);
-		if (busy)
+		if (busy && !give_up(qp, op))
 			return wait_target(qp);
+		op->tries = 0;
 		op->member++;
 		vrnic_budget_spend(budget, 1);
 	}
@@ -270,7 +282,7 @@ static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
 	}
 	done = deliver(to, l);
 	vrnic_qp_put(to);
-	return done ? VRNIC_STEP_DONE : wait_target(l->qp);
+	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE : wait_target(l->qp);
 }
 
 static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)

@@ -5,6 +5,7 @@
  */
 
 #include <linux/bottom_half.h>
+#include <linux/ktime.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
@@ -160,9 +161,10 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	bool busy = false;
 
 	if (!vrnic_target_catch(qp)) {
-		/* others have their turn meanwhile */
-		budget->descs = 0;
-		return true;
+		/* in every state, whatever else it waits for */
+		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
+		return false;
 	}
 	while (vrnic_budget_left(budget)) {
 		skb = next_packet(qp, budget);

@@ -185,7 +185,10 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
 	    !vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
-	if (mr->lkey == d->bind.lkey && region_get(mr)) {
+	/* no window of another domain is announced, not even for a moment */
+	if (mr->ibmr.pd != qp->ibqp->pd) {
+		verr = VRNIC_VERR_PD;
+	} else if (mr->lkey == d->bind.lkey && region_get(mr)) {
 		spin_lock_bh(&win->lock);
 		verr = bind_check(qp, win, d, mr);
 		if (!verr)

@@ -69,6 +69,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	op->active = true;
 	op->done = 0;
 	op->member = 0;
+	op->tries = 0;
 	op->moved = false;
 	op->total = 0;
 	op->status = IB_WC_SUCCESS;

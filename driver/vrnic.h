@@ -264,6 +264,7 @@ struct vrnic_recv {
  * @vendor_err: enum vrnic_vendor_err, if it failed
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
+ * @tries: a datagram: how often its target was another's just then
  * @member: a datagram to a group: members below this number have had their copy
  * @slots: private copy of the descriptor with all that follows it
  *
@@ -279,6 +280,7 @@ struct vrnic_op {
 	u8 vendor_err;
 	u8 rnr_left;
 	u8 retry_left;
+	u8 tries;
 	unsigned long member;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 };
