@@ -205,30 +205,44 @@ static void count_anew(struct vrnic_cq *cq, uint32_t qpn, enum vrnic_side side)
 		__atomic_store_n(&polled->done, 0, __ATOMIC_RELAXED);
 }
 
+/* With the lock: completions of others move up, the newest first. A phase is its place's. */
+static void forget(struct vrnic_cq *cq, uint32_t qpn)
+{
+	struct vrnic_cqe *from, *to;
+	uint32_t i = cq->ring.next, kept;
+	uint32_t phase;
+
+	while (i - cq->ring.next < cq->ring.entries && vrnic_ring_peek_cqe(&cq->ring, i))
+		i++;
+	for (kept = i; i != cq->ring.next; ) {
+		from = vrnic_ring_slot(&cq->ring, --i);
+		if (from->qpn == qpn)
+			continue;
+		to = vrnic_ring_slot(&cq->ring, --kept);
+		phase = to->phase;
+		*to = *from;
+		to->phase = phase;
+	}
+	cq->ring.next = kept;
+	vrnic_ring_release(&cq->ring);
+}
+
 /**
  * vrnic_cq_forget_qp() - drop the completions of a queue pair that is no more
  * @ibcq: the completion queue; may be NULL
  * @qpn: the queue pair, which the kernel has reset or destroyed
  *
- * The entries stay in their places, marked.
+ * Their places are free: as many requests may be posted anew.
  */
 void vrnic_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qpn)
 {
-	struct vrnic_cqe *cqe;
 	struct vrnic_cq *cq;
-	uint32_t i;
 
 	if (!ibcq)
 		return;
 	cq = to_vcq(ibcq);
 	vrnic_cq_lock(cq, &cq->lock);
-	for (i = cq->ring.next; i - cq->ring.next < cq->ring.entries; i++) {
-		cqe = vrnic_ring_peek_cqe(&cq->ring, i);
-		if (!cqe)
-			break;
-		if (cqe->qpn == qpn)
-			cqe->qpn = VRNIC_QPN_GONE;
-	}
+	forget(cq, qpn);
 	count_anew(cq, qpn, VRNIC_SIDE_SEND);
 	count_anew(cq, qpn, VRNIC_SIDE_RECV);
 	vrnic_unlock(&cq->lock);

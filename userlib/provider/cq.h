@@ -5,9 +5,6 @@
 
 #include "vrnic.h"
 
-/* In place of a number, which has 24 bits: the queue pair is gone. */
-#define VRNIC_QPN_GONE		UINT32_MAX
-
 /* What the extended way offers. */
 #define VRNIC_CQ_EX_FIELDS	(IBV_WC_STANDARD_FLAGS |		     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |	     \
@@ -62,7 +59,7 @@ static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 
 /**
  * struct vrnic_sides - who completes into a completion queue
- * @older: a smaller one that polls may be looking at
+ * @older: the one before, that polls may be looking at
  * @mask: number of slots, less one
  * @used: slots that are not NULL
  * @slot: by key, or in the next one that is free
@@ -122,22 +119,20 @@ static inline void vrnic_cq_retire(struct vrnic_cq *cq,
  * vrnic_cq_take() - take the next completion
  * @cq: the completion queue, locked
  *
- * The entry may be read until vrnic_ring_release().
- *
- * Return: the entry, or NULL if there is none.
+ * Return: a copy, which may be read until the next one is taken; NULL if there is none.
  */
 static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 {
-	const struct vrnic_cqe *cqe;
+	const struct vrnic_cqe *cqe = vrnic_ring_peek_cqe(&cq->ring, cq->ring.next);
 
-	while ((cqe = vrnic_ring_peek_cqe(&cq->ring, cq->ring.next))) {
-		cq->ring.next++;
-		if (cqe->qpn == VRNIC_QPN_GONE)
-			continue;
-		vrnic_cq_retire(cq, cqe);
-		break;
-	}
-	return cqe;
+	if (!cqe)
+		return NULL;
+	cq->ring.next++;
+	cq->copy = *cqe;
+	/* the place first: whoever sees that there is a request less uses it at once */
+	vrnic_ring_release(&cq->ring);
+	vrnic_cq_retire(cq, &cq->copy);
+	return &cq->copy;
 }
 
 #define VRNIC_IDLE_POLLS	16	/* before another process gets its turn */

@@ -16,12 +16,16 @@
 
 static struct vrnic_polled left;	/* was here, others may lie behind */
 
-/* With sides_lock. */
-static struct vrnic_sides *sides_bigger(struct vrnic_sides *old)
+/* With sides_lock: one that is at most a quarter full of those who are there. */
+static struct vrnic_sides *sides_new(struct vrnic_sides *old)
 {
-	uint32_t size = old ? 2 * (old->mask + 1) : SIDES_MIN;
+	uint32_t size = SIDES_MIN, alive = 0;
 	struct vrnic_sides *sides;
 
+	for (uint32_t i = 0; old && i <= old->mask; i++)
+		alive += old->slot[i] && old->slot[i] != &left;
+	while (size < 4 * (alive + 1))
+		size *= 2;
 	sides = calloc(1, sizeof(*sides) + size * sizeof(sides->slot[0]));
 	if (!sides)
 		return NULL;
@@ -45,7 +49,7 @@ static void sides_put(struct vrnic_sides *sides, struct vrnic_polled *polled)
 /* With sides_lock. Return: 0 or ENOMEM. */
 static int sides_grow(struct vrnic_cq *cq)
 {
-	struct vrnic_sides *old = cq->sides, *sides = sides_bigger(old);
+	struct vrnic_sides *old = cq->sides, *sides = sides_new(old);
 
 	if (!sides)
 		return ENOMEM;

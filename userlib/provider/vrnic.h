@@ -134,6 +134,7 @@ struct vrnic_sides;
  *	program may arm before it calls end_poll
  * @ring: completions. While it is replaced, @resizing keeps all others away.
  * @cur: extended poll: the completion that the read functions look at
+ * @copy: what was taken last, whose place in the ring is the kernel's again
  * @idle: polls since the last one that found a completion
  * @vain: polls that found none
  * @parent: domain that it was made in, or NULL
@@ -158,6 +159,7 @@ struct vrnic_cq {
 	bool resizing;
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
+	struct vrnic_cqe copy;
 	unsigned int idle;
 	unsigned int vain;
 	struct ibv_pd *parent;
