@@ -35,7 +35,8 @@ static uint8_t *unserved(int *fd)
 	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
 	void *mem;
 
-	*fd = syscall(__NR_userfaultfd, O_CLOEXEC);
+	/* one that blocks cannot be polled */
+	*fd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (*fd < 0 || mem == MAP_FAILED || ioctl(*fd, UFFDIO_API, &api))
