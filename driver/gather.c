@@ -34,12 +34,28 @@ MODULE_PARM_DESC(gather_us, "microseconds after which a ring is looked at whose 
 #define PERIOD_MAX_US	1000U
 
 /* The longer it flows, the rarer a look; the first time that it does not, a quick one. */
-static ktime_t next_period(struct vrnic_gather *g)
+static void next_period(struct vrnic_gather *g)
 {
 	u32 first = READ_ONCE(gather_us);
 
 	g->us = g->idle ? first : min(2 * g->us, max(first, PERIOD_MAX_US));
-	return ns_to_ktime(g->us * (u64)NSEC_PER_USEC);
+}
+
+/* Timers that are due at about the same time are one interrupt. */
+static u64 slack_ns(const struct vrnic_gather *g)
+{
+	return g->us * (u64)NSEC_PER_USEC / 8;
+}
+
+/*
+ * Of the timer's own function. Not hrtimer_forward(): that leaves a timer that fired
+ * within its slack where it was, to fire again at once, until the slack is over.
+ */
+static enum hrtimer_restart once_more(struct vrnic_gather *g)
+{
+	hrtimer_set_expires_range_ns(&g->timer, ktime_add_us(ktime_get(), g->us),
+				     slack_ns(g));
+	return HRTIMER_RESTART;
 }
 
 /*
@@ -76,19 +92,15 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	bool left;
 
 	/* on a slow machine one doorbell takes longer than a period: nobody waits in vain */
-	if (test_bit(VRNIC_RUN_BUSY, &r->state)) {
-		hrtimer_forward_now(timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC));
-		return HRTIMER_RESTART;
-	}
+	if (test_bit(VRNIC_RUN_BUSY, &r->state))
+		return once_more(g);
 	if (flows(g) && READ_ONCE(gather_us)) {
-		hrtimer_forward_now(timer, next_period(g));
-		return HRTIMER_RESTART;
+		next_period(g);
+		return once_more(g);
 	}
 	/* a runner goes on gathering, or ends it with vrnic_gather_end() */
-	if (!vrnic_take(r, true)) {
-		hrtimer_forward_now(timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC));
-		return HRTIMER_RESTART;
-	}
+	if (!vrnic_take(r, true))
+		return once_more(g);
 	left = r->ops->gather(r, false);
 	learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
 	clear_bit(VRNIC_RUN_GATHER, &r->state);
@@ -111,7 +123,7 @@ static void begin(struct vrnic_runnable *r)
 	g->us = READ_ONCE(gather_us);
 	r->ops->gather(r, true);
 	hrtimer_start_range_ns(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC),
-			       g->us * (u64)NSEC_PER_USEC / 8, HRTIMER_MODE_REL);
+			       slack_ns(g), HRTIMER_MODE_REL);
 }
 
 /**
