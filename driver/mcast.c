@@ -196,7 +196,7 @@ static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 
 	if (dev->attached >= VRNIC_MAX_ATTACHED)
 		return -ENOMEM;
-	if (IS_ENABLED(CONFIG_IP_MULTICAST) && is_announced(dev) &&
+	if (is_announced(dev) &&
 	    qp->groups >= READ_ONCE(net->ipv4.sysctl_igmp_max_memberships))
 		return -ENOBUFS;
 	return 0;
