@@ -246,7 +246,9 @@ static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	check_counters(link);
+	/* what failed is told of, whatever it named; do_error() looks at each */
+	if (h->op != VRNIC_NWIRE_ERROR)
+		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
 		return;
 	if (h->flags & VRNIC_NWIRE_TYPED)
@@ -664,7 +666,10 @@ static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		post_record(link, &rec, NULL, answer);
 }
 
-/* What was injected failed at the peer: there is a record, and its counters fail. */
+/*
+ * What was injected failed at the peer: there is a record, and its counters fail; but not
+ * those that the peer may not name, which may be why it failed.
+ */
 static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -687,8 +692,9 @@ static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	if (!post_record(link, &rec, NULL, answer))
 		return;
 	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
-		vrnic_counter_fail(h->counter[i], link->fifo->uctx, &failure,
-				   h->total);
+		if (counter_fits(link, h->counter[i]))
+			vrnic_counter_fail(h->counter[i], link->fifo->uctx, &failure,
+					   h->total);
 }
 
 static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
