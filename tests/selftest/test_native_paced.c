@@ -825,6 +825,79 @@ TEST(contexts_are_closed_under_way)
 }
 
 /* A message without data is still offered, answered, and over. */
+/* A thread that advances the origin, and hears of ends, while another breaks it. */
+struct advancer {
+	struct vrnic_context *context;
+	pthread_t thread;
+	bool stop;
+	int error;
+};
+
+static void *advance_on(void *arg)
+{
+	struct advancer *a = arg;
+	int ret = 0;
+
+	while (ret >= 0 && !__atomic_load_n(&a->stop, __ATOMIC_RELAXED)) {
+		ret = vrnic_advance(a->context, 10);
+		sched_yield();
+	}
+	a->error = ret < 0 ? ret : 0;
+	return NULL;
+}
+
+/* All is there; the origin's endpoint goes as it hears of it, or just before. */
+static int move_and_break(struct nbed *bed, struct offers *offers, struct told *sent)
+{
+	struct node *a = &bed->a, *b = &bed->b;
+	struct node_info info = node_info(b);
+	int n = offers->count, ret;
+
+	ret = vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 4096, NULL, 0,
+			     DONE(TELL(sent), .local = a->counter));
+	if (!ret)
+		ret = advance_until(b->context, &offers->count, n + 1);
+	if (!ret)
+		ret = vrnic_accept(b->to, &offers->rts[n % OFFERS], b->buf.addr,
+				   b->buf.mr, NULL, DONE(.local = b->counter));
+	if (!ret)
+		ret = counter_done(b->counter);
+	if (!ret)
+		ret = vrnic_endpoint_destroy(a->to);
+	if (!ret)
+		ret = node_join(a, &info);
+	vrnic_counter_set(a->counter, 0);
+	return ret;
+}
+
+TEST(endpoints_go_while_their_transfers_end)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct advancer advancer = {};
+	struct told sent = {};
+	struct nbed bed = {};
+	int i, told, rounds = scaled(500);
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(nbed_open(&bed, 4096, CONTEXT(.flags = VRNIC_CONTEXT_SHARED)));
+	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
+	advancer.context = bed.a.context;
+	ASSERT_OK(pthread_create(&advancer.thread, NULL, advance_on, &advancer));
+	for (i = 0; i < rounds; i++)
+		ASSERT_OK(move_and_break(&bed, offers, &sent)) TH_LOG("round %d", i);
+	/* the callbacks of other threads have returned, and no more come */
+	ASSERT_EQ(0, vrnic_advance(bed.a.context, 0));
+	told = __atomic_load_n(&sent.count, __ATOMIC_RELAXED);
+	EXPECT_LE(told, rounds);
+	__atomic_store_n(&advancer.stop, true, __ATOMIC_RELAXED);
+	ASSERT_OK(pthread_join(advancer.thread, NULL));
+	EXPECT_OK(advancer.error);
+	EXPECT_EQ(told, sent.count);
+	EXPECT_OK(nbed_close(&bed));
+	free(offers);
+}
+
 TEST_F(paced, zero_bytes)
 {
 	ASSERT_OK(offer(self, 0, 0));

@@ -135,7 +135,9 @@ static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 /**
  * vrnic_endpoints_bury() - free destroyed endpoints that the engine is done with
  * @ctx: context, locked
- * @force: all of them, because the context goes
+ * @force: without asking the engine, because the context goes
+ *
+ * One that another thread still uses stays in any case.
  *
  * Return: none is left.
  */
@@ -147,7 +149,7 @@ bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force)
 	for (i = 0; ctx->dying && i < ctx->nr_endpoints; i++) {
 		ep = ctx->endpoints[i];
 		/* one that cannot be destroyed now is tried again */
-		if (ep && ep->dead && (force || is_idle(ep)))
+		if (ep && ep->dead && !ep->ending && (force || is_idle(ep)))
 			bury(ctx, ep);
 	}
 	return !ctx->dying;

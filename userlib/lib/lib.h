@@ -8,6 +8,10 @@
  *	  vrnic_context.lock		only with VRNIC_CONTEXT_SHARED; never
  *					held while callbacks run
  *	    vrnic_client.lock		always
+ *
+ * What is found under a lock may be freed by another thread once that is released. Who
+ * goes on with an endpoint is counted in vrnic_endpoint.ending, with a counter or type in
+ * its refs; all else is copied, or looked up again.
  */
 #ifndef LIBVRNIC_LIB_H
 #define LIBVRNIC_LIB_H
@@ -201,6 +205,8 @@ struct vrnic_context {
  * @dead: the user destroyed it; it stays until the engine is done with it, so
  *	that its number is not given to another one whose descriptors lie in the
  *	ring behind those of this one
+ * @ending: its transfers that are out of the table and not freed yet: whoever ends
+ *	them uses it without the lock, so it stays
  * @end: vrnic_ring.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
@@ -212,6 +218,7 @@ struct vrnic_endpoint {
 	struct vrnic_address peer;
 	uint64_t host;
 	bool dead;
+	uint32_t ending;
 	uint32_t end;
 	struct vrnic_op_list ops;
 	struct vrnic_pool_chunk *pool;

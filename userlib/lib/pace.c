@@ -392,9 +392,12 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
  */
 static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
-	uint32_t left = ctx->transfers.nr;
 	struct vrnic_transfer *x;
+	uint32_t left;
 
+	vrnic_lock(ctx);
+	left = ctx->transfers.nr;
+	vrnic_unlock(ctx);
 	while (left-- && (x = vrnic_transfer_take_any(ctx, rec)))
 		vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
 }

@@ -86,6 +86,21 @@ static void table_remove(struct vrnic_transfers *t,
 }
 
 /*
+ * Out of the table, so that one thread alone ends it. It does so without the lock, while
+ * another may destroy the endpoint: so that stays until vrnic_transfer_end() is done.
+ * Caller has locked the context. @x may be NULL.
+ */
+static struct vrnic_transfer *claim(struct vrnic_context *ctx,
+				    struct vrnic_transfer *x)
+{
+	if (x) {
+		table_remove(&ctx->transfers, x);
+		x->ep->ending++;
+	}
+	return x;
+}
+
+/*
  * Either of the two may have been destroyed: then it is not bound any more.
  *
  * Return: the peer is gone, so the kernel has failed the counter for this transfer.
@@ -177,9 +192,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
-	x = table_find_peer(&ctx->transfers, rec, id);
-	if (x)
-		table_remove(&ctx->transfers, x);
+	x = claim(ctx, table_find_peer(&ctx->transfers, rec, id));
 	vrnic_unlock(ctx);
 	return x;
 }
@@ -196,9 +209,7 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 	for (i = 0; i < t->nr && !x; i++)
 		if (t->slot[i] &&
 		    vrnic_is_peer(t->slot[i]->ep, rec->source, rec->host))
-			x = t->slot[i];
-	if (x)
-		table_remove(t, x);
+			x = claim(ctx, t->slot[i]);
 	vrnic_unlock(ctx);
 	return x;
 }
@@ -228,7 +239,10 @@ static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 	}
 }
 
-/* It is out of the table; no lock is held. The last step is the user's. */
+/*
+ * It was claimed; no lock is held. The last step is the user's, unless the endpoint was
+ * destroyed meanwhile.
+ */
 void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			uint32_t status, uint32_t vendor_err)
 {
@@ -240,11 +254,15 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 		.value = status ? 0 : x->length,
 	};
 	vrnic_callback callback = x->done.callback;
+	struct vrnic_endpoint *ep = x->ep;
 	void *arg = x->done.arg;
 
 	settle(x, &told);
 	vrnic_lock(ctx);
 	transfer_free(x);
+	if (ep->dead)
+		callback = NULL;
+	ep->ending--;	/* the last access: it may be freed from here on */
 	vrnic_unlock(ctx);
 	vrnic_tell(ctx, callback, arg, &told);
 }
@@ -288,22 +306,25 @@ struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t i
 	if (x && (x->incoming != incoming ||
 		  !vrnic_is_peer(x->ep, rec->source, rec->host)))
 		x = NULL;
-	if (x)
-		table_remove(&ctx->transfers, x);
+	claim(ctx, x);
 	vrnic_unlock(ctx);
 	return x;
 }
 
-/* It failed here, which the peer may not know. */
+/*
+ * It failed here, which the peer may not know. To an endpoint that was destroyed meanwhile
+ * nothing is posted: what would wait in the queue has been forgotten.
+ */
 void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			 uint32_t status, uint32_t vendor_err)
 {
+	uint32_t dispatch = x->incoming ? VRNIC_DISPATCH_REFUSED :
+					  VRNIC_DISPATCH_BROKEN;
+
 	vrnic_lock(ctx);
-	if (x->incoming)
-		vrnic_transfer_tell(x->ep, VRNIC_DISPATCH_REFUSED, x->peer_id, status,
-				    vendor_err);
-	else
-		vrnic_transfer_tell(x->ep, VRNIC_DISPATCH_BROKEN, x->id, status,
+	if (!x->ep->dead)
+		vrnic_transfer_tell(x->ep, dispatch,
+				    x->incoming ? x->peer_id : x->id, status,
 				    vendor_err);
 	vrnic_unlock(ctx);
 	vrnic_transfer_end(ctx, x, status, vendor_err);
@@ -319,9 +340,7 @@ static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
 	if (!status->status)
 		return;
 	vrnic_lock(ctx);
-	x = table_find(&ctx->transfers, id);
-	if (x)
-		table_remove(&ctx->transfers, x);
+	x = claim(ctx, table_find(&ctx->transfers, id));
 	vrnic_unlock(ctx);
 	if (!x)
 		return;

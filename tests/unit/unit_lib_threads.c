@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Another thread comes wherever the library lets go of a lock: it destroys what the
+ * first one is busy with. Each place is tried in turn, so nothing is left to luck; the
+ * sanitizer sees who uses what was freed. The kernel is one in small: objects by handle,
+ * the lowest that is free first, as uverbs gives them out; and an engine that takes what
+ * is in the ring when it is called, and does nothing with it.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../userlib/lib/pace.h"
+#include "unit.h"
+#include "unlock.h"
+
+#define HANDLES		64
+#define FREE		0
+#define SLOTS		8U
+#define RECEIVE_SLOTS	256U
+#define RECEIVE_AT	(1U << 16)	/* in the file */
+#define CELLS_AT	(1U << 17)
+#define FILE_BYTES	(1U << 18)
+#define PEER		77U
+
+/**
+ * struct kernel - what the library believes to be one
+ * @object: by handle: what it is, plus one; FREE
+ * @bound: by handle of a counter: bindings
+ * @mrs: registrations
+ * @stopped: the engine takes nothing
+ * @cells: by handle
+ */
+static struct kernel {
+	unsigned int object[HANDLES];
+	unsigned int bound[HANDLES];
+	unsigned int mrs;
+	bool stopped;
+	struct vrnic_counter_cell *cells;
+} kernel;
+
+static uint32_t handle_new(unsigned int object)
+{
+	uint32_t handle = 1;
+
+	while (kernel.object[handle] != FREE)
+		handle++;
+	kernel.object[handle] = object + 1;
+	kernel.bound[handle] = 0;
+	return handle;
+}
+
+static unsigned int nr_objects(void)
+{
+	unsigned int handle, n = 0;
+
+	for (handle = 0; handle < HANDLES; handle++)
+		n += kernel.object[handle] != FREE;
+	return n;
+}
+
+int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
+{
+	(void)verbs;
+	(void)fd;
+	return -EOPNOTSUPP;
+}
+
+static struct vrnic_ring_info ring_info(uint64_t offset, uint32_t entries)
+{
+	return (struct vrnic_ring_info){
+		.offset = offset,
+		.bytes = VRNIC_RING_DATA + (uint64_t)entries * VRNIC_SLOT_SIZE,
+		.entries = entries,
+		.stride = VRNIC_SLOT_SIZE,
+	};
+}
+
+int vrnic_uv_fifo_create(struct vrnic_client *client,
+			 const struct vrnic_create_fifo_req *req,
+			 struct vrnic_create_fifo_resp *resp, uint32_t *handle)
+{
+	(void)client;
+	*resp = (struct vrnic_create_fifo_resp){
+		.inject = ring_info(0, req->inject_slots),
+		.receive = ring_info(RECEIVE_AT, req->receive_slots),
+		.address = { .fifo = 1 },
+	};
+	*handle = handle_new(VRNIC_OBJECT_FIFO);
+	return 0;
+}
+
+int vrnic_uv_fifo_lookup(struct vrnic_client *client,
+			 const struct vrnic_lookup_req *req,
+			 struct vrnic_address *address)
+{
+	(void)client;
+	(void)req;
+	(void)address;
+	return -ENOENT;
+}
+
+int vrnic_uv_endpoint_create(struct vrnic_context *ctx,
+			     const struct vrnic_address *address,
+			     struct vrnic_create_endpoint_resp *resp,
+			     uint32_t *handle)
+{
+	(void)ctx;
+	(void)address;
+	*handle = handle_new(VRNIC_OBJECT_ENDPOINT);
+	*resp = (struct vrnic_create_endpoint_resp){ .endpoint = *handle };
+	return 0;
+}
+
+int vrnic_uv_counter_create(struct vrnic_client *client,
+			    const struct vrnic_create_counter_req *req,
+			    struct vrnic_create_counter_resp *resp,
+			    uint32_t *handle)
+{
+	(void)client;
+	(void)req;
+	*handle = handle_new(VRNIC_OBJECT_COUNTER);
+	kernel.cells[*handle] = (struct vrnic_counter_cell){};
+	*resp = (struct vrnic_create_counter_resp){
+		.offset = CELLS_AT,
+		.cell = *handle,
+		.counter = *handle,
+	};
+	return 0;
+}
+
+int vrnic_uv_counter_eventfd(struct vrnic_counter *counter, int32_t fd)
+{
+	(void)counter;
+	(void)fd;
+	return -EOPNOTSUPP;
+}
+
+static bool is_object(uint32_t handle, unsigned int object)
+{
+	return kernel.object[handle] == object + 1;
+}
+
+int vrnic_uv_counter_bind(struct vrnic_counter *counter,
+			  const struct vrnic_endpoint *ep)
+{
+	if (!is_object(counter->handle, VRNIC_OBJECT_COUNTER) ||
+	    !is_object(ep->handle, VRNIC_OBJECT_ENDPOINT))
+		return -ENOENT;
+	kernel.bound[counter->handle]++;
+	return 0;
+}
+
+int vrnic_uv_counter_unbind(struct vrnic_counter *counter,
+			    const struct vrnic_endpoint *ep)
+{
+	if (!is_object(counter->handle, VRNIC_OBJECT_COUNTER) ||
+	    !is_object(ep->handle, VRNIC_OBJECT_ENDPOINT) ||
+	    !kernel.bound[counter->handle])
+		return -ENOENT;
+	kernel.bound[counter->handle]--;
+	return 0;
+}
+
+int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count)
+{
+	struct vrnic_counter_cell *cell = &kernel.cells[count->id];
+
+	(void)client;
+	if (count->status)
+		cell->errors++;
+	else
+		cell->remaining -= (int64_t)count->bytes;
+	return 0;
+}
+
+int vrnic_uv_type_create(struct vrnic_client *client,
+			 const struct vrnic_create_type_req *req,
+			 struct vrnic_create_type_resp *resp, uint32_t *handle)
+{
+	(void)client;
+	(void)req;
+	*handle = handle_new(VRNIC_OBJECT_TYPE);
+	*resp = (struct vrnic_create_type_resp){ .type = *handle };
+	return 0;
+}
+
+int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
+		     uint32_t handle)
+{
+	(void)client;
+	CHECK(is_object(handle, object));
+	kernel.object[handle] = FREE;
+	return 0;
+}
+
+int vrnic_uv_advance(struct vrnic_context *ctx)
+{
+	if (!kernel.stopped)
+		ctx->inject.hdr->cons = ctx->inject.hdr->prod;
+	return 0;
+}
+
+void vrnic_uv_advance_later(struct vrnic_context *ctx)
+{
+	vrnic_uv_advance(ctx);
+}
+
+void vrnic_uv_advance_late(struct vrnic_client *client)
+{
+	(void)client;
+}
+
+int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
+{
+	(void)client;
+	(void)wait;
+	return -ETIME;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	(void)pd;
+	(void)addr;
+	(void)length;
+	(void)access;
+	kernel.mrs++;
+	return calloc(1, sizeof(struct ibv_mr));
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+				uint64_t iova, unsigned int access)
+{
+	(void)iova;
+	return ibv_reg_mr(pd, addr, length, (int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	kernel.mrs--;
+	free(mr);
+	return 0;
+}
+
+/* ---- the other thread ---- */
+
+/**
+ * struct intruder - another thread, and when it comes
+ * @lock: when this one is released; NULL: never
+ * @at: as often before
+ * @came: it did
+ * @act: what it does
+ * @arg: for @act
+ */
+static struct intruder {
+	pthread_mutex_t *lock;
+	unsigned int at;
+	bool came;
+	void (*act)(void *arg);
+	void *arg;
+} intruder;
+
+static void *intrude(void *unused)
+{
+	intruder.act(intruder.arg);
+	return unused;
+}
+
+/* @lock may be gone at the end. */
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	int ret = __real_pthread_mutex_unlock(lock);
+	pthread_t thread;
+
+	if (intruder.lock != lock || intruder.came || intruder.at--)
+		return ret;
+	intruder.came = true;
+	CHECK_EQ(0, pthread_create(&thread, NULL, intrude, NULL));
+	pthread_join(thread, NULL);
+	return ret;
+}
+
+static void intruder_comes(pthread_mutex_t *lock, unsigned int at,
+			   void (*act)(void *arg), void *arg)
+{
+	intruder = (struct intruder){
+		.lock = lock,
+		.at = at,
+		.act = act,
+		.arg = arg,
+	};
+}
+
+/* Return: it came, so there may be a place further on. */
+static bool intruder_came(void)
+{
+	intruder.lock = NULL;
+	return intruder.came;
+}
+
+/* ---- objects ---- */
+
+static struct ibv_context verbs;
+static struct ibv_mr mr;
+
+static struct vrnic_client *client_new(void)
+{
+	struct vrnic_client *client = calloc(1, sizeof(*client));
+
+	kernel = (struct kernel){};
+	verbs.cmd_fd = memfd_create("kernel", MFD_CLOEXEC);
+	CHECK_EQ(0, ftruncate(verbs.cmd_fd, FILE_BYTES));
+	kernel.cells = mmap(NULL, HANDLES * sizeof(*kernel.cells), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, verbs.cmd_fd, CELLS_AT);
+	client->verbs = &verbs;
+	client->doorbell_fd = -1;
+	client->one_cpu = true;
+	client->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	pthread_mutex_init(&client->lock, NULL);
+	return client;
+}
+
+static void kernel_end(void)
+{
+	CHECK_EQ(0, nr_objects());
+	CHECK_EQ(0, kernel.mrs);
+	munmap(kernel.cells, HANDLES * sizeof(*kernel.cells));
+	close(verbs.cmd_fd);
+}
+
+static struct vrnic_context *context_new(struct vrnic_client *client)
+{
+	static const struct vrnic_context_attr attr = {
+		.flags = VRNIC_CONTEXT_SHARED,
+		.inject_slots = SLOTS,
+		.receive_slots = RECEIVE_SLOTS,
+	};
+	struct vrnic_context *context = NULL;
+
+	CHECK_EQ(0, vrnic_context_create(client, &attr, &context));
+	return context;
+}
+
+static struct vrnic_counter *counter_new(struct vrnic_client *client)
+{
+	struct vrnic_counter *counter = NULL;
+
+	CHECK_EQ(0, vrnic_counter_create(client, 0, &counter));
+	return counter;
+}
+
+/* ---- transfers ---- */
+
+#define LENGTH	(1U << 20)
+
+struct bed {
+	struct vrnic_client *client;
+	struct vrnic_context *context;
+	struct vrnic_endpoint *ep;
+	struct vrnic_endpoint *other;
+	struct vrnic_counter *counter;
+	unsigned int told;
+};
+
+static void begin(struct bed *bed)
+{
+	const struct vrnic_address peer = { .fifo = PEER }, other = { .fifo = PEER + 1 };
+
+	*bed = (struct bed){ .client = client_new() };
+	bed->context = context_new(bed->client);
+	bed->counter = counter_new(bed->client);
+	CHECK_EQ(0, vrnic_endpoint_create(bed->context, &peer, &bed->ep));
+	CHECK_EQ(0, vrnic_endpoint_create(bed->context, &other, &bed->other));
+}
+
+static void end(struct bed *bed)
+{
+	CHECK_EQ(0, vrnic_endpoint_destroy(bed->other));
+	CHECK_EQ(0, vrnic_context_destroy(bed->context));
+	CHECK_EQ(0, vrnic_counter_destroy(bed->counter));
+	CHECK_EQ(0, vrnic_client_close(bed->client));
+	kernel_end();
+}
+
+static void tell(struct vrnic_context *context, const struct vrnic_status *status,
+		 void *arg)
+{
+	struct bed *bed = arg;
+
+	(void)context;
+	(void)status;
+	bed->told++;
+}
+
+static int start(struct bed *bed, struct vrnic_counter *counter, bool incoming)
+{
+	static uint8_t memory[LENGTH];
+	const struct vrnic_done done = { .callback = tell, .arg = bed, .local = counter };
+	const struct vrnic_rts rts = {
+		.source = PEER,
+		.length = sizeof(memory),
+		.table_rows = 255,
+		.id = 5,
+	};
+
+	if (incoming)
+		return vrnic_accept(bed->ep, &rts, memory, &mr, NULL, &done);
+	return vrnic_rts_send(bed->ep, memory, &mr, sizeof(memory), NULL, 0, &done);
+}
+
+static uint32_t transfer_id(const struct bed *bed, uint32_t slot)
+{
+	return bed->context->transfers.slot[slot]->id;
+}
+
+static void arrives(struct vrnic_context *ctx, struct vrnic_record rec,
+		    const struct vrnic_verdict *verdict)
+{
+	struct vrnic_ring *ring = &ctx->receive;
+	uint32_t prod = ring->hdr->prod;
+
+	rec.num_slots = verdict ? 2 : 1;
+	memcpy(vrnic_ring_slot(ring, prod), &rec, sizeof(rec));
+	if (verdict)
+		memcpy(vrnic_ring_slot(ring, prod + 1), verdict, sizeof(*verdict));
+	ring->hdr->prod = prod + rec.num_slots;
+}
+
+/* Whatever was posted to the endpoint. */
+static void completes(struct bed *bed, uint8_t status)
+{
+	const struct vrnic_op *op;
+
+	vrnic_uv_advance(bed->context);
+	for (op = bed->ep->ops.first; op; op = op->next)
+		arrives(bed->context, (struct vrnic_record){
+			.kind = VRNIC_REC_COMPLETION,
+			.opcode = op->opcode,
+			.status = status,
+			.cookie = op->cookie,
+			.endpoint = bed->ep->number,
+		}, NULL);
+}
+
+enum ending {
+	WELL,		/* as it should */
+	POST_FAILS,	/* a descriptor of ours */
+	INJECTED_FAILS,	/* one that a peer's engine ran, or ours at the peer */
+	PEER_SAYS_NO,	/* it refused, or broke it off */
+	PEER_GONE,
+	NR_ENDINGS
+};
+
+static void ends(struct bed *bed, enum ending ending, bool incoming)
+{
+	uint32_t id = transfer_id(bed, 0);
+	struct vrnic_verdict verdict = { .id = incoming ? 5 : id, .status = 1 };
+	struct vrnic_record rec = {
+		.cookie = id | (incoming ? VRNIC_COOKIE_TARGET : 0),
+		.source = PEER,
+	};
+
+	switch (ending) {
+	case WELL:
+		rec.kind = VRNIC_REC_NOTIFY;
+		rec.arg = incoming ? VRNIC_DISPATCH_ARRIVED : VRNIC_DISPATCH_TAKEN;
+		break;
+	case INJECTED_FAILS:
+		rec.kind = VRNIC_REC_ERROR;
+		rec.opcode = VRNIC_NOP_RGET;
+		rec.status = IBV_WC_REM_ACCESS_ERR;
+		break;
+	case PEER_SAYS_NO:
+		rec.kind = VRNIC_REC_MESSAGE;
+		rec.arg = incoming ? VRNIC_DISPATCH_BROKEN : VRNIC_DISPATCH_REFUSED;
+		rec.header_len = sizeof(verdict);
+		break;
+	case PEER_GONE:
+		rec.kind = VRNIC_REC_ERROR;
+		rec.status = IBV_WC_WR_FLUSH_ERR;
+		break;
+	default:
+		completes(bed, IBV_WC_REM_ACCESS_ERR);
+		return;
+	}
+	arrives(bed->context, rec, ending == PEER_SAYS_NO ? &verdict : NULL);
+}
+
+static void destroy_endpoint(void *arg)
+{
+	struct bed *bed = arg;
+
+	CHECK_EQ(0, vrnic_endpoint_destroy(bed->ep));
+}
+
+/* What the engine does not take fills the ring: what is posted now is queued. */
+static void fill_ring(struct bed *bed)
+{
+	kernel.stopped = true;
+	while (!vrnic_send(bed->other, 0, NULL, 0, NULL, 0, NULL))
+		;
+}
+
+static void advance(struct bed *bed)
+{
+	CHECK(vrnic_advance(bed->context, INT_MAX) >= 0);
+}
+
+/* Who waits for the origin's counter is not left waiting. */
+static bool is_settled(const struct bed *bed)
+{
+	return !vrnic_counter_read(bed->counter) ||
+	       vrnic_counter_error(bed->counter, NULL);
+}
+
+static bool destroyed_at(enum ending ending, bool incoming, bool full, unsigned int at)
+{
+	struct bed bed;
+	bool came;
+
+	begin(&bed);
+	CHECK_EQ(0, start(&bed, bed.counter, incoming));
+	if (ending != POST_FAILS) {
+		completes(&bed, IBV_WC_SUCCESS);
+		advance(&bed);
+	}
+	ends(&bed, ending, incoming);
+	if (full)
+		fill_ring(&bed);
+	intruder_comes(&bed.context->lock, at, destroy_endpoint, &bed);
+	advance(&bed);
+	came = intruder_came();
+	CHECK(bed.told <= 1);
+	CHECK(came || bed.told == 1);
+	if (!came)
+		destroy_endpoint(&bed);
+	kernel.stopped = false;
+	advance(&bed);
+	advance(&bed);
+	/* nothing of it is left, though the context is */
+	CHECK_EQ(0, kernel.mrs);
+	CHECK(!bed.context->dying);
+	CHECK(!bed.context->queue);
+	CHECK(incoming || is_settled(&bed));
+	end(&bed);
+	return came;
+}
+
+static void endpoints_go_while_their_transfers_end(void)
+{
+	unsigned int ending, way, at;
+
+	for (ending = 0; ending < NR_ENDINGS; ending++)
+		for (way = 0; way < 4; way++)
+			for (at = 0; destroyed_at(ending, way & 1, way & 2, at); at++)
+				;
+}
+
+static void fence_completes(struct bed *bed, uint32_t endpoint)
+{
+	arrives(bed->context, (struct vrnic_record){
+		.kind = VRNIC_REC_COMPLETION,
+		.opcode = VRNIC_NOP_FENCE,
+		.endpoint = endpoint,
+	}, NULL);
+}
+
+/* The fence is completed before who waits for it gives up, or after that. */
+static bool destroyed_while_waiting(bool in_time, unsigned int at)
+{
+	uint32_t endpoint;
+	struct bed bed;
+	bool came;
+	int ret;
+
+	begin(&bed);
+	endpoint = bed.ep->number;
+	if (in_time)
+		fence_completes(&bed, endpoint);
+	intruder_comes(&bed.context->lock, at, destroy_endpoint, &bed);
+	ret = vrnic_fence_wait(bed.ep, 0, NULL);
+	came = intruder_came();
+	if (came) {
+		CHECK(!ret || ret == -ECANCELED || ret == -ETIME);
+	} else {
+		CHECK_EQ(in_time ? 0 : -ETIME, ret);
+		destroy_endpoint(&bed);
+	}
+	if (!in_time)
+		fence_completes(&bed, endpoint);
+	advance(&bed);
+	advance(&bed);
+	CHECK(!bed.context->dying);
+	end(&bed);
+	return came;
+}
+
+static void endpoints_go_while_a_fence_is_waited_for(void)
+{
+	unsigned int in_time, at;
+
+	for (in_time = 0; in_time < 2; in_time++)
+		for (at = 0; destroyed_while_waiting(in_time, at); at++)
+			;
+}
+
+static const struct unit_test tests[] = {
+	UNIT(endpoints_go_while_their_transfers_end),
+	UNIT(endpoints_go_while_a_fence_is_waited_for),
+};
+
+UNIT_MAIN(tests)
