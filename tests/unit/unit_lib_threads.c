@@ -608,9 +608,67 @@ static void endpoints_go_while_a_fence_is_waited_for(void)
 			;
 }
 
+/* ---- clients ---- */
+
+struct closing {
+	struct vrnic_client *client;
+	int ret;
+};
+
+static void close_client(void *arg)
+{
+	struct closing *closing = arg;
+
+	closing->ret = vrnic_client_close(closing->client);
+}
+
+enum last { CONTEXT, COUNTER, TYPE, NR_LAST };
+
+static bool closed_at(enum last last, unsigned int at)
+{
+	struct closing closing = { .client = client_new(), .ret = -EBUSY };
+	struct vrnic_context *context = NULL;
+	struct vrnic_counter *counter = NULL;
+	struct vrnic_type *type = NULL;
+	bool came;
+
+	if (last == CONTEXT)
+		context = context_new(closing.client);
+	if (last == COUNTER)
+		counter = counter_new(closing.client);
+	if (last == TYPE) {
+		CHECK_EQ(0, vrnic_type_create(closing.client, &type));
+		CHECK_EQ(0, vrnic_type_add_simple(type, 8, 0, 1, 0));
+		CHECK_EQ(0, vrnic_type_complete(type));
+	}
+	intruder_comes(&closing.client->lock, at, close_client, &closing);
+	if (context)
+		CHECK_EQ(0, vrnic_context_destroy(context));
+	if (counter)
+		CHECK_EQ(0, vrnic_counter_destroy(counter));
+	if (type)
+		CHECK_EQ(0, vrnic_type_destroy(type));
+	came = intruder_came();
+	CHECK(!closing.ret || closing.ret == -EBUSY);
+	if (closing.ret)
+		CHECK_EQ(0, vrnic_client_close(closing.client));
+	kernel_end();
+	return came;
+}
+
+static void clients_close_while_their_last_object_goes(void)
+{
+	unsigned int last, at;
+
+	for (last = 0; last < NR_LAST; last++)
+		for (at = 0; closed_at(last, at); at++)
+			;
+}
+
 static const struct unit_test tests[] = {
 	UNIT(endpoints_go_while_their_transfers_end),
 	UNIT(endpoints_go_while_a_fence_is_waited_for),
+	UNIT(clients_close_while_their_last_object_goes),
 };
 
 UNIT_MAIN(tests)

@@ -173,7 +173,6 @@ static void context_unlink(struct vrnic_context *ctx)
 	for (at = &client->contexts; *at != ctx; at = &(*at)->sibling)
 		;
 	*at = ctx->sibling;
-	client->users--;
 	pthread_mutex_unlock(&client->lock);
 }
 
@@ -235,14 +234,19 @@ static int destroy_in_kernel(struct vrnic_context *ctx)
 	return 0;
 }
 
-/* Nothing else may use the context any more, but for callbacks that still run. */
+/*
+ * Nothing else may use the context any more, but for callbacks that still run. The client
+ * is let go last: another thread may wait for that to close it.
+ */
 VRNIC_EXPORT
 int vrnic_context_destroy(struct vrnic_context *context)
 {
+	struct vrnic_client *client;
 	int ret;
 
 	if (!context)
 		return -EINVAL;
+	client = context->client;
 	if (context->live || pthread_mutex_trylock(&context->advance_lock))
 		return -EBUSY;
 	ret = destroy_in_kernel(context);
@@ -253,6 +257,7 @@ int vrnic_context_destroy(struct vrnic_context *context)
 	ring_unmap(&context->receive);
 	close(context->eventfd);
 	context_free(context);
+	vrnic_client_drop(client);
 	return 0;
 }
 
