@@ -686,6 +686,42 @@ TEST(a_sleeper_hears_that_the_target_died)
 }
 
 /*
+ * A transfer whose counter was destroyed ends; the kernel has given the counter's handle to
+ * the next one, for whose transfer somebody sleeps.
+ */
+TEST(a_sleeper_hears_it_with_a_handle_that_was_given_out_again)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct vrnic_counter *first, *second;
+	struct sleeper sleeper;
+	struct told sent = {};
+	struct nbed bed = {};
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(nbed_open(&bed, LEN, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
+	ASSERT_OK(vrnic_counter_create(bed.a.client, 0, &first));
+	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN, NULL, 0,
+				 DONE(TELL(&sent), .remote = first)));
+	ASSERT_OK(vrnic_counter_destroy(first));
+	ASSERT_OK(vrnic_counter_create(bed.a.client, 0, &second));
+	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN, NULL, 0,
+				 DONE(.remote = second)));
+	ASSERT_OK(advance_until(bed.b.context, &offers->count, 2));
+	ASSERT_OK(vrnic_reject(bed.b.to, &offers->rts[0]));
+	ASSERT_OK(nbed_until(&bed, &sent.count, 1));
+	EXPECT_EQ(LEN, vrnic_counter_read(second));
+	EXPECT_EQ(0, vrnic_counter_error(second, NULL));
+	ASSERT_OK(sleeper_start(&sleeper, second));
+	ASSERT_OK(node_close(&bed.b));
+	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
+	EXPECT_OK(vrnic_counter_destroy(second));
+	EXPECT_OK(node_close(&bed.a));
+	free(offers);
+}
+
+/*
  * It went to sleep before the counter was used for a transfer, whose end this library
  * takes off, in another thread.
  */

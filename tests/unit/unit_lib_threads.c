@@ -608,6 +608,59 @@ static void endpoints_go_while_a_fence_is_waited_for(void)
 			;
 }
 
+/* ---- counters ---- */
+
+/* The user destroys the counter of the transfer, and makes another one for the next. */
+static void replace_counter(void *arg)
+{
+	struct bed *bed = arg;
+	uint32_t handle = bed->counter->handle;
+
+	CHECK_EQ(0, vrnic_counter_destroy(bed->counter));
+	bed->counter = counter_new(bed->client);
+	CHECK_EQ(handle, bed->counter->handle);
+	CHECK_EQ(0, start(bed, bed->counter, false));
+}
+
+static bool replaced_at(enum ending ending, bool early, unsigned int at)
+{
+	struct bed bed;
+	bool came;
+
+	begin(&bed);
+	CHECK_EQ(0, start(&bed, bed.counter, false));
+	completes(&bed, IBV_WC_SUCCESS);
+	advance(&bed);
+	ends(&bed, ending, false);
+	if (early)
+		replace_counter(&bed);
+	else
+		intruder_comes(&bed.context->lock, at, replace_counter, &bed);
+	advance(&bed);
+	came = intruder_came();
+	if (early || came) {
+		/* it is told if the peer goes, and is not told of the other transfer */
+		CHECK_EQ(1, kernel.bound[bed.counter->handle]);
+		CHECK_EQ(LENGTH, (uint64_t)vrnic_counter_read(bed.counter));
+		CHECK_EQ(0, vrnic_counter_error(bed.counter, NULL));
+	}
+	destroy_endpoint(&bed);
+	end(&bed);
+	return came;
+}
+
+static void a_handle_given_out_again_is_another_counter(void)
+{
+	unsigned int at;
+
+	replaced_at(WELL, true, 0);
+	replaced_at(INJECTED_FAILS, true, 0);
+	for (at = 0; replaced_at(WELL, false, at); at++)
+		;
+	for (at = 0; replaced_at(INJECTED_FAILS, false, at); at++)
+		;
+}
+
 /* ---- clients ---- */
 
 struct closing {
@@ -668,6 +721,7 @@ static void clients_close_while_their_last_object_goes(void)
 static const struct unit_test tests[] = {
 	UNIT(endpoints_go_while_their_transfers_end),
 	UNIT(endpoints_go_while_a_fence_is_waited_for),
+	UNIT(a_handle_given_out_again_is_another_counter),
 	UNIT(clients_close_while_their_last_object_goes),
 };
 

@@ -205,6 +205,29 @@ static bool is_dead(const struct vrnic_counter *counter)
 	return __atomic_load_n(&counter->dead, __ATOMIC_ACQUIRE);
 }
 
+/**
+ * vrnic_counter_unbind() - it has nothing more to do with a transfer
+ * @counter: counter, which the user may have destroyed: then it is not bound
+ * @ep: endpoint of the transfer
+ *
+ * The kernel gives a handle that was given back to the counter that is made next. Under
+ * the lock none is made: so the handle is this one's, or nobody's.
+ *
+ * Return: 0, or a negative errno. EPIPE: the peer is gone, so the kernel has failed it.
+ */
+int vrnic_counter_unbind(struct vrnic_counter *counter,
+			 const struct vrnic_endpoint *ep)
+{
+	struct vrnic_client *client = counter->client;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&client->lock);
+	if (!is_dead(counter))
+		ret = vrnic_uv_counter_unbind(counter, ep);
+	pthread_mutex_unlock(&client->lock);
+	return ret;
+}
+
 VRNIC_EXPORT
 uint32_t vrnic_counter_number(const struct vrnic_counter *counter)
 {
@@ -396,7 +419,7 @@ static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 		.cookie = status->cookie,
 	};
 
-	if (!__atomic_load_n(&counter->dead, __ATOMIC_ACQUIRE))
+	if (!is_dead(counter))
 		vrnic_uv_count(counter->client, &count);
 }
 

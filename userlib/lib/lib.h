@@ -230,7 +230,7 @@ struct vrnic_endpoint {
  * @cell: shared with the kernel
  * @page: mapping that @cell lies in
  * @number: for descriptors and for peers
- * @handle: uverbs object
+ * @handle: uverbs object; once @dead, another one's
  * @refs: user and self-paced transfers
  * @dead: the user destroyed it
  * @eventfd: for poll(2), or -1 until it is asked for
@@ -343,6 +343,8 @@ uint64_t vrnic_left(uint64_t deadline);
 
 void vrnic_counter_get(struct vrnic_counter *counter);
 void vrnic_counter_put(struct vrnic_counter *counter);
+int vrnic_counter_unbind(struct vrnic_counter *counter,
+			 const struct vrnic_endpoint *ep);
 void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status);
 void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,

@@ -101,13 +101,13 @@ static struct vrnic_transfer *claim(struct vrnic_context *ctx,
 }
 
 /*
- * Either of the two may have been destroyed: then it is not bound any more.
+ * The counter may have been destroyed: then it is not bound any more.
  *
  * Return: the peer is gone, so the kernel has failed the counter for this transfer.
  */
 static bool unbind(const struct vrnic_transfer *x, struct vrnic_counter *counter)
 {
-	return counter && vrnic_uv_counter_unbind(counter, x->ep) == -EPIPE;
+	return counter && vrnic_counter_unbind(counter, x->ep) == -EPIPE;
 }
 
 /* They fail when the peer goes, and what it sends on may name them. */
