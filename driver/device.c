@@ -178,6 +178,32 @@ static void vrnic_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u", VRNIC_ABI_VERSION);
 }
 
+/**
+ * vrnic_net() - the network namespace that an interface is in, to look into it
+ * @ndev: interface
+ *
+ * An interface may move, and the namespace that it leaves may go: one grace period after
+ * the move, at the earliest. Who only compares needs no more than dev_net().
+ *
+ * Return: namespace. Context: RCU lock.
+ */
+struct net *vrnic_net(const struct net_device *ndev)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nothing keeps the namespace");
+	return dev_net(ndev);
+}
+
+/* As vrnic_net(), for put_net(); or NULL: it goes. Context: any. */
+struct net *vrnic_net_get(const struct net_device *ndev)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = maybe_get_net(vrnic_net(ndev));
+	rcu_read_unlock();
+	return net;
+}
+
 /* What a device may sit on: @ndev, or what is below it if that is a VLAN. */
 struct net_device *vrnic_lower(struct net_device *ndev)
 {
@@ -431,9 +457,7 @@ static int register_in_netns(struct vrnic_dev *dev, const char *name)
 	struct net *net;
 	int err;
 
-	rcu_read_lock();
-	net = maybe_get_net(dev_net(dev->ndev));
-	rcu_read_unlock();
+	net = vrnic_net_get(dev->ndev);
 	if (!net)
 		return -ENODEV;
 	if (!rdma_dev_access_netns(&dev->ibdev, net))

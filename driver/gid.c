@@ -51,9 +51,11 @@ int vrnic_add_gid(const struct ib_gid_attr *attr, void **context)
 		return -ENOMEM;
 	g->dev = dev;
 	g->gid = attr->gid;
+	rcu_read_lock();
 	spin_lock(&gids_lock);
-	hlist_add_tail_rcu(&g->node, bucket(dev_net(dev->ndev), &g->gid));
+	hlist_add_tail_rcu(&g->node, bucket(vrnic_net(dev->ndev), &g->gid));
 	spin_unlock(&gids_lock);
+	rcu_read_unlock();
 	*context = g;
 	return 0;
 }
@@ -84,11 +86,12 @@ static bool is_entry(const struct vrnic_gid *g, const struct net *net,
  */
 bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 {
-	struct net *net = dev_net(dev->ndev);
 	struct vrnic_gid *g;
 	bool owns = false;
+	struct net *net;
 
 	rcu_read_lock();
+	net = vrnic_net(dev->ndev);
 	hlist_for_each_entry_rcu(g, bucket(net, gid), node) {
 		owns = g->dev == dev && is_entry(g, net, gid);
 		if (owns)
@@ -116,11 +119,12 @@ bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 /* Is there any device on this host that @gid leads to? */
 bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 {
-	struct net *net = dev_net(from->ndev);
 	struct vrnic_gid *g;
 	bool local = false;
+	struct net *net;
 
 	rcu_read_lock();
+	net = vrnic_net(from->ndev);
 	hlist_for_each_entry_rcu(g, bucket(net, gid), node) {
 		local = is_entry(g, net, gid);
 		if (local)
@@ -132,7 +136,7 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 
 /*
  * The queue pair 1 of whoever has @gid. Link-local GIDs are not unique: the device on
- * @best is the best.
+ * @best is the best. Caller keeps @net.
  */
 static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 				 const struct net_device *best)
@@ -167,10 +171,18 @@ static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 				  const union ib_gid *gid)
 {
-	return gsi_find(dev_net(from->ndev), gid, from->ndev);
+	struct vrnic_qp *qp;
+
+	rcu_read_lock();
+	qp = gsi_find(vrnic_net(from->ndev), gid, from->ndev);
+	rcu_read_unlock();
+	return qp;
 }
 
-/* As vrnic_gsi_by_gid(), for what came from the network through @ndev, if that is known. */
+/*
+ * As vrnic_gsi_by_gid(), for what came from the network through @ndev, if that is known.
+ * Caller keeps @net.
+ */
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid)
 {

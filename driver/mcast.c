@@ -192,14 +192,14 @@ static void member_remove(struct vrnic_dev *dev, struct vrnic_group *g,
 /* A queue pair is in no more groups of the network than a socket may be. */
 static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 {
-	const struct net *net = dev_net(dev->ndev);
+	int max;
 
 	if (dev->attached >= VRNIC_MAX_ATTACHED)
 		return -ENOMEM;
-	if (is_announced(dev) &&
-	    qp->groups >= READ_ONCE(net->ipv4.sysctl_igmp_max_memberships))
-		return -ENOBUFS;
-	return 0;
+	rcu_read_lock();
+	max = READ_ONCE(vrnic_net(dev->ndev)->ipv4.sysctl_igmp_max_memberships);
+	rcu_read_unlock();
+	return is_announced(dev) && qp->groups >= max ? -ENOBUFS : 0;
 }
 
 static int join(struct vrnic_dev *dev, struct vrnic_group *g,

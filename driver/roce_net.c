@@ -357,14 +357,19 @@ found:
 int vrnic_wire_open(struct vrnic_dev *dev)
 {
 	struct vrnic_wire *w;
+	struct net *net;
 	int err = 0;
 
 	/* pairs with the release below: every datagram comes here */
 	if (smp_load_acquire(&dev->wire))
 		return 0;
+	/* wire_net_exit() finds what is opened in it */
+	net = vrnic_net_get(dev->ndev);
+	if (!net)
+		return -ENODEV;
 	mutex_lock(&wires_lock);
 	if (!dev->wire) {
-		w = wire_get(dev_net(dev->ndev));
+		w = wire_get(net);
 		if (IS_ERR(w))
 			err = PTR_ERR(w);
 		else
@@ -372,6 +377,7 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 			smp_store_release(&dev->wire, w);
 	}
 	mutex_unlock(&wires_lock);
+	put_net(net);
 	return err;
 }
 

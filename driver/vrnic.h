@@ -437,6 +437,8 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 void (*fn)(struct vrnic_qp *qp, void *arg),
 				 void *arg);
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
+struct net *vrnic_net(const struct net_device *ndev);
+struct net *vrnic_net_get(const struct net_device *ndev);
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev);
 
 /* gid.c */
