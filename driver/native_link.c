@@ -46,14 +46,14 @@
 /**
  * struct heard - a datagram that came
  * @link: in heard_list
- * @net: where; only compared
+ * @net: where; with a reference, as it may wait for longer than its socket is there
  * @from: sender's address
  * @to: address it came to
  * @h: what it says
  */
 struct heard {
 	struct list_head link;
-	const struct net *net;
+	struct net *net;
 	union ib_gid from;
 	union ib_gid to;
 	struct vrnic_hello h;
@@ -608,7 +608,7 @@ static void say_no(const struct heard *heard, int why)
 	const struct ib_gid_attr *sgid;
 	struct vrnic_qp *qp;
 
-	qp = vrnic_gsi_by_net((struct net *)heard->net, NULL, &heard->to);
+	qp = vrnic_gsi_by_net(heard->net, NULL, &heard->to);
 	if (!qp)
 		return;
 	sgid = own_gid(qp->dev, &heard->to);
@@ -691,6 +691,12 @@ static void look_at(const struct heard *heard)
 	}
 }
 
+static void heard_free(struct heard *heard)
+{
+	put_net(heard->net);
+	kfree(heard);
+}
+
 static struct heard *heard_next(void)
 {
 	struct heard *heard;
@@ -711,7 +717,7 @@ static void heard_work(struct work_struct *work)
 
 	while ((heard = heard_next())) {
 		look_at(heard);
-		kfree(heard);
+		heard_free(heard);
 	}
 }
 
@@ -741,10 +747,13 @@ static struct heard *heard_new(struct net *net, struct sk_buff *skb)
 	heard = kmalloc(sizeof(*heard), GFP_ATOMIC | __GFP_NOWARN);
 	if (!heard)
 		return NULL;
-	heard->net = net;
 	vrnic_pkt_gids(skb, &heard->from, &heard->to);
-	if (vrnic_hello_read(&wire, &heard->h))
+	if (!vrnic_hello_read(&wire, &heard->h))
+		goto free;
+	heard->net = maybe_get_net(net);
+	if (heard->net)
 		return heard;
+free:
 	kfree(heard);
 	return NULL;
 }
@@ -766,7 +775,8 @@ void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
 	if (heard && heard_add(heard)) {
 		schedule_work(&hear);
 	} else {
-		kfree(heard);
+		if (heard)
+			heard_free(heard);
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
 	}
 	kfree_skb(skb);
@@ -779,5 +789,5 @@ void vrnic_hello_exit(void)
 
 	cancel_work_sync(&hear);
 	while ((heard = heard_next()))
-		kfree(heard);
+		heard_free(heard);
 }
