@@ -21,6 +21,12 @@ static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 /* One is added at a time, so that two do not find an interface without any. */
 static DEFINE_MUTEX(add_lock);
 
+/*
+ * The interface that one is being added to; NULL: none, or it has gone meanwhile, or to
+ * another namespace, if only for a moment. Protected by RTNL.
+ */
+static struct net_device *adding_to;
+
 #define VRNIC_DEVICE_CAPS						\
 	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
@@ -513,21 +519,30 @@ static int device_new(const char *name, struct net_device *ndev)
 	return err;
 }
 
-/*
- * The device came after the notifier of an interface that goes: nobody would remove it,
- * and its reference would keep the interface for ever. One that goes later is told of.
- */
-static int mind_unregistered(struct net_device *ndev)
+static void adding_begin(struct net_device *ndev)
 {
-	bool gone;
+	rtnl_lock();
+	adding_to = ndev->reg_state == NETREG_REGISTERED ? ndev : NULL;
+	rtnl_unlock();
+}
+
+/*
+ * If the device came after the notifier of an interface that goes, nobody would remove
+ * it, and its reference would keep the interface for ever; of one that moves, the device
+ * would have its parts in either namespace. One that goes later is told of.
+ */
+static int adding_end(struct net_device *ndev)
+{
+	int err = 0;
 
 	rtnl_lock();
-	gone = ndev->reg_state != NETREG_REGISTERED;
+	if (adding_to != ndev) {
+		vrnic_device_event(ndev, NETDEV_UNREGISTER);
+		err = -ENODEV;
+	}
+	adding_to = NULL;
 	rtnl_unlock();
-	if (!gone)
-		return 0;
-	vrnic_device_event(ndev, NETDEV_UNREGISTER);
-	return -ENODEV;
+	return err;
 }
 
 /**
@@ -540,12 +555,13 @@ static int mind_unregistered(struct net_device *ndev)
 int vrnic_device_add(const char *name, struct net_device *ndev)
 {
 	struct vrnic_dev *dev;
-	int err;
+	int err, gone;
 
 	/* the core gives addresses of a VLAN to the device on what is below it */
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	mutex_lock(&add_lock);
+	adding_begin(ndev);
 	dev = vdev_get(ndev);
 	if (dev) {
 		ib_device_put(&dev->ibdev);
@@ -553,8 +569,9 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 	} else {
 		err = device_new(name, ndev);
 	}
+	gone = adding_end(ndev);
 	mutex_unlock(&add_lock);
-	return err ?: mind_unregistered(ndev);
+	return err ?: gone;
 }
 
 static void port_event(struct vrnic_dev *dev, enum ib_event_type type)
@@ -583,6 +600,9 @@ void vrnic_device_event(struct net_device *ndev, unsigned long event)
 {
 	struct vrnic_dev *dev = vdev_get(ndev);
 
+	ASSERT_RTNL();
+	if (event == NETDEV_UNREGISTER && adding_to == ndev)
+		adding_to = NULL;
 	if (!dev)
 		return;
 	switch (event) {

@@ -80,6 +80,21 @@ passing() {
 }
 check interface_goes_while_a_device_comes passing
 
+# Likewise into another namespace: a device would have its parts in either of the two.
+moving() {
+	ip netns add vrmove || return 1
+	for try in $(seq 16); do
+		ip link add vrlink2 type dummy || return 1
+		timeout 60 ip link set vrlink2 netns vrmove &
+		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null
+		wait
+		eventually not rdma link show vrnict2/1 || return 1
+		ip -n vrmove link del vrlink2 || return 1
+	done
+	ip netns del vrmove
+}
+check interface_moves_while_a_device_comes moving
+
 check address_comes ip addr add 192.168.99.1/24 dev "$netdev"
 check address_is_a_gid eventually has_gid 0000:0000:0000:0000:0000:ffff:c0a8:6301
 check address_goes ip addr del 192.168.99.1/24 dev "$netdev"
