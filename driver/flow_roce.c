@@ -63,9 +63,9 @@ static bool is_others(struct vrnic_qp *qp)
 }
 
 /*
- * While a READ is answered, requests wait. Answers, and news of congestion, need not;
- * and whichever packet is next, it is asked again: an answer may be spoiled, and what
- * is behind it a request.
+ * While a READ is answered, or a region that is to go is in use, requests wait. Answers,
+ * and news of congestion, need not; and whichever packet is next, it is asked again: an
+ * answer may be spoiled, and what is behind it a request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {
@@ -73,7 +73,7 @@ static bool may_take(struct vrnic_qp *qp)
 
 	if (!skb || is_others(qp))
 		return false;
-	return !qp->roce || !vrnic_resp_busy(qp) ||
+	return !qp->roce || !(vrnic_resp_busy(qp) || vrnic_resp_waits(qp)) ||
 	       vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
 }
 

@@ -341,6 +341,7 @@ struct vrnic_reply {
  * @kind: of VRNIC_PKT_DATA: the message under way; 0: none
  * @uc_drop: UC: the rest of a message is to be dropped
  * @moved: the data of the packet that comes next are in their place already
+ * @retry_at: requests wait until then, in ns, for a region to be let go of; 0: they do not
  * @naked: nothing is acknowledged until @served.psn comes
  * @again: the peer has gone back once more
  * @replied: the present run has sent answers with data
@@ -359,6 +360,7 @@ struct vrnic_resp {
 	bool naked;
 	bool again;
 	bool replied;
+	u64 retry_at;
 	struct vrnic_early early;
 	u64 va;
 	u32 rkey;
@@ -437,6 +439,7 @@ void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
+bool vrnic_resp_waits(struct vrnic_qp *qp);
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_resp_gap(struct vrnic_qp *qp);
 bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx);

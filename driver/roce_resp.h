@@ -15,7 +15,7 @@
 enum vrnic_rx {
 	VRNIC_RX_DONE,	/* executed */
 	VRNIC_RX_DROP,	/* it has no effect */
-	VRNIC_RX_AGAIN,	/* something is in use: try again */
+	VRNIC_RX_AGAIN,	/* something is in use: try again in a while */
 };
 
 static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)

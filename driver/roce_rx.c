@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 
 #include "roce_resp.h"
+#include "target.h"
 
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
@@ -33,6 +34,26 @@ void vrnic_resp_free(struct vrnic_qp *qp)
 bool vrnic_resp_busy(const struct vrnic_qp *qp)
 {
 	return qp->roce->resp.reply.active;
+}
+
+/**
+ * vrnic_resp_waits() - has the next request to wait for a region that is in use?
+ * @qp: target
+ *
+ * Return: true: it has, and the timer runs.
+ */
+bool vrnic_resp_waits(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+
+	if (likely(!r->retry_at))
+		return false;
+	if (ktime_get_ns() < r->retry_at) {
+		vrnic_roce_wake_at(qp, r->retry_at);
+		return true;
+	}
+	r->retry_at = 0;
+	return false;
 }
 
 /* Send a packet to the peer. */
@@ -302,6 +323,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (rx == VRNIC_RX_AGAIN) {
 		vrnic_rxq_return(qp, skb);
 		qp->roce->due++;
+		r->retry_at = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
 		return;
 	}
 	if (rx == VRNIC_RX_DONE) {

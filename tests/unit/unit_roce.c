@@ -10,13 +10,15 @@
  *  - a READ has what was written before it, or something newer, and never nothing;
  *  - no more READs and atomics are asked for than the peer keeps the answers of;
  *  - an acknowledgment has the PSN of a SEND or WRITE, and all before it came;
- *  - nothing of a region that was invalidated rightly is an error.
+ *  - nothing of a region that was invalidated rightly is an error;
+ *  - a SEND whose region is still in use asks for it again after a while, not at once.
  *
  * Each host is requester and responder at once. What is written is the number of the
  * operation and the place, so that who looks knows whose it is.
  */
 #include "roce_req.h"
 #include "roce_resp.h"
+#include "target.h"
 
 #include "unit.h"
 
@@ -78,6 +80,7 @@ struct psn {
  * @words, @counters, @copies: its memory, that the peer works on
  * @version: of the peer's words: who wrote them last, by the order of the queue
  * @value: of the peer's counters, likewise
+ * @in_use: when the peer's SEND may ask again for a region that was in use
  * @next_psn: of its next new packet
  * @psns: what its packets are; @low: the first that did not come; @told: all before it
  *	that have answers of their own were answered
@@ -96,6 +99,7 @@ struct side {
 	u64 *version, *value;
 	u64 aw[COUNTERS];
 	struct key rkeys[KEYS], lkeys[KEYS];
+	u64 in_use;
 	u64 inbox[MOST + 1];
 	u32 next_psn, low, told;
 	struct psn *psns;
@@ -669,8 +673,14 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 value, bool remote)
 	struct side *s = side_of(qp);
 	struct key *key = &(remote ? s->rkeys : s->lkeys)[value % KEYS];
 
-	if (chance(200))
+	if (remote && now < s->in_use)
+		FAIL("a region in use is asked for again %llu ns too early",
+		     (unsigned long long)(s->in_use - now));
+	if (chance(200)) {
+		if (remote)
+			s->in_use = now + VRNIC_TARGET_BUSY_NS;
 		return -EAGAIN;
+	}
 	if (!key->valid || key->value != value)
 		return VRNIC_VERR_KEY;
 	if (!remote && vrnic_op_desc(&qp->op)->cookie != s->completed)
