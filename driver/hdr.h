@@ -170,6 +170,9 @@ struct vrnic_atomicack {
 
 #define VRNIC_EXT_MAX		28	/* bytes of extension headers: AtomicETH */
 
+/* What a packet of data has on the wire beside them: IPv6, UDP, BTH, RETH and ICRC. */
+#define VRNIC_HDR_BYTES		80
+
 /**
  * vrnic_bth_info() - what a packet is
  * @op: operation, enum vrnic_bth_op

@@ -26,7 +26,7 @@
 
 static u32 unit_of(const struct vrnic_qp *qp)
 {
-	return qp->roce ? qp->roce->mtu : LOCAL_UNIT;
+	return qp->roce ? qp->roce->mtu + VRNIC_HDR_BYTES : LOCAL_UNIT;
 }
 
 /* Bytes a second; 0: any. */
@@ -53,7 +53,7 @@ static struct vrnic_cc_scale scale_of(const struct vrnic_qp *qp, u64 now)
  * @qp: sender; its run bit is held
  * @until: if that is nothing: when it is worth while to ask again, in ns
  *
- * Return: bytes, of a packet at least; VRNIC_RATE_ANY: no limit.
+ * Return: bytes, headers and all, of a packet at least; VRNIC_RATE_ANY: no limit.
  */
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 {
@@ -84,7 +84,7 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 /**
  * vrnic_rate_sent() - something was sent, and has to be paid for
  * @qp: sender; its run bit is held
- * @bytes: how much
+ * @bytes: how much, headers and all
  */
 void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes)
 {

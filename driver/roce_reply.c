@@ -97,7 +97,7 @@ bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	do {
 		n = min_t(u64, reply->left, qp->roce->mtu);
 		budget->bytes -= min(budget->bytes, n);
-		room -= min(room, n);
+		room -= min(room, n + VRNIC_HDR_BYTES);
 	} while (reply_one(qp, reply) && budget->bytes && room);
 	vrnic_sgl_put(&qp->recv_sgl);
 	return true;

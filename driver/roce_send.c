@@ -276,7 +276,8 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 		return send_flush(qp, w);
 	default:
 		return send_data(qp, w, budget,
-				 min_t(u64, room / qp->roce->mtu, VRNIC_BURST));
+				 min_t(u64, room / (qp->roce->mtu + VRNIC_HDR_BYTES),
+				       VRNIC_BURST));
 	}
 }
 
@@ -309,7 +310,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 			break;
 		}
 		op->done += tx.len;
-		budget->bytes -= min_t(u64, budget->bytes, tx.len);
+		budget->bytes -= min_t(u64, budget->bytes, tx.len + VRNIC_HDR_BYTES);
 	} while (op->done < op->total && budget->bytes);
 	vrnic_roce_push(qp);
 	local_bh_enable();

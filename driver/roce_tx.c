@@ -505,7 +505,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 	if (!qp->roce)
 		return xmit_alone(qp, path, tx);
 	if (is_charged(tx))
-		vrnic_rate_sent(qp, pkt_bytes(tx));
+		vrnic_rate_sent(qp, net_bytes(path) + sizeof(struct udphdr) + pkt_bytes(tx));
 	if (add_packet(qp, path, &qp->roce->burst, tx))
 		return 0;
 	vrnic_count(qp->dev, SEND_ERR);
