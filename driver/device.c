@@ -22,8 +22,9 @@ static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 static DEFINE_MUTEX(add_lock);
 
 /*
- * The interface that one is being added to; NULL: none, or it has gone meanwhile, or to
- * another namespace, if only for a moment. Protected by RTNL.
+ * The interface that a device is being added to. NULL: no device is being added, or the
+ * interface has gone meanwhile, or was in another namespace, if only for a moment.
+ * Protected by RTNL.
  */
 static struct net_device *adding_to;
 
@@ -188,8 +189,9 @@ static void vrnic_fw_str(struct ib_device *ibdev, char *str)
  * vrnic_net() - the network namespace that an interface is in, to look into it
  * @ndev: interface
  *
- * An interface may move, and the namespace that it leaves may go: one grace period after
- * the move, at the earliest. Who only compares needs no more than dev_net().
+ * An interface may move to another namespace, and the one that it leaves may be freed: a
+ * grace period after the move, at the earliest. A caller that only compares namespaces
+ * needs no more than dev_net().
  *
  * Return: namespace. Context: RCU lock.
  */
@@ -199,7 +201,7 @@ struct net *vrnic_net(const struct net_device *ndev)
 	return dev_net(ndev);
 }
 
-/* As vrnic_net(), for put_net(); or NULL: it goes. Context: any. */
+/* As vrnic_net(), with a reference for put_net(); NULL: the namespace is going. Context: any. */
 struct net *vrnic_net_get(const struct net_device *ndev)
 {
 	struct net *net;
@@ -527,9 +529,10 @@ static void adding_begin(struct net_device *ndev)
 }
 
 /*
- * If the device came after the notifier of an interface that goes, nobody would remove
- * it, and its reference would keep the interface for ever; of one that moves, the device
- * would have its parts in either namespace. One that goes later is told of.
+ * An interface that went while the device was being made had its notifier called too early:
+ * nobody would remove the device, whose reference would keep the interface for ever. Of an
+ * interface that moved, the device would have parts in both namespaces. From here on, the
+ * notifier finds the device.
  */
 static int adding_end(struct net_device *ndev)
 {

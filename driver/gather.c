@@ -48,8 +48,9 @@ static u64 slack_ns(const struct vrnic_gather *g)
 }
 
 /*
- * Of the timer's own function. Not hrtimer_forward(): that leaves a timer that fired
- * within its slack where it was, to fire again at once, until the slack is over.
+ * The timer's function returns what this returns. hrtimer_forward() would not do: it
+ * leaves a timer that fired within its slack where that was, so that the timer fires
+ * again at once, over and over, until the slack has passed.
  */
 static enum hrtimer_restart once_more(struct vrnic_gather *g)
 {

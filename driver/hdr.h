@@ -170,7 +170,10 @@ struct vrnic_atomicack {
 
 #define VRNIC_EXT_MAX		28	/* bytes of extension headers: AtomicETH */
 
-/* What a packet of data has on the wire beside them: IPv6, UDP, BTH, RETH and ICRC. */
+/*
+ * What a packet with data has on the wire beside the data, give or take a few bytes: IPv6, UDP,
+ * BTH, RETH and ICRC. This is for how many packets may be sent; each pays for what it has.
+ */
 #define VRNIC_HDR_BYTES		80
 
 /**

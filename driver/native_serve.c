@@ -246,7 +246,7 @@ static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	/* what failed is told of, whatever it named; do_error() looks at each */
+	/* a failure is told of whatever counters it names; do_error() checks each of them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)

@@ -80,7 +80,7 @@ passing() {
 }
 check interface_goes_while_a_device_comes passing
 
-# Likewise into another namespace: a device would have its parts in either of the two.
+# An interface goes to another namespace meanwhile: no device is left that has parts in both.
 moving() {
 	ip netns add vrmove || return 1
 	for try in $(seq 16); do

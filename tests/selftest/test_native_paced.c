@@ -860,7 +860,6 @@ TEST(contexts_are_closed_under_way)
 	free(offers);
 }
 
-/* A message without data is still offered, answered, and over. */
 /* A thread that advances the origin, and hears of ends, while another breaks it. */
 struct advancer {
 	struct vrnic_context *context;
@@ -934,6 +933,7 @@ TEST(endpoints_go_while_their_transfers_end)
 	free(offers);
 }
 
+/* A message without data is still offered, answered, and over. */
 TEST_F(paced, zero_bytes)
 {
 	ASSERT_OK(offer(self, 0, 0));
