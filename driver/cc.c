@@ -52,7 +52,7 @@ static bool measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	return cc->line;
 }
 
-static u64 at_least(u64 rate, u32 unit)
+static u64 not_below(u64 rate, u32 unit)
 {
 	u64 least = (u64)LEAST * unit;
 
@@ -63,7 +63,7 @@ static void cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	cc->target = cc->rate;
 	cc->rate -= cc->rate * cc->alpha / (2 * VRNIC_CC_ONE);
-	cc->rate = at_least(cc->rate, s->unit);
+	cc->rate = not_below(cc->rate, s->unit);
 	cc->times = 0;
 	cc->volumes = 0;
 	cc->bytes = 0;
@@ -99,7 +99,7 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	if (!cc->rate) {
 		if (!measured(cc, s))
 			return;
-		cc->rate = at_least(cc->line, s->unit);
+		cc->rate = not_below(cc->line, s->unit);
 		cc->alpha = VRNIC_CC_ONE;
 		cc->period_at = s->now;
 		cc->in_period = 0;

@@ -33,6 +33,80 @@ static inline int vrnic_create_cq_op(struct ib_cq *ibcq,
 #define vrnic_create_cq_op vrnic_create_cq
 #endif
 
+struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
+				u64 iova, int access, struct ib_udata *udata);
+
+/* reg_user_mr() takes a DMA handle since 6.17. The device makes none: there is none to take. */
+#ifdef VRNIC_HAVE_REG_USER_MR_DMAH
+static inline struct ib_mr *
+vrnic_reg_user_mr_op(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+		     int access, struct ib_dmah *dmah, struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return vrnic_reg_user_mr(ibpd, start, length, iova, access, udata);
+}
+#else
+#define vrnic_reg_user_mr_op vrnic_reg_user_mr
+#endif
+
+int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+
+/* resize_cq() is called resize_user_cq(), and its count is unsigned, since 7.1. */
+#ifdef VRNIC_HAVE_RESIZE_USER_CQ
+static inline int vrnic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
+				       struct ib_udata *udata)
+{
+	if (cqe > INT_MAX)
+		return -EINVAL;
+	return vrnic_resize_cq(ibcq, cqe, udata);
+}
+
+#define VRNIC_RESIZE_CQ_OP	.resize_user_cq = vrnic_resize_user_cq
+#else
+#define VRNIC_RESIZE_CQ_OP	.resize_cq = vrnic_resize_cq
+#endif
+
+/*
+ * The core tells who asked about each change of the port since 6.14, unless the device says
+ * that it does so itself. The notifier of this module does, of bonds too, which the core
+ * leaves out: so nobody hears of a change twice.
+ */
+#ifdef VRNIC_HAVE_REPORT_PORT_EVENT
+static inline void vrnic_report_port_event(struct ib_device *ibdev,
+					   struct net_device *ndev,
+					   unsigned long event)
+{
+}
+
+#define VRNIC_REPORT_PORT_EVENT_OP .report_port_event = vrnic_report_port_event,
+#else
+#define VRNIC_REPORT_PORT_EVENT_OP
+#endif
+
+/* ib_umem_get() is called ib_umem_get_va() since 7.2. */
+#ifndef VRNIC_HAVE_UMEM_GET_VA
+#define ib_umem_get_va	ib_umem_get
+#endif
+
+/* IPv6 is no module of its own, and needs no stubs, since 7.1. */
+#ifdef VRNIC_HAVE_IPV6_STUBS
+#include <net/ipv6_stubs.h>
+#define vrnic_ip6_dst_lookup_flow(net, sk, fl) \
+	ipv6_stub->ipv6_dst_lookup_flow(net, sk, fl, NULL)
+#else
+#include <net/ipv6.h>
+#define vrnic_ip6_dst_lookup_flow(net, sk, fl) \
+	ip6_dst_lookup_flow(net, sk, fl, NULL)
+#endif
+
+/* udp_tunnel_sock_release() takes a sock instead of a socket since 7.2 and 7.1.5. */
+#ifdef VRNIC_HAVE_UDP_TUNNEL_SOCK
+#define vrnic_udp_tunnel_release(sock)	udp_tunnel_sock_release((sock)->sk)
+#else
+#define vrnic_udp_tunnel_release(sock)	udp_tunnel_sock_release(sock)
+#endif
+
 #ifndef VRNIC_HAVE_HRTIMER_SETUP
 static inline void hrtimer_setup(struct hrtimer *timer,
 				 enum hrtimer_restart (*fn)(struct hrtimer *),

@@ -367,10 +367,11 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.query_port = vrnic_query_port,
 	.query_qp = vrnic_query_qp,
 	.query_srq = vrnic_query_srq,
-	.reg_user_mr = vrnic_reg_user_mr,
+	.reg_user_mr = vrnic_reg_user_mr_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,
-	.resize_cq = vrnic_resize_cq,
+	VRNIC_RESIZE_CQ_OP,
+	VRNIC_REPORT_PORT_EVENT_OP
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, vrnic_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, vrnic_cq, ibcq),

@@ -179,7 +179,7 @@ static int mr_pin(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
 	struct ib_umem *umem;
 	int err;
 
-	umem = ib_umem_get(mr->ibmr.device, start, length, mr->access);
+	umem = ib_umem_get_va(mr->ibmr.device, start, length, mr->access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	mr->umem = umem;

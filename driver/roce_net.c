@@ -13,7 +13,6 @@
 #include <net/ip6_fib.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
@@ -269,7 +268,7 @@ static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
 	err = (*sock)->ops->setsockopt(*sock, SOL_UDP, UDP_GRO,
 				       KERNEL_SOCKPTR(&on), sizeof(on));
 	if (err) {
-		udp_tunnel_sock_release(*sock);
+		vrnic_udp_tunnel_release(*sock);
 		*sock = NULL;
 		return err;
 	}
@@ -289,7 +288,7 @@ static void wire_shut(struct vrnic_wire *w)
 	synchronize_rcu();
 	for (i = 0; i < 2; i++) {
 		if (w->sock[i])
-			udp_tunnel_sock_release(w->sock[i]);
+			vrnic_udp_tunnel_release(w->sock[i]);
 		w->sock[i] = NULL;
 	}
 	w->net = NULL;
@@ -509,7 +508,7 @@ static struct dst_entry *route6(struct vrnic_path *path, struct sock *sk)
 
 	memcpy(&fl.saddr, path->sgid.raw, sizeof(fl.saddr));
 	memcpy(&fl.daddr, path->dgid.raw, sizeof(fl.daddr));
-	dst = ipv6_stub->ipv6_dst_lookup_flow(sock_net(sk), sk, &fl, NULL);
+	dst = vrnic_ip6_dst_lookup_flow(sock_net(sk), sk, &fl);
 	if (IS_ERR(dst))
 		return NULL;
 	if (dst->error) {
