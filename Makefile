@@ -38,6 +38,9 @@ bench:
 	tools/bench/run
 	tools/bench/wire
 
+kernels:
+	tools/kernels
+
 vm:
 	tools/vm/run --suite $(SUITE) --shell
 
@@ -64,6 +67,7 @@ help:
 	@echo 'make coverage          the lines of the module that the tests reach: half an hour'
 	@echo 'make bench             latency, message rate, bandwidth; vrnic, rdma_rxe and siw;'
 	@echo '                       then over a wire, with TCP beside them: half an hour in all'
+	@echo 'make kernels           compile the module against each kernel that Debian has headers for'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings'
 	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
@@ -75,4 +79,4 @@ help:
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
 	@echo 'DESTDIR=<folder>       install below this folder'
 
-.PHONY: all demo demo-native check quick fuzz coverage bench vm lint install modules_install clean help
+.PHONY: all demo demo-native check quick fuzz coverage bench kernels vm lint install modules_install clean help
