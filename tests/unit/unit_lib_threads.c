@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Another thread comes wherever the library lets go of a lock: it destroys what the
- * first one is busy with. Each place is tried in turn, so nothing is left to luck; the
- * sanitizer sees who uses what was freed. The kernel is one in small: objects by handle,
+ * first one is busy with. And there is no memory left wherever it asks for some. Each
+ * place is tried in turn, so nothing is left to luck; the sanitizer sees who uses what was
+ * freed. The kernel is one in small: objects by handle,
  * the lowest that is free first, as uverbs gives them out; and an engine that takes what
  * is in the ring when it is called, and does nothing with it.
  */
@@ -15,7 +16,7 @@
 
 #include "../../userlib/lib/pace.h"
 #include "unit.h"
-#include "unlock.h"
+#include "wrap.h"
 
 #define HANDLES		64
 #define FREE		0
@@ -229,7 +230,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	(void)length;
 	(void)access;
 	kernel.mrs++;
-	return calloc(1, sizeof(struct ibv_mr));
+	return __real_calloc(1, sizeof(struct ibv_mr));
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
@@ -302,6 +303,55 @@ static bool intruder_came(void)
 	return intruder.came;
 }
 
+/* ---- memory ---- */
+
+/**
+ * struct shortage - an allocation that fails
+ * @armed: one will
+ * @at: after so many
+ * @hit: it did
+ */
+static struct shortage {
+	bool armed;
+	unsigned int at;
+	bool hit;
+} shortage;
+
+static bool is_short(void)
+{
+	if (!shortage.armed || shortage.hit || shortage.at--)
+		return false;
+	shortage.hit = true;
+	return true;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return is_short() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return is_short() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return is_short() ? NULL : __real_realloc(old, size);
+}
+
+static void memory_runs_short(unsigned int at)
+{
+	shortage = (struct shortage){ .armed = true, .at = at };
+}
+
+/* Return: it did, so there may be an allocation further on. */
+static bool memory_ran_short(void)
+{
+	shortage.armed = false;
+	return shortage.hit;
+}
+
 /* ---- objects ---- */
 
 static struct ibv_context verbs;
@@ -355,7 +405,8 @@ static struct vrnic_counter *counter_new(struct vrnic_client *client)
 
 /* ---- transfers ---- */
 
-#define LENGTH	(1U << 20)
+#define LENGTH		(1U << 20)
+#define PORTIONS	16
 
 struct bed {
 	struct vrnic_client *client;
@@ -399,7 +450,13 @@ static void tell(struct vrnic_context *context, const struct vrnic_status *statu
 static int start(struct bed *bed, struct vrnic_counter *counter, bool incoming)
 {
 	static uint8_t memory[LENGTH];
-	const struct vrnic_done done = { .callback = tell, .arg = bed, .local = counter };
+	const struct vrnic_done done = {
+		.flags = kernel.stopped ? VRNIC_QUEUE : 0,
+		.callback = tell,
+		.arg = bed,
+		.local = counter,
+	};
+	const struct vrnic_pace pace = { .portion = LENGTH / PORTIONS };
 	const struct vrnic_rts rts = {
 		.source = PEER,
 		.length = sizeof(memory),
@@ -408,7 +465,7 @@ static int start(struct bed *bed, struct vrnic_counter *counter, bool incoming)
 	};
 
 	if (incoming)
-		return vrnic_accept(bed->ep, &rts, memory, &mr, NULL, &done);
+		return vrnic_accept(bed->ep, &rts, memory, &mr, &pace, &done);
 	return vrnic_rts_send(bed->ep, memory, &mr, sizeof(memory), NULL, 0, &done);
 }
 
@@ -608,6 +665,135 @@ static void endpoints_go_while_a_fence_is_waited_for(void)
 			;
 }
 
+/* ---- memory that descriptors name ---- */
+
+/* The engine has not taken a descriptor that reads what is in @piece. */
+static bool is_named(const struct bed *bed, const struct vrnic_piece *piece)
+{
+	const struct vrnic_ring *ring = &bed->context->inject;
+	uint64_t at = (uintptr_t)piece->mem, end = at + piece->rows * VRNIC_SLOT_SIZE;
+	const struct vrnic_ndesc *desc;
+	uint32_t i;
+
+	for (i = ring->hdr->cons; i != ring->hdr->prod; i++) {
+		desc = vrnic_ring_slot(ring, i);
+		if (desc->opcode != VRNIC_NOP_MESSAGE && desc->local_addr < end &&
+		    desc->local_addr + desc->length > at)
+			return true;
+	}
+	return false;
+}
+
+/* Memory that is given out is in no descriptor that is still to be executed. */
+static void check_next_piece(struct bed *bed)
+{
+	struct vrnic_piece piece;
+
+	CHECK_EQ(0, vrnic_pool_alloc(bed->ep, 4 * PORTIONS, false, &piece));
+	CHECK(!is_named(bed, &piece));
+	vrnic_pool_free(bed->ep, &piece);
+}
+
+static unsigned int rows_used(const struct bed *bed)
+{
+	const struct vrnic_transfers *t = &bed->context->transfers;
+	unsigned int rows = 0;
+	uint32_t i;
+
+	for (i = 0; i < t->nr; i++)
+		rows += t->slot[i] ? t->slot[i]->piece.rows : 0;
+	return rows;
+}
+
+/* All that was posted is executed, and told. */
+static void engine_goes_on(struct bed *bed)
+{
+	kernel.stopped = false;
+	completes(bed, IBV_WC_SUCCESS);
+	advance(bed);
+	CHECK_EQ(0, rows_used(bed));
+}
+
+static void stop_engine(struct bed *bed, bool full)
+{
+	kernel.stopped = true;
+	if (full)
+		fill_ring(bed);
+}
+
+/* What waits for room gets it. */
+static void make_room(struct bed *bed)
+{
+	kernel.stopped = false;
+	vrnic_uv_advance(bed->context);
+	kernel.stopped = true;
+	CHECK_EQ(0, vrnic_post_flush(bed->context));
+}
+
+static bool accepted_with_little_memory(bool full, unsigned int at)
+{
+	struct bed bed;
+	bool hit;
+	int ret;
+
+	begin(&bed);
+	stop_engine(&bed, full);
+	memory_runs_short(at);
+	ret = start(&bed, bed.counter, true);
+	hit = memory_ran_short();
+	CHECK_EQ(hit, ret == -ENOMEM);
+	if (full)
+		make_room(&bed);
+	if (hit) {
+		CHECK_EQ(0, kernel.bound[bed.counter->handle]);
+		check_next_piece(&bed);
+		engine_goes_on(&bed);
+	}
+	kernel.stopped = false;
+	destroy_endpoint(&bed);
+	end(&bed);
+	return hit;
+}
+
+static void an_accept_without_memory_leaves_alone_what_was_posted(void)
+{
+	unsigned int full, at;
+
+	for (full = 0; full < 2; full++) {
+		for (at = 0; accepted_with_little_memory(full, at); at++)
+			;
+		CHECK(at > 4);
+	}
+}
+
+/* What was posted for the transfer is in the ring, or waits for room there. */
+static void ended_before_it_ran(enum ending ending, bool full)
+{
+	struct bed bed;
+
+	begin(&bed);
+	stop_engine(&bed, full);
+	CHECK_EQ(0, start(&bed, bed.counter, true));
+	ends(&bed, ending, true);
+	advance(&bed);
+	CHECK_EQ(1, bed.told);
+	if (full)
+		make_room(&bed);
+	check_next_piece(&bed);
+	engine_goes_on(&bed);
+	destroy_endpoint(&bed);
+	end(&bed);
+}
+
+static void what_was_posted_is_read_after_the_end_of_its_transfer(void)
+{
+	unsigned int ending, full;
+
+	for (ending = INJECTED_FAILS; ending < NR_ENDINGS; ending++)
+		for (full = 0; full < 2; full++)
+			ended_before_it_ran(ending, full);
+}
+
 /* ---- counters ---- */
 
 /* The user destroys the counter of the transfer, and makes another one for the next. */
@@ -721,6 +907,8 @@ static void clients_close_while_their_last_object_goes(void)
 static const struct unit_test tests[] = {
 	UNIT(endpoints_go_while_their_transfers_end),
 	UNIT(endpoints_go_while_a_fence_is_waited_for),
+	UNIT(an_accept_without_memory_leaves_alone_what_was_posted),
+	UNIT(what_was_posted_is_read_after_the_end_of_its_transfer),
 	UNIT(a_handle_given_out_again_is_another_counter),
 	UNIT(clients_close_while_their_last_object_goes),
 };

@@ -125,6 +125,7 @@ static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 		ep->ops.first = op->next;
 		free(op);
 	}
+	vrnic_transfers_bury(ctx, ep);
 	vrnic_pool_destroy(ep);
 	ctx->endpoints[ep->number] = NULL;
 	ctx->dying--;

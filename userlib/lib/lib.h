@@ -121,8 +121,8 @@ struct vrnic_handler_entry {
 #define VRNIC_DISPATCH_GROUPS	(VRNIC_DISPATCH_MAX / VRNIC_DISPATCH_GROUP)
 
 /**
- * struct vrnic_transfers - self-paced transfers under way, by number
- * @slot: NULL: free
+ * struct vrnic_transfers - self-paced transfers by number
+ * @slot: under way, or over while a descriptor may name their memory; NULL: free
  * @uses: how often a slot was used, so that late news do not hit a new transfer
  * @nr: slots
  */
@@ -205,8 +205,8 @@ struct vrnic_context {
  * @dead: the user destroyed it; it stays until the engine is done with it, so
  *	that its number is not given to another one whose descriptors lie in the
  *	ring behind those of this one
- * @ending: its transfers that are out of the table and not freed yet: whoever ends
- *	them uses it without the lock, so it stays
+ * @ending: its transfers that somebody is ending: he uses it without the lock, so it
+ *	stays
  * @end: vrnic_ring.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
@@ -442,6 +442,7 @@ void vrnic_pace_error(struct vrnic_context *ctx,
 /* ---- transfer.c ---- */
 
 void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep);
+void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint *ep);
 void vrnic_transfers_destroy(struct vrnic_context *ctx);
 
 /* ---- type.c ---- */

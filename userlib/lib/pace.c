@@ -63,7 +63,6 @@ static struct vrnic_rts describe(const struct vrnic_transfer *x,
 static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts *rts,
 		      const void *header, size_t header_len)
 {
-	struct vrnic_done done = vrnic_transfer_posted(x);
 	struct vrnic_request req = {
 		.desc = {
 			.opcode = VRNIC_NOP_MESSAGE,
@@ -79,8 +78,7 @@ static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts *rts,
 		.nr_parts = 2,
 	};
 
-	done.flags = x->done.flags;
-	return vrnic_post_locked(x->ep->context, x->ep, &req, &done, true);
+	return vrnic_transfer_post(x, &req, x->done.flags);
 }
 
 /* The end of the transfer takes it off. */
@@ -162,7 +160,6 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
 			  const void *from, uint64_t length, uint64_t remote,
 			  uint32_t rkey)
 {
-	struct vrnic_done done = vrnic_transfer_posted(x);
 	struct vrnic_request req = {
 		.desc = {
 			.opcode = opcode,
@@ -174,10 +171,13 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
 		},
 	};
 
-	return vrnic_post_locked(x->ep->context, x->ep, &req, &done, true);
+	return vrnic_transfer_post(x, &req, VRNIC_QUEUE);
 }
 
-/* The table with one put, and the first batch; both or, with luck, neither. */
+/*
+ * The table with one put, and the first batch. If the second cannot be posted the first
+ * is on its way, which does no harm: nobody has the peer look at its table.
+ */
 static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
 	const struct vrnic_rts *rts = plan->rts;

@@ -26,6 +26,10 @@
  * @bound: they are bound to @ep
  * @status: counter for what fails on the way; incoming ones have it
  * @piece: table, or batches
+ * @over: it has an end, and is not found any more
+ * @refs: itself until that, and one for each descriptor that was posted for it and whose
+ *	record did not come yet. Such a one may name @piece, so that stays, and the number
+ *	is given to no other.
  */
 struct vrnic_transfer {
 	struct vrnic_endpoint *ep;
@@ -37,6 +41,8 @@ struct vrnic_transfer {
 	bool bound;
 	struct vrnic_counter *status;
 	struct vrnic_piece piece;
+	bool over;
+	uint32_t refs;
 };
 
 /**
@@ -107,6 +113,6 @@ void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			 uint32_t status, uint32_t vendor_err);
 int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 			uint32_t id, uint32_t status, uint32_t vendor_err);
-struct vrnic_done vrnic_transfer_posted(const struct vrnic_transfer *x);
+int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uint32_t flags);
 
 #endif /* VRNIC_PACE_H */

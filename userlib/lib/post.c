@@ -219,6 +219,7 @@ static bool may_be_late(const struct vrnic_context *ctx)
 	       !(ctx->receive.hdr && vrnic_ring_is_armed(&ctx->receive));
 }
 
+/* If the engine cannot be called the FIFO is gone, with what was in its ring. */
 static int publish(struct vrnic_context *ctx)
 {
 	vrnic_ring_tell_stream(&ctx->inject, streams(ctx));

@@ -53,13 +53,21 @@ static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
 	return 0;
 }
 
-static struct vrnic_transfer *table_find(const struct vrnic_transfers *t,
-					 uint32_t id)
+/* Also one that is over. */
+static struct vrnic_transfer *table_look(const struct vrnic_transfers *t, uint32_t id)
 {
 	uint32_t i = ID_SLOT(id);
 
 	return i < t->nr && t->slot[i] && t->slot[i]->id == id ? t->slot[i] :
 								 NULL;
+}
+
+static struct vrnic_transfer *table_find(const struct vrnic_transfers *t,
+					 uint32_t id)
+{
+	struct vrnic_transfer *x = table_look(t, id);
+
+	return x && !x->over ? x : NULL;
 }
 
 /* Return: the transfer that the origin, who sent @rec, knows as @id, or NULL. */
@@ -72,7 +80,7 @@ static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
 
 	for (i = 0; i < t->nr; i++) {
 		x = t->slot[i];
-		if (x && x->incoming && x->peer_id == id &&
+		if (x && !x->over && x->incoming && x->peer_id == id &&
 		    vrnic_is_peer(x->ep, rec->source, rec->host))
 			return x;
 	}
@@ -86,15 +94,14 @@ static void table_remove(struct vrnic_transfers *t,
 }
 
 /*
- * Out of the table, so that one thread alone ends it. It does so without the lock, while
- * another may destroy the endpoint: so that stays until vrnic_transfer_end() is done.
+ * Nobody finds it any more, so that one thread alone ends it. It does so without the lock,
+ * while another may destroy the endpoint: so that stays until vrnic_transfer_end() is done.
  * Caller has locked the context. @x may be NULL.
  */
-static struct vrnic_transfer *claim(struct vrnic_context *ctx,
-				    struct vrnic_transfer *x)
+static struct vrnic_transfer *claim(struct vrnic_transfer *x)
 {
 	if (x) {
-		table_remove(&ctx->transfers, x);
+		x->over = true;
 		x->ep->ending++;
 	}
 	return x;
@@ -149,6 +156,7 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	x->ep = ep;
 	x->length = length;
 	x->incoming = incoming;
+	x->refs = 1;
 	if (done)
 		x->done = *done;
 	if (bind(x)) {
@@ -165,26 +173,29 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	return x;
 }
 
-/* It is out of the table. Caller has locked the context. */
-static void transfer_free(struct vrnic_transfer *x)
+/* The engine may still read what it was posted for it: see @refs. */
+static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
+	if (--x->refs)
+		return;
 	vrnic_pool_free(x->ep, &x->piece);
+	table_remove(&ctx->transfers, x);
+	free(x);
+}
+
+/* It is over, and all of it goes but what the engine may read. Caller has locked the context. */
+void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
+{
+	x->over = true;
 	if (x->status)
 		vrnic_counter_destroy(x->status);
 	unbind_both(x);
 	vrnic_counter_put(x->done.local);
 	vrnic_counter_put(x->done.remote);
-	free(x);
+	transfer_put(ctx, x);
 }
 
-/* One that could not be started. Caller has locked the context. */
-void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
-{
-	table_remove(&ctx->transfers, x);
-	transfer_free(x);
-}
-
-/* Take the one that the origin, who sent @rec, knows as @id out of the table, or NULL. */
+/* Claim the one that the origin, who sent @rec, knows as @id; or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 						  const struct vrnic_record *rec,
 						  uint32_t id)
@@ -192,7 +203,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
-	x = claim(ctx, table_find_peer(&ctx->transfers, rec, id));
+	x = claim(table_find_peer(&ctx->transfers, rec, id));
 	vrnic_unlock(ctx);
 	return x;
 }
@@ -207,9 +218,9 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 
 	vrnic_lock(ctx);
 	for (i = 0; i < t->nr && !x; i++)
-		if (t->slot[i] &&
+		if (t->slot[i] && !t->slot[i]->over &&
 		    vrnic_is_peer(t->slot[i]->ep, rec->source, rec->host))
-			x = claim(ctx, t->slot[i]);
+			x = claim(t->slot[i]);
 	vrnic_unlock(ctx);
 	return x;
 }
@@ -259,7 +270,7 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 
 	settle(x, &told);
 	vrnic_lock(ctx);
-	transfer_free(x);
+	vrnic_transfer_drop(ctx, x);
 	if (ep->dead)
 		callback = NULL;
 	ep->ending--;	/* the last access: it may be freed from here on */
@@ -294,7 +305,7 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 	return vrnic_post_locked(ep->context, ep, &req, &done, true);
 }
 
-/* Take it out of the table, if it is a transfer of that kind with that peer. */
+/* Claim it, if it is a transfer of that kind with that peer. */
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,
 					   const struct vrnic_record *rec)
@@ -306,7 +317,7 @@ struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t i
 	if (x && (x->incoming != incoming ||
 		  !vrnic_is_peer(x->ep, rec->source, rec->host)))
 		x = NULL;
-	claim(ctx, x);
+	claim(x);
 	vrnic_unlock(ctx);
 	return x;
 }
@@ -330,35 +341,54 @@ void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 	vrnic_transfer_end(ctx, x, status, vendor_err);
 }
 
-/* A descriptor that we posted for a transfer: only its failure is of interest. */
+/*
+ * A descriptor that we posted for a transfer, which may be over: only its failure is of
+ * interest, and that nothing reads what it named any more.
+ */
 static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
 		   void *arg)
 {
 	uint32_t id = (uint32_t)(uintptr_t)arg;
-	struct vrnic_transfer *x;
+	struct vrnic_transfer *x, *failed = NULL;
 
-	if (!status->status)
-		return;
 	vrnic_lock(ctx);
-	x = claim(ctx, table_find(&ctx->transfers, id));
+	x = table_look(&ctx->transfers, id);
+	if (x) {
+		if (status->status && !x->over)
+			failed = claim(x);
+		transfer_put(ctx, x);
+	}
 	vrnic_unlock(ctx);
-	if (!x)
+	if (!failed)
 		return;
-	if (x->incoming)
-		vrnic_transfer_fail(ctx, x, status->status, status->vendor_err);
+	if (failed->incoming)
+		vrnic_transfer_fail(ctx, failed, status->status, status->vendor_err);
 	else	/* the offer itself did not arrive */
-		vrnic_transfer_end(ctx, x, status->status, status->vendor_err);
+		vrnic_transfer_end(ctx, failed, status->status, status->vendor_err);
 }
 
-/* What a descriptor that is posted for @x has to tell, and whom. */
-struct vrnic_done vrnic_transfer_posted(const struct vrnic_transfer *x)
+/**
+ * vrnic_transfer_post() - post a descriptor for a transfer
+ * @x: transfer, which fails if the descriptor does; its context is locked
+ * @req: the descriptor
+ * @flags: VRNIC_QUEUE or 0
+ *
+ * What it names of @x->piece stays until its record came. If the engine could not be
+ * called it is in the ring and none will come, but then the FIFO is gone.
+ */
+int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uint32_t flags)
 {
-	return (struct vrnic_done){
-		.flags = VRNIC_QUEUE,
+	const struct vrnic_done done = {
+		.flags = flags,
 		.callback = posted,
 		.arg = (void *)(uintptr_t)x->id,
 		.cookie = x->done.cookie,
 	};
+	int ret = vrnic_post_locked(x->ep->context, x->ep, req, &done, true);
+
+	if (!ret)
+		x->refs++;
+	return ret;
 }
 
 /* ---- the end of endpoints and contexts ---- */
@@ -375,7 +405,7 @@ void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep
 
 	for (i = 0; i < t->nr; i++) {
 		x = t->slot[i];
-		if (!x || x->ep != ep)
+		if (!x || x->over || x->ep != ep)
 			continue;
 		settle(x, &(struct vrnic_status){
 			.status = IBV_WC_WR_FLUSH_ERR,
@@ -383,6 +413,22 @@ void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep
 			.cookie = x->done.cookie,
 		});
 		vrnic_transfer_drop(ctx, x);
+	}
+}
+
+/* The engine is done with the endpoint: no record of what was posted to it will come. */
+void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint *ep)
+{
+	struct vrnic_transfers *t = &ctx->transfers;
+	struct vrnic_transfer *x;
+	uint32_t i;
+
+	for (i = 0; i < t->nr; i++) {
+		x = t->slot[i];
+		if (!x || x->ep != ep)
+			continue;
+		t->slot[i] = NULL;
+		free(x);
 	}
 }
 
