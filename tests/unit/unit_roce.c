@@ -113,12 +113,13 @@ struct side {
  * struct scenario - a network, and what goes over it
  * @loss: of 1000 packets that a sends, and that b sends
  * @late: of 1000 that come later than others, by up to @later
+ * @wrong: of 1000 packets, receives and completions that are said to be wrong
  */
 struct scenario {
 	const char *name;
 	u32 seed;
 	u64 ops;
-	u32 loss[2], twice, late, spoiled, not_ready, held;
+	u32 loss[2], twice, late, spoiled, not_ready, held, wrong;
 	u64 delay, later;
 	u32 max_rd, window;
 };
@@ -149,6 +150,12 @@ static u32 draw(u32 n)
 static bool chance(u32 of_1000)
 {
 	return of_1000 && draw(1000) < of_1000;
+}
+
+static void maybe_wrong(void)
+{
+	if (chance(now_in->wrong))
+		FAIL("this was to be wrong");
 }
 
 static struct side *side_of(const struct vrnic_qp *qp)
@@ -510,6 +517,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path, struct vrnic_t
 		check_answer(s, pkt);
 	else
 		check_request(s, pkt);
+	maybe_wrong();
 	total_packets++;
 	network_send(s, &p);
 	if (chance(now_in->twice))
@@ -1007,6 +1015,7 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 
 	if (broken)
 		return;
+	maybe_wrong();
 	if (number != s->completed)
 		FAIL("%llu completes, where %llu is next", (unsigned long long)number,
 		     (unsigned long long)s->completed);
@@ -1070,6 +1079,7 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solici
 		FAIL("a receive too many, status %u", cqe->status);
 		return;
 	}
+	maybe_wrong();
 	check_message(s, op_at(s->peer, number), cqe);
 	s->received = number + 1;
 }
@@ -1369,13 +1379,31 @@ static void many_reads_and_a_long_wire(void)
 	    .loss = { 20, 20 }, .twice = 20, .late = 50, .later = 500 * US);
 }
 
+/* Wherever it is noticed. */
+static void a_test_that_fails_comes_to_an_end(void)
+{
+	const struct scenario sc = {
+		.name = __func__, COMMON, .loss = { 40, 40 }, .late = 100, .later = 200 * US,
+		.wrong = 1,
+	};
+	struct scenario next = sc;
+	bool failed;
+
+	for (next.seed = 1; next.seed <= 20; next.seed++) {
+		scenario(&next);
+		failed = unit_bad;
+		unit_bad = 0;
+		CHECK(failed);
+	}
+}
+
 static const struct unit_test tests[] = {
 	UNIT(nothing_is_lost), UNIT(requests_are_lost), UNIT(answers_are_lost),
 	UNIT(a_fifth_is_lost), UNIT(packets_come_twice),
 	UNIT(packets_overtake_each_other), UNIT(packets_come_very_late),
 	UNIT(packets_are_spoiled), UNIT(the_receiver_is_not_ready),
 	UNIT(everything_at_once), UNIT(one_read_at_a_time),
-	UNIT(many_reads_and_a_long_wire),
+	UNIT(many_reads_and_a_long_wire), UNIT(a_test_that_fails_comes_to_an_end),
 };
 
 UNIT_MAIN(tests)
