@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <infiniband/driver.h>
+#include "compat.h"
 #include <rdma/vrnic-abi.h>
 
 /**

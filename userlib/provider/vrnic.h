@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <infiniband/driver.h>
+#include "compat.h"
 #include <rdma/vrnic-abi.h>
 
 #include "ring.h"
