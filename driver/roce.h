@@ -190,7 +190,8 @@ struct vrnic_burst {
  * @opcode: service and operation
  * @solicited: solicited event
  * @ackreq: request an acknowledgment
- * @copy: the payload may have been sent before: copy it
+ * @copy: copy the payload: it may have been sent before, or be memory that somebody may
+ *	rightly write to meanwhile
  * @dqpn: destination
  * @psn: low 24 bits count
  * @ext: extension headers

@@ -37,7 +37,8 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 		.psn = reply->psn,
 		.src = &qp->recv_sgl,
 		.len = n,
-		.copy = reply->replay,
+		/* its owner may write to it, and knows nothing of the READ */
+		.copy = true,
 		.dqpn = qp->attr.dest_qp_num,
 	};
 	int err;

@@ -88,15 +88,17 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 		      struct vrnic_tx *tx, u32 pkts)
 {
 	struct vrnic_req *q = to_req(qp);
+	bool again = q->fly.cur < q->fly.top;
 	int err;
 
 	tx->psn = q->fly.cur;
-	tx->copy = q->fly.cur < q->fly.top;
-	if (tx->copy)
+	/* a link also carries what peers GET: whose memory that is has not posted anything */
+	tx->copy = again || qp->link;
+	if (again)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 	if (tx->ackreq)
 		q->acked_at = q->fly.cur;
-	if (tx->ackreq && !q->timed && !tx->copy) {
+	if (tx->ackreq && !q->timed && !again) {
 		q->timed = q->fly.cur;
 		q->timed_at = ktime_get_ns();
 	}

@@ -9,10 +9,11 @@
  * shorter. What is being put together belongs to the queue pair's run, and is
  * sent when that ends.
  *
- * The payload of a large packet is not copied: the pages of the memory region
- * become fragments of the buffer. The owner may write to such a page while the
- * packet is on its way; then its ICRC is wrong, the receiver drops it, and what
- * is sent again is a copy.
+ * The payload of a large SEND or WRITE is not copied: the pages of the memory region
+ * become fragments of the buffer. Its owner has posted it, and must leave it alone until
+ * that is complete. If he writes to a page while the packet is on its way, its ICRC is
+ * wrong, the receiver drops it, and what is sent again is a copy. Of memory that peers
+ * READ the owner knows nothing of the kind: answers are copies.
  */
 
 #include <linux/udp.h>

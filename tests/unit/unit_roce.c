@@ -507,6 +507,8 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path, struct vrnic_t
 	if (tx->ext_len != vrnic_ext_len(pkt->info))
 		FAIL("%u bytes of headers in packet %x", tx->ext_len, tx->opcode);
 	memcpy(pkt->ext, tx->ext, tx->ext_len);
+	if (tx->len && pkt->info & VRNIC_PKT_RESP && !tx->copy)
+		FAIL("packet %x, an answer, lends memory that its owner may write to", tx->opcode);
 	if (tx->len) {
 		memcpy(p.bytes, tx->src->seg[0].kva + tx->src->pos, tx->len);
 		tx->src->pos += tx->len;
