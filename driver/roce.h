@@ -59,6 +59,7 @@ struct vrnic_net_crc {
  * @ipv6: which kind of address
  * @tos: type of service or traffic class, with ECN
  * @ttl: hop limit
+ * @priority: of its packets, for queueing disciplines and VLANs
  * @label: IPv6 flow label
  * @oif: interface
  * @sport: UDP source port
@@ -74,6 +75,7 @@ struct vrnic_path {
 	bool ipv6;
 	u8 tos;
 	u8 ttl;
+	u8 priority;
 	u32 label;
 	int oif;
 	u16 sport;

@@ -465,6 +465,8 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	/* congestion is nothing to a sender that nobody can tell of it */
 	path->tos = grh->traffic_class & ~INET_ECN_MASK;
 	path->ttl = grh->hop_limit;
+	/* as of a socket's, and as rdma_cm has it, which makes a service level of that */
+	path->priority = rt_tos2priority(path->tos);
 	path->label = grh->flow_label & 0xfffff;
 	path->sport = rdma_get_udp_sport(grh->flow_label, sqpn, dqpn);
 	/* an address of this host is on whatever interface it is on */

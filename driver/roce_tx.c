@@ -227,6 +227,7 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	if (!b->skb)
 		return false;
 	skb_reserve(b->skb, head);
+	b->skb->priority = path->priority;
 	put_net_headers(b->skb, path);
 	b->size = pkt_bytes(tx);
 	b->nr = 0;

@@ -13,6 +13,7 @@
  *   -n OPERATIONS (2000)  -D SECONDS instead  -s LARGEST (65536)  -w WINDOW (16)
  *   -m PATH-MTU (1024)  -u TIMEOUT-EXPONENT (14)  -S SEED (1)
  *   -l SECONDS that it may take (50)  -i REPORTS per second (0)  -p PORT (18600)
+ *   -T TRAFFIC-CLASS (0)
  */
 #include <arpa/inet.h>
 #include <signal.h>
@@ -594,6 +595,7 @@ static unsigned int *option(int letter)
 	case 'l': return &opt.limit;
 	case 'i': return &opt.interval;
 	case 'p': return &opt.port;
+	case 'T': return &opt.tclass;
 	}
 	wrong_usage();
 	return NULL;
@@ -604,7 +606,7 @@ static void parse(int argc, char **argv)
 	int letter;
 
 	opt.gid_index = -1;
-	while ((letter = getopt(argc, argv, "d:g:n:D:s:w:m:u:S:l:i:p:")) != -1) {
+	while ((letter = getopt(argc, argv, "d:g:n:D:s:w:m:u:S:l:i:p:T:")) != -1) {
 		if (letter == 'd')
 			opt.device = optarg;
 		else if (letter == 'g')

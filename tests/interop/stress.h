@@ -19,13 +19,14 @@
  * @timeout: exponent of the queue pair's timer
  * @limit: seconds after which a run that is not over has failed
  * @interval: print the progress, this many times a second; 0: do not
+ * @tclass: traffic class
  * @host: the server's name, NULL for the server itself
  */
 struct options {
 	const char *device;
 	const char *host;
 	int gid_index;
-	unsigned int mtu, ops, max_size, window, timeout, seed, limit, interval, port;
+	unsigned int mtu, ops, max_size, window, timeout, seed, limit, interval, port, tclass;
 };
 
 /* struct address - of a queue pair and its memory, as it goes over the socket */

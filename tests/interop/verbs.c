@@ -176,6 +176,7 @@ static void to_rtr(struct host *host, const struct options *opt)
 				.dgid = host->peer.gid,
 				.sgid_index = opt->gid_index,
 				.hop_limit = 64,
+				.traffic_class = opt->tclass,
 			},
 		},
 	};
