@@ -794,6 +794,30 @@ static void what_was_posted_is_read_after_the_end_of_its_transfer(void)
 			ended_before_it_ran(ending, full);
 }
 
+/* What the engines are to do for an accepted transfer. */
+static void the_next_portion_is_asked_for_before_one_moves(void)
+{
+	const struct vrnic_transfer *x;
+	const struct vrnic_ndesc *batch, *row;
+	struct bed bed;
+	uint32_t k;
+
+	begin(&bed);
+	CHECK_EQ(0, start(&bed, bed.counter, true));
+	x = bed.context->transfers.slot[0];
+	row = vrnic_plan_batch(x, PORTIONS - 1) + 3;	/* as they will be at the origin */
+	for (k = 0; k + 1 < PORTIONS; k++) {
+		batch = vrnic_plan_batch(x, k);
+		CHECK_EQ(VRNIC_NOP_RGET, batch[0].opcode);
+		CHECK_EQ(k * sizeof(*row), batch[0].local_addr);
+		CHECK_EQ(VRNIC_NOP_PUT, batch[1].opcode);
+		CHECK_EQ(VRNIC_NOP_RGET, row[k].opcode);
+		CHECK_EQ((uintptr_t)vrnic_plan_batch(x, k + 1), row[k].local_addr);
+	}
+	destroy_endpoint(&bed);
+	end(&bed);
+}
+
 /* ---- counters ---- */
 
 /* The user destroys the counter of the transfer, and makes another one for the next. */
@@ -909,6 +933,7 @@ static const struct unit_test tests[] = {
 	UNIT(endpoints_go_while_a_fence_is_waited_for),
 	UNIT(an_accept_without_memory_leaves_alone_what_was_posted),
 	UNIT(what_was_posted_is_read_after_the_end_of_its_transfer),
+	UNIT(the_next_portion_is_asked_for_before_one_moves),
 	UNIT(a_handle_given_out_again_is_another_counter),
 	UNIT(clients_close_while_their_last_object_goes),
 };
