@@ -343,6 +343,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.destroy_qp = vrnic_destroy_qp,
 	.destroy_srq = vrnic_destroy_srq,
 	.detach_mcast = vrnic_detach_mcast,
+	.device_group = &vrnic_attr_group,
 	.disassociate_ucontext = vrnic_disassociate_ucontext,
 	.enable_driver = vrnic_enable_driver,
 	.get_dev_fw_str = vrnic_fw_str,

@@ -468,6 +468,9 @@ void vrnic_wire_exit(void);
 int vrnic_wire_open(struct vrnic_dev *dev);
 void vrnic_wire_close(struct vrnic_dev *dev);
 
+/* sysfs.c */
+extern const struct attribute_group vrnic_attr_group;
+
 /* netlink.c */
 int vrnic_process_mad(struct ib_device *ibdev, int flags, u32 port,
 		      const struct ib_wc *wc, const struct ib_grh *grh,

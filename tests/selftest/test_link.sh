@@ -39,6 +39,7 @@ gone() { not rdma link show "$dev/1"; }
 state_is() { rdma link show "$dev/1" | grep -q "state $1 "; }
 sits_on() { rdma link show "$dev/1" | grep -q "netdev $1"; }
 has_gid() { grep -qs "$1" "/sys/class/infiniband/$dev/ports/1/gids/"*; }
+file_says() { [ "$(cat "/sys/class/infiniband/$dev/$1")" = "$2" ]; }
 mtu_is() { ibv_devinfo -d "$dev" | grep -q "active_mtu:[[:space:]]*$1 "; }
 
 [ "$(id -u)" = 0 ] || { echo "1..0 # SKIP needs root"; exit 4; }
@@ -50,6 +51,8 @@ ip link add "$netdev" type dummy && ip link set "$netdev" mtu 9000 up ||
 check add rdma link add "$dev" type vrnic netdev "$netdev"
 check is_there there
 check is_active state_is ACTIVE
+check has_its_type file_says hca_type vrnic
+check has_its_parent file_says parent "$netdev"
 check one_device_an_interface not rdma link add vrnict1 type vrnic netdev "$netdev"
 check no_such_interface not rdma link add vrnict1 type vrnic netdev vrnone
 
@@ -117,6 +120,7 @@ ip link set "$netdev" down
 check down_is_followed eventually state_is DOWN
 ip link set "$netdev" name vrlink1
 check rename_is_followed sits_on vrlink1
+check parent_is_renamed file_says parent vrlink1
 ip link set vrlink1 name "$netdev"
 ip link set "$netdev" up
 check up_is_followed eventually state_is ACTIVE
