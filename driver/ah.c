@@ -2,6 +2,7 @@
 /* Address handles: where UD messages go. */
 
 #include <linux/slab.h>
+#include <net/dst.h>
 #include <rdma/ib_cache.h>
 
 #include "vrnic.h"
@@ -45,8 +46,67 @@ static struct vrnic_av *av_new(struct ib_ah *ibah, struct rdma_ah_attr *attr,
 	if (!av)
 		return NULL;
 	av->pd = ibah->pd;
+	spin_lock_init(&av->lock);
 	av_fill(av, attr);
 	return av;
+}
+
+/*
+ * Nobody finds it from now on. Who found it before may still use it, under RCU; but the
+ * route goes now, while device and namespace are there.
+ */
+static void av_free(struct vrnic_av *av)
+{
+	struct dst_entry *dst;
+	unsigned long flags;
+
+	spin_lock_irqsave(&av->lock, flags);
+	av->gone = true;
+	dst = av->dst;
+	av->dst = NULL;
+	spin_unlock_irqrestore(&av->lock, flags);
+	dst_release(dst);
+	kfree_rcu(av, rcu);
+}
+
+/**
+ * vrnic_av_route() - the route that an address vector keeps
+ * @av: address vector; the caller is under RCU
+ * @cookie: for dst_check(), which is for the caller to ask
+ *
+ * Return: route, with a reference of the caller's; or NULL.
+ */
+struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
+{
+	struct dst_entry *dst;
+	unsigned long flags;
+
+	spin_lock_irqsave(&av->lock, flags);
+	dst = dst_clone(av->dst);
+	*cookie = av->cookie;
+	spin_unlock_irqrestore(&av->lock, flags);
+	return dst;
+}
+
+/**
+ * vrnic_av_keep() - have an address vector keep another route
+ * @av: address vector; the caller is under RCU
+ * @dst: route, or NULL; the caller's reference stays the caller's
+ * @cookie: for dst_check()
+ */
+void vrnic_av_keep(struct vrnic_av *av, struct dst_entry *dst, u32 cookie)
+{
+	struct dst_entry *old = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&av->lock, flags);
+	if (!av->gone) {
+		old = av->dst;
+		av->dst = dst_clone(dst);
+		av->cookie = cookie;
+	}
+	spin_unlock_irqrestore(&av->lock, flags);
+	dst_release(old);
 }
 
 static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
@@ -73,7 +133,7 @@ static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
 err_erase:
 	xa_erase_irq(&dev->avs, ah->av->id);
 err_free:
-	kfree_rcu(ah->av, rcu);
+	av_free(ah->av);
 	return err;
 }
 
@@ -116,7 +176,7 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
 	xa_unlock_irqrestore(&dev->avs, flags);
 	ah->av = av;
-	kfree_rcu(old, rcu);
+	av_free(old);
 	return 0;
 }
 
@@ -136,7 +196,7 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
 	xa_lock_irqsave(&dev->avs, irq);
 	__xa_erase(&dev->avs, av->id);
 	xa_unlock_irqrestore(&dev->avs, irq);
-	kfree_rcu(av, rcu);
+	av_free(av);
 	vrnic_object_put(dev, VRNIC_OBJECT_AH);
 	return 0;
 }

@@ -401,7 +401,7 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
 		    int oif, u32 sqpn, u32 dqpn);
 void vrnic_path_drop(struct vrnic_path *path);
-struct dst_entry *vrnic_path_route(struct vrnic_path *path);
+struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 

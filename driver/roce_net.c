@@ -523,17 +523,19 @@ static struct dst_entry *route6(struct vrnic_path *path, struct sock *sk)
 
 /**
  * vrnic_path_route() - the route of a path, as of now
+ * @qp: sender
  * @path: path
  *
  * Return: route; the path's reference keeps it. NULL: there is none.
  */
-struct dst_entry *vrnic_path_route(struct vrnic_path *path)
+struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 {
 	struct sock *sk;
 
 	if (path->dst && dst_check(path->dst, path->cookie))
 		return path->dst;
 	vrnic_path_drop(path);
+	vrnic_count(qp->dev, ROUTE_LOOKUPS);
 	rcu_read_lock();
 	sk = rcu_dereference(path->wire->sk[path->ipv6]);
 	if (sk)

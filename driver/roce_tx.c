@@ -499,7 +499,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
 	/* what others are put behind has a route, which is looked at when it is sent */
-	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(path)) {
+	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(qp, path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
 	}
@@ -526,7 +526,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 	if (!b->skb)
 		return;
 	/* the route may have gone since; what was made for it is lost then */
-	if (vrnic_path_route(path)) {
+	if (vrnic_path_route(qp, path)) {
 		push(qp, path, b);
 	} else {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
@@ -572,7 +572,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 
 	if (!vrnic_resp_take_ack(qp, &tx))
 		return;
-	if (!vrnic_path_route(path)) {
+	if (!vrnic_path_route(qp, path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return;
 	}

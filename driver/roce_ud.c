@@ -6,6 +6,36 @@
 
 #include "roce.h"
 
+/* Does @av, found by number once more, lead to where it did when it was copied? */
+static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)
+{
+	return av->oif == oif && !memcmp(&av->sgid, &path->sgid, sizeof(path->sgid)) &&
+	       !memcmp(&av->attr.grh.dgid, &path->dgid, sizeof(path->dgid));
+}
+
+/*
+ * A datagram goes by the route of the last one, unless something has changed; all queue
+ * pairs that use the address vector do, whatever their source ports.
+ */
+static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int oif)
+{
+	struct dst_entry *kept;
+	struct vrnic_av *av;
+	u32 cookie;
+
+	rcu_read_lock();
+	av = xa_load(&qp->dev->avs, ah);
+	if (av && leads_there(av, path, oif)) {
+		kept = vrnic_av_route(av, &cookie);
+		path->dst = kept;
+		path->cookie = cookie;
+		/* that a route was found once more makes it valid again */
+		if (vrnic_path_route(qp, path) != kept || path->cookie != cookie)
+			vrnic_av_keep(av, path->dst, path->cookie);
+	}
+	rcu_read_unlock();
+}
+
 /**
  * vrnic_ud_transmit() - send a datagram to the wire
  * @qp: sender
@@ -54,6 +84,7 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		vrnic_count(qp->dev, UD_DROPPED);
 		return;
 	}
+	find_route(qp, vrnic_op_desc(op)->ah, &path, oif);
 	vrnic_roce_xmit(qp, &path, &tx);
 	vrnic_path_drop(&path);
 }

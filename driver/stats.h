@@ -40,6 +40,7 @@
 	X(RETRY_EXCEEDED_ERR,	"retry_exceeded_err")	\
 	X(RETRY_RNR_EXCEEDED_ERR, "retry_rnr_exceeded_err") \
 	X(SEND_ERR,		"send_err")		\
+	X(ROUTE_LOOKUPS,	"route_lookups")	\
 	X(RETRANSMITTED_PKTS,	"retransmitted_pkts")	\
 	X(ACK_TIMEOUTS,		"ack_timeouts")		\
 	X(NP_ECN_MARKED_ROCE_PACKETS, "np_ecn_marked_roce_packets") \

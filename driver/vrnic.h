@@ -171,6 +171,10 @@ struct vrnic_mmap {
  * @oif: the interface that has it
  * @vlan: 1 + the VLAN of that interface; 0: none
  * @id: what user space calls it
+ * @lock: protects what follows
+ * @dst: the route there that was found last, with a reference; or NULL
+ * @cookie: for dst_check()
+ * @gone: it was replaced or destroyed: no route is kept any more
  */
 struct vrnic_av {
 	struct rcu_head rcu;
@@ -180,6 +184,10 @@ struct vrnic_av {
 	int oif;
 	u16 vlan;
 	u32 id;
+	spinlock_t lock;	/* protects all below */
+	struct dst_entry *dst;
+	u32 cookie;
+	bool gone;
 };
 
 struct vrnic_ah {
@@ -501,6 +509,8 @@ int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
+struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie);
+void vrnic_av_keep(struct vrnic_av *av, struct dst_entry *dst, u32 cookie);
 
 /* cq.c */
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

@@ -3,6 +3,7 @@
  * What is true of the wire only: each test has a network namespace with a device on its
  * lo, and RoCEv2 between its own queue pairs.
  */
+#include <arpa/inet.h>
 #include <netinet/ip.h>
 
 #include "harness.h"
@@ -94,6 +95,149 @@ TEST_F(wire, acknowledgments_do_not_use_up_the_rate)
 				.len = 8, .remote = &bed->dst));
 	EXPECT_DONE(RUN(bed->b, .op = IBV_WR_RDMA_WRITE, .local = &bed->src, .len = 8,
 			.remote = &bed->dst));
+}
+
+#define LINK	"vrroute"
+#define DEVICE	"vrnic_route"
+
+/* A device on an interface of its own, and an address handle for a host behind that. */
+FIXTURE(route)
+{
+	struct dev dev;
+	struct side side;
+	struct buf buf;
+};
+
+static int route_links(void)
+{
+	static const char *const commands[] = {
+		"ip link set lo up", "ip link add " LINK " type dummy",
+		"ip addr add 10.1.0.1/24 dev " LINK, "ip link set " LINK " up",
+		"rdma link add " DEVICE " type vrnic netdev " LINK,
+	};
+	unsigned int i;
+
+	if (unshare(CLONE_NEWNET))
+		return -errno;
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (system(commands[i]))
+			return -ENODEV;
+	return 0;
+}
+
+static union ibv_gid gid_of(const char *ipv4)
+{
+	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+
+	inet_pton(AF_INET, ipv4, &gid.raw[12]);
+	return gid;
+}
+
+/* An address becomes a GID a little later. */
+static int route_gid(struct dev *dev, const char *ipv4)
+{
+	union ibv_gid wanted = gid_of(ipv4);
+	int i, ms;
+
+	for (ms = 0; ms < WAIT_SECONDS * 1000; ms++) {
+		for (i = 0; i < 8; i++) {
+			if (ibv_query_gid(dev->ctx, 1, i, &dev->gid) ||
+			    memcmp(&dev->gid, &wanted, sizeof(wanted)))
+				continue;
+			dev->gid_index = i;
+			return 0;
+		}
+		usleep(1000);
+	}
+	return -ETIMEDOUT;
+}
+
+FIXTURE_SETUP(route)
+{
+	struct pair_opts given = { .type = IBV_QPT_UD }, opts = pair_defaults(&given);
+	union ibv_gid peer = gid_of("10.1.0.2");
+
+	unsetenv("VRNIC_PEER_DEV");
+	unsetenv("VRNIC_GID");
+	ASSERT_OK(route_links());
+	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
+	ASSERT_OK(dev_open(&self->dev));
+	ASSERT_OK(route_gid(&self->dev, "10.1.0.1"));
+	ASSERT_OK(side_open(&self->side, &self->dev, &opts, false));
+	ASSERT_OK(side_connect(&self->side, &opts, 17, &peer));
+	ASSERT_OK(buf_open(&self->buf, self->dev.pd, LEN, 0, ACCESS_REMOTE));
+}
+
+FIXTURE_TEARDOWN(route)
+{
+	side_close(&self->side);
+	buf_close(&self->buf);
+	dev_close(&self->dev);
+}
+
+/* Packets that left by the interface. */
+static long long link_packets(void)
+{
+	char line[512];
+	long long sent = -1;
+	FILE *f = fopen("/proc/self/net/dev", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, LINK ":"))
+			sscanf(strchr(line, ':') + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lld",
+			       &sent);
+	if (f)
+		fclose(f);
+	return sent;
+}
+
+static int send_one(struct side *side, struct buf *buf)
+{
+	return RUN(side, .op = IBV_WR_SEND, .local = buf, .len = 8);
+}
+
+TEST_F(route, datagrams_to_one_address_are_routed_once)
+{
+	long long looked, sent;
+	int i;
+
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	looked = statistic("route_lookups");
+	sent = link_packets();
+	ASSERT_LT(0, looked);
+	for (i = 0; i < 100; i++)
+		ASSERT_DONE(send_one(&self->side, &self->buf));
+	EXPECT_EQ(looked, statistic("route_lookups"));
+	EXPECT_LE(sent + 100, link_packets());
+}
+
+/* What leaves, and by which route, is asked anew whenever that may have changed. */
+TEST_F(route, datagrams_follow_a_route_that_changes)
+{
+	long long looked, sent;
+
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	looked = statistic("route_lookups");
+	ASSERT_OK(system("ip route add 10.1.0.2/32 dev " LINK));
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	EXPECT_EQ(looked + 1, statistic("route_lookups"));
+	ASSERT_OK(system("ip link set " LINK " down"));
+	sent = link_packets();
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	EXPECT_EQ(sent, link_packets());
+	ASSERT_OK(system("ip link set " LINK " up"));
+	sent = link_packets();
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	/* the interface may have had something to say of itself */
+	EXPECT_LT(sent, link_packets());
+}
+
+/* An address handle keeps its route, and the interface of that: both can go all the same. */
+TEST_F(route, an_interface_goes_whoever_has_sent_by_it)
+{
+	ASSERT_DONE(send_one(&self->side, &self->buf));
+	EXPECT_OK(system("ip link del " LINK));
+	EXPECT_EQ(-1, link_packets());
 }
 
 TEST_HARNESS_MAIN
