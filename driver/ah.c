@@ -149,11 +149,12 @@ int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	if (!(rdma_ah_get_ah_flags(init->ah_attr) & IB_AH_GRH) ||
 	    !init->ah_attr->grh.sgid_attr)
 		return -EINVAL;
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_AH))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_AH, udata))
 		return -ENOMEM;
+	to_vah(ibah)->user = udata;
 	err = ah_create(ibah, init->ah_attr, gfp, udata);
 	if (err)
-		vrnic_object_put(dev, VRNIC_OBJECT_AH);
+		vrnic_object_put(dev, VRNIC_OBJECT_AH, udata);
 	return err;
 }
 
@@ -197,6 +198,6 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
 	__xa_erase(&dev->avs, av->id);
 	xa_unlock_irqrestore(&dev->avs, irq);
 	av_free(av);
-	vrnic_object_put(dev, VRNIC_OBJECT_AH);
+	vrnic_object_put(dev, VRNIC_OBJECT_AH, to_vah(ibah)->user);
 	return 0;
 }

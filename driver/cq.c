@@ -140,11 +140,11 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		cq->timestamps = true;
 	spin_lock_init(&cq->lock);
 	mutex_init(&cq->resize);
-	if (!vrnic_object_get(to_vdev(ibcq->device), VRNIC_OBJECT_CQ))
+	if (!vrnic_object_get(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata))
 		return -ENOMEM;
 	err = cq_ring(&cq->ring, attr->cqe, udata);
 	if (err) {
-		vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ);
+		vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata);
 		return err;
 	}
 	ibcq->cqe = cq->ring.entries;
@@ -154,7 +154,7 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	vrnic_ring_free(&to_vcq(ibcq)->ring);
-	vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ);
+	vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata);
 	return 0;
 }
 

@@ -34,7 +34,10 @@ static struct net_device *adding_to;
 	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
 	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
 
-/* A region has two keys out of 2^24, a window one: half of them stay free. */
+/*
+ * What is advertised, and what users get of them, all together. A region has two keys out
+ * of 2^24, a window one: about half of them stay free.
+ */
 static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_PD] = 1 << 20,
 	[VRNIC_OBJECT_CQ] = 1 << 20,
@@ -45,25 +48,54 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_AH] = 1 << 20,
 };
 
+static bool get_one(atomic_t *count, int max)
+{
+	if (atomic_inc_return(count) <= max)
+		return true;
+	atomic_dec(count);
+	return false;
+}
+
+static void put_one(atomic_t *count)
+{
+	WARN_ON_ONCE(atomic_dec_return(count) < 0);
+}
+
 /**
  * vrnic_object_get() - may there be one more?
  * @dev: device
  * @kind: of these
+ * @user: a process is to have it; else a kernel consumer
  *
- * Return: false if there are as many as the device advertises. Context: any.
+ * Return: false if there are as many as the device advertises, with those that are kept
+ * for kernel consumers. Context: any.
  */
-bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind)
+bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 {
-	if (atomic_inc_return(&dev->objects[kind]) <= object_max[kind])
+	if (user && !get_one(&dev->of_users[kind], object_max[kind]))
+		return false;
+	if (get_one(&dev->objects[kind], object_max[kind] + VRNIC_KERNEL_SHARE))
 		return true;
-	atomic_dec(&dev->objects[kind]);
+	if (user)
+		put_one(&dev->of_users[kind]);
 	return false;
 }
 
 /* One of them is gone, or did not come to be. */
-void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind)
+void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 {
-	WARN_ON_ONCE(atomic_dec_return(&dev->objects[kind]) < 0);
+	put_one(&dev->objects[kind]);
+	if (user)
+		put_one(&dev->of_users[kind]);
+}
+
+/* Each was put as it had been got. */
+static void warn_of_objects(const struct vrnic_dev *dev)
+{
+	int kind;
+
+	for (kind = 0; kind < VRNIC_OBJECTS; kind++)
+		WARN_ON(atomic_read(&dev->objects[kind]) || atomic_read(&dev->of_users[kind]));
 }
 
 static int vrnic_query_device(struct ib_device *ibdev,
@@ -300,6 +332,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
+	warn_of_objects(dev);
 	vrnic_mcast_exit(dev);
 	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);

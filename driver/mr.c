@@ -41,17 +41,23 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 		complete(&mr->gone);
 }
 
+/* Of the others there is none that a process could make. */
+static bool is_users(enum vrnic_mr_kind kind)
+{
+	return kind == VRNIC_MR_USER;
+}
+
 static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 			       int access)
 {
 	struct vrnic_dev *dev = to_vdev(pd->device);
 	struct vrnic_mr *mr;
 
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_MR))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_MR, is_users(kind)))
 		return NULL;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr) {
-		vrnic_object_put(dev, VRNIC_OBJECT_MR);
+		vrnic_object_put(dev, VRNIC_OBJECT_MR, is_users(kind));
 		return NULL;
 	}
 	mr->kind = kind;
@@ -67,7 +73,7 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 /* It has no keys (any more), and nobody uses it. */
 static void mr_free(struct vrnic_mr *mr)
 {
-	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR);
+	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR, is_users(mr->kind));
 	kfree_rcu(mr, rcu);
 }
 

@@ -24,7 +24,7 @@ int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 
 	if (vrnic_udata_empty(udata))
 		return -EINVAL;
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_MW))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_MW, true))
 		return -ENOMEM;
 	err = -ENOMEM;
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
@@ -44,7 +44,7 @@ int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 err_free:
 	kfree(win);
 err_put:
-	vrnic_object_put(dev, VRNIC_OBJECT_MW);
+	vrnic_object_put(dev, VRNIC_OBJECT_MW, true);
 	return err;
 }
 
@@ -76,7 +76,7 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	unbind(win);
 	spin_unlock_bh(&win->lock);
 	kfree_rcu(win, rcu);
-	vrnic_object_put(dev, VRNIC_OBJECT_MW);
+	vrnic_object_put(dev, VRNIC_OBJECT_MW, true);
 	return 0;
 }
 

@@ -7,12 +7,11 @@ int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	if (vrnic_udata_empty(udata))
 		return -EINVAL;
-	return vrnic_object_get(to_vdev(ibpd->device), VRNIC_OBJECT_PD) ? 0 :
-								      -ENOMEM;
+	return vrnic_object_get(to_vdev(ibpd->device), VRNIC_OBJECT_PD, udata) ? 0 : -ENOMEM;
 }
 
 int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	vrnic_object_put(to_vdev(ibpd->device), VRNIC_OBJECT_PD);
+	vrnic_object_put(to_vdev(ibpd->device), VRNIC_OBJECT_PD, udata);
 	return 0;
 }

@@ -225,11 +225,11 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	err = check_init(init);
 	if (err || vrnic_udata_empty(udata))
 		return err ?: -EINVAL;
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP, udata))
 		return -ENOMEM;
 	qp = qp_create(ibqp, init, udata);
 	if (IS_ERR(qp)) {
-		vrnic_object_put(dev, VRNIC_OBJECT_QP);
+		vrnic_object_put(dev, VRNIC_OBJECT_QP, udata);
 		return PTR_ERR(qp);
 	}
 	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
@@ -311,7 +311,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	wait_for_completion(&qp->gone);
 	/* the core does not know that of a link, nor its owner */
 	if (!qp->link)
-		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP);
+		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
 	qp_free(qp);
 	return 0;
 }

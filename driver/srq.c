@@ -34,7 +34,7 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	if (!init->attr.max_wr || init->attr.max_wr > VRNIC_MAX_WR ||
 	    init->attr.max_sge > VRNIC_MAX_SGE || vrnic_udata_empty(udata))
 		return -EINVAL;
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_SRQ))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_SRQ, udata))
 		return -ENOMEM;
 	err = vrnic_rq_init(&srq->rq, init->attr.max_wr, init->attr.max_sge);
 	if (err)
@@ -49,7 +49,7 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 err_ring:
 	vrnic_ring_free(&srq->rq.ring);
 err_put:
-	vrnic_object_put(dev, VRNIC_OBJECT_SRQ);
+	vrnic_object_put(dev, VRNIC_OBJECT_SRQ, udata);
 	return err;
 }
 
@@ -84,7 +84,7 @@ int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	vrnic_ring_free(&to_vsrq(ibsrq)->rq.ring);
-	vrnic_object_put(to_vdev(ibsrq->device), VRNIC_OBJECT_SRQ);
+	vrnic_object_put(to_vdev(ibsrq->device), VRNIC_OBJECT_SRQ, udata);
 	return 0;
 }
 

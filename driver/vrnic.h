@@ -53,6 +53,8 @@ struct vrnic_link;
 #define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes */
 
 /* What consumers make, and a device has no end of but the one that it advertises. */
+#define VRNIC_KERNEL_SHARE	BIT(16)		/* of each, that users cannot take */
+
 enum vrnic_object {
 	VRNIC_OBJECT_PD,
 	VRNIC_OBJECT_CQ,
@@ -77,6 +79,7 @@ enum vrnic_object {
  * @engine: the threads
  * @stats: counters
  * @objects: how many there are, by enum vrnic_object
+ * @of_users: those of them that are not kernel consumers'
  * @faults: what goes wrong on purpose
  * @port_up: as last announced; protected by RTNL
  * @rescan: has the core look at the addresses of lo again
@@ -97,6 +100,7 @@ struct vrnic_dev {
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
 	atomic_t objects[VRNIC_OBJECTS];
+	atomic_t of_users[VRNIC_OBJECTS];
 	struct vrnic_faults faults;
 	bool port_up;
 	struct work_struct rescan;
@@ -193,6 +197,7 @@ struct vrnic_av {
 struct vrnic_ah {
 	struct ib_ah ibah;
 	struct vrnic_av *av;
+	bool user;	/* a process has it, not a kernel consumer */
 };
 
 /**
@@ -431,8 +436,8 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
 /* device.c */
-bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind);
-void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind);
+bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user);
+void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user);
 int vrnic_device_add(const char *name, struct net_device *ndev);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);

@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A device has as many objects as it advertises, and not one more. */
+/*
+ * Users get as many objects of a device as it advertises, and not one more. What is kept for
+ * kernel consumers they cannot take, and those get no more than that, either.
+ */
 
 #include "consumer.h"
 #include "vrnic.h"
 
-/* Say that there are @n of them, which is what there were until the end. */
-static int pretend(struct kunit *test, enum vrnic_object kind, int n)
+struct counts {
+	int all;
+	int users;
+};
+
+/* Say that there are so many, which is what there were until the end. */
+static struct counts pretend(struct kunit *test, enum vrnic_object kind, struct counts n)
 {
 	struct consumer *c = test->priv;
+	struct vrnic_dev *dev = to_vdev(c->dev);
 
-	return atomic_xchg(&to_vdev(c->dev)->objects[kind], n);
+	return (struct counts) {
+		.all = atomic_xchg(&dev->objects[kind], n.all),
+		.users = atomic_xchg(&dev->of_users[kind], n.users),
+	};
 }
 
 static void *make_pd(struct consumer *c)
@@ -90,15 +102,27 @@ static const struct {
 #undef KIND
 };
 
-static void as_many_as_advertised(struct kunit *test)
+/* All that users may have are there, and all but @left of what is kept for the kernel. */
+static struct counts full(int max, int left)
+{
+	return (struct counts) { max + (int)VRNIC_KERNEL_SHARE - left, max };
+}
+
+static int advertised(struct consumer *c, int kind)
+{
+	return *(int *)((void *)&c->dev->attrs + kinds[kind].max);
+}
+
+static void users_leave_a_share_to_the_kernel(struct kunit *test)
 {
 	struct consumer *c = test->priv;
+	struct counts were, end;
 	void *last, *more;
-	int i, max, were;
+	int i, max;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		max = *(int *)((void *)&c->dev->attrs + kinds[i].max);
-		were = pretend(test, kinds[i].kind, max - 1);
+		max = advertised(c, i);
+		were = pretend(test, kinds[i].kind, full(max, 1));
 		last = kinds[i].make(c);
 		more = kinds[i].make(c);
 		KUNIT_EXPECT_FALSE_MSG(test, IS_ERR_OR_NULL(last), "%s", kinds[i].name);
@@ -108,24 +132,46 @@ static void as_many_as_advertised(struct kunit *test)
 			kinds[i].drop(more);
 		if (!IS_ERR_OR_NULL(last))
 			kinds[i].drop(last);
-		KUNIT_EXPECT_EQ_MSG(test, pretend(test, kinds[i].kind, were), max - 1,
-				    "%s", kinds[i].name);
+		end = pretend(test, kinds[i].kind, were);
+		KUNIT_EXPECT_EQ_MSG(test, end.all, full(max, 1).all, "%s", kinds[i].name);
+		KUNIT_EXPECT_EQ_MSG(test, end.users, max, "%s", kinds[i].name);
 	}
 }
 
-static void as_many_queue_pairs(struct kunit *test)
+/* However many the kernel's consumers have, of their share. */
+static void users_have_as_many_as_advertised(struct kunit *test)
 {
 	struct consumer *c = test->priv;
-	int max = c->dev->attrs.max_qp, were;
+	struct vrnic_dev *dev = to_vdev(c->dev);
+	struct counts were, end;
+	int i, max;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		max = advertised(c, i);
+		were = pretend(test, kinds[i].kind, (struct counts) {
+			max - 1 + (int)VRNIC_KERNEL_SHARE, max - 1 });
+		KUNIT_EXPECT_TRUE(test, vrnic_object_get(dev, kinds[i].kind, true));
+		KUNIT_EXPECT_FALSE(test, vrnic_object_get(dev, kinds[i].kind, true));
+		vrnic_object_put(dev, kinds[i].kind, true);
+		end = pretend(test, kinds[i].kind, were);
+		KUNIT_EXPECT_EQ_MSG(test, end.users, max - 1, "%s", kinds[i].name);
+	}
+}
+
+static void queue_pairs_for_the_kernel(struct kunit *test)
+{
+	struct consumer *c = test->priv;
+	int max = c->dev->attrs.max_qp;
 	struct ib_qp_init_attr init = {
 		.send_cq = consumer_cq(test, 4),
 		.qp_type = IB_QPT_RC,
 		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
 	};
 	struct ib_qp *last, *more;
+	struct counts were;
 
 	init.recv_cq = init.send_cq;
-	were = pretend(test, VRNIC_OBJECT_QP, max - 1);
+	were = pretend(test, VRNIC_OBJECT_QP, full(max, 1));
 	last = ib_create_qp(c->pd, &init);
 	more = ib_create_qp(c->pd, &init);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(last));
@@ -134,12 +180,13 @@ static void as_many_queue_pairs(struct kunit *test)
 		ib_destroy_qp(more);
 	if (!IS_ERR(last))
 		ib_destroy_qp(last);
-	KUNIT_EXPECT_EQ(test, pretend(test, VRNIC_OBJECT_QP, were), max - 1);
+	KUNIT_EXPECT_EQ(test, pretend(test, VRNIC_OBJECT_QP, were).all, full(max, 1).all);
 }
 
 static struct kunit_case limit_cases[] = {
-	KUNIT_CASE(as_many_as_advertised),
-	KUNIT_CASE(as_many_queue_pairs),
+	KUNIT_CASE(users_leave_a_share_to_the_kernel),
+	KUNIT_CASE(users_have_as_many_as_advertised),
+	KUNIT_CASE(queue_pairs_for_the_kernel),
 	{}
 };
 
