@@ -656,7 +656,8 @@ static int counter_publish(struct vrnic_ucontext *uc, struct vrnic_counter *c)
 	mutex_unlock(&uc->counter_lock);
 	if (err)
 		return err;
-	err = vrnic_ids_alloc(&vrnic_counters, c, 1, U32_MAX - 1, &c->id);
+	err = vrnic_ids_alloc(&vrnic_counters, c, GFP_KERNEL_ACCOUNT, 1, U32_MAX - 1,
+			      &c->id);
 	if (err)
 		clear_bit(c->index, c->page->used);
 	return err;

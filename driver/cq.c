@@ -107,7 +107,7 @@ static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 	struct vrnic_create_cq_resp resp = {};
 	int err;
 
-	err = vrnic_ring_alloc(ring, cqe, sizeof(struct vrnic_cqe));
+	err = vrnic_ring_alloc(ring, cqe, sizeof(struct vrnic_cqe), GFP_KERNEL_ACCOUNT);
 	if (err || !udata)
 		return err;
 	err = vrnic_ring_export(ring, vrnic_udata_ucontext(udata), &resp.ring);

@@ -184,7 +184,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	ep->link = link;
 	INIT_LIST_HEAD(&ep->watch);
 	INIT_LIST_HEAD(&ep->bindings);
-	ep->notice = vrnic_notice_new(&ep->peer, endpoint_host(ep));
+	ep->notice = vrnic_notice_new(&ep->peer, endpoint_host(ep), GFP_KERNEL_ACCOUNT);
 	err = ep->notice ? watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;

@@ -26,7 +26,8 @@ struct vrnic_qp;
 	X(REORDER,	"reorder",	"us")	\
 	X(DUPLICATE,	"duplicate",	"")	\
 	X(RNR,		"rnr",		"")	\
-	X(COMPLETION,	"completion",	"status")
+	X(COMPLETION,	"completion",	"status")	\
+	X(LINK,		"link",		"")
 
 #define X(sym, folder, own) VRNIC_FAULT_##sym,
 enum vrnic_fault_kind { VRNIC_FAULTS(X) VRNIC_FAULT_NR };

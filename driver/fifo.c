@@ -299,7 +299,7 @@ static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots
 {
 	int err;
 
-	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE);
+	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
 	if (!err)
 		err = vrnic_ring_export(ring, fifo->uctx, info);
 	if (!err)
@@ -347,7 +347,8 @@ static int fifo_publish(struct vrnic_fifo *fifo)
 {
 	int err;
 
-	err = vrnic_ids_alloc(&vrnic_fifos, fifo, 1, U32_MAX - 1, &fifo->id);
+	err = vrnic_ids_alloc(&vrnic_fifos, fifo, GFP_KERNEL_ACCOUNT, 1, U32_MAX - 1,
+			      &fifo->id);
 	if (err)
 		return err;
 	/* nobody can know the secret yet, so nobody misses the number */

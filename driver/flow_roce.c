@@ -232,10 +232,10 @@ static int req_init(struct vrnic_qp *qp)
 
 	if (qp->type == IB_QPT_UC)
 		return 0;
-	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), GFP_KERNEL_ACCOUNT);
+	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), qp->gfp);
 	/* one that would wrap goes on behind the end */
-	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS,
-			    VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
+	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS, VRNIC_SLOT_SIZE,
+			    qp->gfp);
 	return q->fly.ops && q->slots ? 0 : -ENOMEM;
 }
 
@@ -263,7 +263,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	struct vrnic_roce *roce;
 	int err;
 
-	roce = kzalloc(sizeof(*roce), GFP_KERNEL_ACCOUNT);
+	roce = kzalloc(sizeof(*roce), qp->gfp);
 	if (!roce)
 		return -ENOMEM;
 	roce->mtu = ib_mtu_enum_to_int(attr->path_mtu);

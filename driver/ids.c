@@ -25,6 +25,7 @@ void vrnic_ids_exit(struct vrnic_ids *ids)
  * vrnic_ids_alloc() - a number for @entry
  * @ids: set
  * @entry: what the number stands for
+ * @gfp: whom the memory for it is charged to, and whether it is waited for
  * @min: smallest number
  * @max: largest number
  * @id: the number
@@ -32,10 +33,10 @@ void vrnic_ids_exit(struct vrnic_ids *ids)
  * Return: 0, -ENOMEM, or -EBUSY (no number is free, as far as can be told).
  * Context: process context, may sleep.
  */
-int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, u32 min, u32 max,
+int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 max,
 		    u32 *id)
 {
-	struct vrnic_id *new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	struct vrnic_id *new = kzalloc(sizeof(*new), gfp);
 	int i, err = -EBUSY;
 
 	if (!new)

@@ -42,6 +42,12 @@ struct vrnic_mr;
 struct vrnic_nreq;
 struct vrnic_rget;
 
+/*
+ * For what a link is made of: where there is no memory at hand the peer that asked is
+ * refused, and others do not wait until some was found.
+ */
+#define VRNIC_GFP_LINK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
+
 #define VRNIC_NMSG_SEGS		3	/* message data that wraps, and a region */
 
 /**
@@ -276,6 +282,7 @@ void vrnic_link_leave(struct vrnic_link *link);
 void vrnic_link_put(struct vrnic_link *link);
 void vrnic_link_say_bye(struct vrnic_link *link);
 void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
+void vrnic_hello_init(void);
 void vrnic_hello_exit(void);
 
 /* native_keep.c */

@@ -40,6 +40,7 @@ static int __init vrnic_init(void)
 	vrnic_icrc_init();
 	vrnic_faults_init();
 	vrnic_targets_init();
+	vrnic_hello_init();
 	err = vrnic_qps_init();
 	if (err)
 		goto err_faults;

@@ -23,7 +23,8 @@
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key)
 {
 	u32 index;
-	int err = vrnic_ids_alloc(&dev->keys, entry, 1, KEY_INDEX_MAX, &index);
+	int err = vrnic_ids_alloc(&dev->keys, entry, GFP_KERNEL_ACCOUNT, 1, KEY_INDEX_MAX,
+				  &index);
 
 	if (!err)
 		*key = index << 8 | get_random_u32() >> 24;

@@ -353,7 +353,7 @@ void vrnic_rgets_park(struct vrnic_fifo *fifo);
 void vrnic_rgets_unstall(struct vrnic_fifo *fifo);
 void vrnic_rgets_free(struct vrnic_fifo *fifo);
 void vrnic_rget_free(struct vrnic_rget *rget);
-struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host);
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host, gfp_t gfp);
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
 
 /* rdma_object.c: local memory that needs no region (S1) */

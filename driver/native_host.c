@@ -73,7 +73,7 @@ struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid
 	struct vrnic_host *host, *new;
 	u64 number = gid_number(gid);
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	new = kzalloc(sizeof(*new), VRNIC_GFP_LINK);
 	if (!new)
 		return NULL;
 	new->net = net;

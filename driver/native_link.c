@@ -10,10 +10,14 @@
  * finds out when it next has something to send, or asks whether anybody is there
  * (native_keep.c).
  *
- * Datagrams come in by softirq, and are looked at by a work item.
+ * Datagrams come in by softirq, and are looked at by work items. To accept a link
+ * takes memory that the process with the FIFO pays for, and its lock: so FIFOs are spread
+ * over lanes, and one whose process has no memory left holds up those of its lane only.
+ * Even there nobody waits for memory to be found: the peer is refused, and asks again.
  */
 
 #include <linux/bottom_half.h>
+#include <linux/hash.h>
 #include <linux/memcontrol.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
@@ -28,7 +32,11 @@
 #define LINK_SLOTS	64	/* of a send ring */
 #define LINKS_MAX	4096	/* that a FIFO accepts */
 #define LINKS_HOST	1024	/* of these, of one host */
-#define HELLO_QUEUE	256	/* datagrams that wait to be looked at */
+
+#define LANE_BITS	4
+#define LANES		BIT(LANE_BITS)
+#define LANE_QUEUE	128	/* datagrams that wait in one */
+#define LANE_HOST	32	/* of these, of one address */
 
 /* Asked for so often, with pauses that double: 1.3 seconds. */
 #define ASK_FIRST_MS	20
@@ -45,7 +53,7 @@
 
 /**
  * struct heard - a datagram that came
- * @link: in heard_list
+ * @link: in struct lane.list
  * @net: where; with a reference, as it may wait for longer than its socket is there
  * @from: sender's address
  * @to: address it came to
@@ -59,12 +67,22 @@ struct heard {
 	struct vrnic_hello h;
 };
 
-static LIST_HEAD(heard_list);
-static unsigned int heard_nr;
-static DEFINE_SPINLOCK(heard_lock);	/* protects the list and the number; bh */
+/**
+ * struct lane - datagrams that wait to be looked at, one after the other
+ * @work: looks at them
+ * @lock: protects what follows; bh
+ * @list: struct heard
+ * @nr: how many
+ */
+struct lane {
+	struct work_struct work;
+	spinlock_t lock;	/* protects what follows; bh */
+	struct list_head list;
+	unsigned int nr;
+};
 
-static void heard_work(struct work_struct *work);
-static DECLARE_WORK(hear, heard_work);
+/* By the FIFO that is asked for. The last one has answers, which take no memory. */
+static struct lane lanes[LANES + 1];
 
 /* Links that wait for an answer. */
 static LIST_HEAD(asking);
@@ -74,7 +92,7 @@ static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
 
 static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *peer)
 {
-	struct vrnic_link *link = kvzalloc(sizeof(*link), GFP_KERNEL_ACCOUNT);
+	struct vrnic_link *link = kvzalloc(sizeof(*link), VRNIC_GFP_LINK);
 	int err = -ENOMEM;
 
 	if (!link)
@@ -198,7 +216,7 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	};
 	int err;
 
-	pkt = kzalloc(sizeof(*pkt), GFP_KERNEL);
+	pkt = kzalloc(sizeof(*pkt), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (!pkt)
 		return -ENOMEM;
 	vrnic_hello_fill(&pkt->wire, h);
@@ -284,8 +302,6 @@ static int why_errno(u8 why)
 		return -ENOENT;
 	case VRNIC_WHY_SECRET:
 		return -EACCES;
-	case VRNIC_WHY_RESOURCES:
-		return -ENOMEM;
 	default:
 		return -EHOSTUNREACH;
 	}
@@ -305,14 +321,50 @@ static void stop_asking(struct vrnic_link *link)
 	mutex_unlock(&asking_lock);
 }
 
+/* There is no memory there, or no room, and there may be soon. The answer is forgotten. */
+static bool refused_for_now(struct vrnic_link *link)
+{
+	const struct vrnic_hello *h = &link->hello;
+	bool refused;
+
+	mutex_lock(&asking_lock);
+	refused = h->kind == VRNIC_HELLO_NO && h->why == VRNIC_WHY_RESOURCES;
+	if (refused) {
+		link->hello.kind = 0;
+		reinit_completion(&link->answered);
+	}
+	mutex_unlock(&asking_lock);
+	return refused;
+}
+
+/*
+ * Wait for an answer, and when there is none to stay with, for as long.
+ *
+ * Return: 0; -EHOSTUNREACH: nobody answers; -ENOMEM: refused for now; -EINTR.
+ */
+static int await(struct vrnic_link *link, unsigned long wait)
+{
+	int err = -EHOSTUNREACH;
+	long left = wait;
+
+	while (left > 0) {
+		left = wait_for_completion_interruptible_timeout(&link->answered, left);
+		if (left < 0)
+			return -EINTR;
+		if (!left)
+			break;
+		if (!refused_for_now(link))
+			return 0;
+		err = -ENOMEM;
+	}
+	return err;
+}
+
 /* Return: 0: there is an answer. */
 static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	       const union ib_gid *to, const struct vrnic_hello *h)
 {
-	struct completion *done = &link->answered;
-	unsigned long wait;
 	unsigned int i;
-	long left;
 	int err;
 
 	for (i = 0; i < ASK_TIMES; i++) {
@@ -320,12 +372,11 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		/* a route may still come, as that of an address that is new */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
-		wait = msecs_to_jiffies(ASK_FIRST_MS << i);
-		left = wait_for_completion_interruptible_timeout(done, wait);
-		if (left)
-			return left < 0 ? -EINTR : 0;
+		err = await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
+		if (!err || err == -EINTR)
+			return err;
 	}
-	return -EHOSTUNREACH;
+	return err;
 }
 
 static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
@@ -510,24 +561,11 @@ static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
 	return found;
 }
 
-/* The process that has the FIFO pays: it chose whom it gives its address. */
-static struct vrnic_link *link_new_charged(struct vrnic_fifo *fifo,
-					   const union ib_gid *peer)
-{
-	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(fifo->mm);
-	struct mem_cgroup *was = set_active_memcg(memcg);
-	struct vrnic_link *link = link_new(fifo, peer);
-
-	set_active_memcg(was);
-	mem_cgroup_put(memcg);
-	return link;
-}
-
 static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 				      const struct heard *heard,
 				      const struct ib_gid_attr *sgid)
 {
-	struct vrnic_link *link = link_new_charged(fifo, &heard->from);
+	struct vrnic_link *link = link_new(fifo, &heard->from);
 	int err;
 
 	if (IS_ERR(link))
@@ -538,14 +576,29 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	link->peer.task = heard->h.task;
 	/* the first packet that it sends, as hello_of() cannot know */
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
-	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host));
-	err = link->notice ? 0 : -ENOMEM;
+	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
+					VRNIC_GFP_LINK);
+	err = link->notice && !vrnic_fault(link->qp, VRNIC_FAULT_LINK) ? 0 : -ENOMEM;
 	if (!err)
 		err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
 	if (!err)
 		return link;
 	vrnic_link_kill(link);
 	return ERR_PTR(err);
+}
+
+/* The process that has the FIFO pays: it chose whom it gives its address. */
+static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
+					      const struct heard *heard,
+					      const struct ib_gid_attr *sgid)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(fifo->mm);
+	struct mem_cgroup *was = set_active_memcg(memcg);
+	struct vrnic_link *link = link_accept(fifo, heard, sgid);
+
+	set_active_memcg(was);
+	mem_cgroup_put(memcg);
+	return link;
 }
 
 /* Return: 0 or enum vrnic_hello_why. Caller holds fifo->ctrl. */
@@ -562,7 +615,7 @@ static int accept(struct vrnic_fifo *fifo, const struct heard *heard,
 	if (!link) {
 		if (full)
 			return VRNIC_WHY_RESOURCES;
-		link = link_accept(fifo, heard, sgid);
+		link = link_accept_charged(fifo, heard, sgid);
 		if (IS_ERR(link))
 			return VRNIC_WHY_RESOURCES;
 		list_add(&link->owned, &fifo->links);
@@ -697,41 +750,66 @@ static void heard_free(struct heard *heard)
 	kfree(heard);
 }
 
-static struct heard *heard_next(void)
+static struct heard *heard_next(struct lane *lane)
 {
 	struct heard *heard;
 
-	spin_lock_bh(&heard_lock);
-	heard = list_first_entry_or_null(&heard_list, struct heard, link);
+	spin_lock_bh(&lane->lock);
+	heard = list_first_entry_or_null(&lane->list, struct heard, link);
 	if (heard) {
 		list_del(&heard->link);
-		heard_nr--;
+		lane->nr--;
 	}
-	spin_unlock_bh(&heard_lock);
+	spin_unlock_bh(&lane->lock);
 	return heard;
 }
 
-static void heard_work(struct work_struct *work)
+static void lane_work(struct work_struct *work)
 {
+	struct lane *lane = container_of(work, struct lane, work);
 	struct heard *heard;
 
-	while ((heard = heard_next())) {
+	while ((heard = heard_next(lane))) {
 		look_at(heard);
 		heard_free(heard);
+		cond_resched();
 	}
 }
 
+static struct lane *lane_of(const struct vrnic_hello *h)
+{
+	if (h->kind == VRNIC_HELLO_YES || h->kind == VRNIC_HELLO_NO)
+		return &lanes[LANES];
+	return &lanes[hash_32(h->fifo, LANE_BITS)];
+}
+
+/* Whoever comes waits for so many of each other host at most. */
+static bool lane_has_room(const struct lane *lane, const struct heard *heard)
+{
+	const struct heard *other;
+	unsigned int of_host = 0;
+
+	lockdep_assert_held(&lane->lock);
+	list_for_each_entry(other, &lane->list, link)
+		of_host += !memcmp(&other->from, &heard->from, sizeof(heard->from));
+	return lane->nr < LANE_QUEUE && of_host < LANE_HOST;
+}
+
+/* Return: false: there is no room for it. */
 static bool heard_add(struct heard *heard)
 {
+	struct lane *lane = lane_of(&heard->h);
 	bool room;
 
-	spin_lock_bh(&heard_lock);
-	room = heard_nr < HELLO_QUEUE;
+	spin_lock_bh(&lane->lock);
+	room = lane_has_room(lane, heard);
 	if (room) {
-		list_add_tail(&heard->link, &heard_list);
-		heard_nr++;
+		list_add_tail(&heard->link, &lane->list);
+		lane->nr++;
 	}
-	spin_unlock_bh(&heard_lock);
+	spin_unlock_bh(&lane->lock);
+	if (room)
+		queue_work(system_unbound_wq, &lane->work);
 	return room;
 }
 
@@ -772,9 +850,7 @@ void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
 	else
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
 
-	if (heard && heard_add(heard)) {
-		schedule_work(&hear);
-	} else {
+	if (!heard || !heard_add(heard)) {
 		if (heard)
 			heard_free(heard);
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
@@ -782,12 +858,27 @@ void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
+/* Before there are sockets. */
+void vrnic_hello_init(void)
+{
+	struct lane *lane;
+
+	for (lane = lanes; lane < lanes + ARRAY_SIZE(lanes); lane++) {
+		INIT_WORK(&lane->work, lane_work);
+		spin_lock_init(&lane->lock);
+		INIT_LIST_HEAD(&lane->list);
+	}
+}
+
 /* No packet comes any more. */
 void vrnic_hello_exit(void)
 {
 	struct heard *heard;
+	struct lane *lane;
 
-	cancel_work_sync(&hear);
-	while ((heard = heard_next()))
-		heard_free(heard);
+	for (lane = lanes; lane < lanes + ARRAY_SIZE(lanes); lane++) {
+		cancel_work_sync(&lane->work);
+		while ((heard = heard_next(lane)))
+			heard_free(heard);
+	}
 }

@@ -60,10 +60,11 @@ void vrnic_rget_free(struct vrnic_rget *rget)
  * vrnic_notice_new() - make the notice that a peer is gone, for when it is
  * @peer: the peer
  * @host: number of its host, for struct vrnic_record
+ * @gfp: how to get memory
  */
-struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host)
+struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host, gfp_t gfp)
 {
-	struct vrnic_rget *notice = kzalloc(sizeof(*notice), GFP_KERNEL_ACCOUNT);
+	struct vrnic_rget *notice = kzalloc(sizeof(*notice), gfp);
 
 	if (!notice)
 		return NULL;

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "flow.h"
+#include "link.h"
 #include "opcode.h"
 #include "target.h"
 #include "vrnic.h"
@@ -103,7 +104,7 @@ static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 	int err;
 
 	err = vrnic_ring_alloc(&qp->sq, cap->max_send_wr * slots,
-			       VRNIC_SLOT_SIZE);
+			       VRNIC_SLOT_SIZE, qp->gfp);
 	if (err)
 		return err;
 	qp->sq.hdr->flags = VRNIC_RING_DOORBELL;
@@ -122,7 +123,7 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 		cap->max_recv_sge = 0;
 		return 0;
 	}
-	err = vrnic_rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
+	err = vrnic_rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge, qp->gfp);
 	if (!err)
 		cap->max_recv_wr = qp->rq.max_wr;
 	return err;
@@ -140,12 +141,13 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 					  offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
-static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init)
+static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init, gfp_t gfp)
 {
-	struct vrnic_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+	struct vrnic_qp *qp = kzalloc(sizeof(*qp), gfp);
 
 	if (!qp)
 		return NULL;
+	qp->gfp = gfp;
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->gone);
 	qp->dev = to_vdev(ibqp->device);
@@ -174,7 +176,7 @@ static void qp_free(struct vrnic_qp *qp)
 /* From here on others can find the queue pair. */
 static int qp_publish(struct vrnic_qp *qp)
 {
-	int err = vrnic_ids_alloc(&vrnic_qps, qp, QPN_MIN, QPN_MAX, &qp->qpn);
+	int err = vrnic_ids_alloc(&vrnic_qps, qp, qp->gfp, QPN_MIN, QPN_MAX, &qp->qpn);
 
 	if (err)
 		return err;
@@ -191,7 +193,7 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 				  struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
 {
-	struct vrnic_qp *qp = qp_new(ibqp, init);
+	struct vrnic_qp *qp = qp_new(ibqp, init, GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!qp)
@@ -252,7 +254,7 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 		.qp_type = IB_QPT_RC,
 		.cap = { .max_send_wr = slots, .max_send_sge = 1 },
 	};
-	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init);
+	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, VRNIC_GFP_LINK);
 	int err;
 
 	if (!qp)

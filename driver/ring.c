@@ -14,9 +14,9 @@ static size_t ring_bytes(const struct vrnic_ring *ring)
 }
 
 /* As vmalloc_user(), but charged to the caller's memory cgroup. */
-static void *mem_alloc(size_t bytes)
+static void *mem_alloc(size_t bytes, gfp_t gfp)
 {
-	return __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	return __vmalloc(bytes, gfp | __GFP_ZERO);
 }
 
 /**
@@ -24,16 +24,17 @@ static void *mem_alloc(size_t bytes)
  * @ring: filled in
  * @entries: rounded up to a power of two
  * @stride: bytes of an entry; a power of two
+ * @gfp: GFP_KERNEL_ACCOUNT, unless it is not to be waited for
  *
  * Return: 0 or -ENOMEM.
  */
-int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride)
+int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride, gfp_t gfp)
 {
 	ring->entries = roundup_pow_of_two(max(entries, 1U));
 	ring->shift = ilog2(stride);
 	ring->idx = 0;
 	ring->map = NULL;
-	ring->hdr = mem_alloc(ring_bytes(ring));
+	ring->hdr = mem_alloc(ring_bytes(ring), gfp);
 	if (!ring->hdr)
 		return -ENOMEM;
 	ring->slots = (void *)ring->hdr + VRNIC_RING_DATA;
@@ -66,7 +67,7 @@ static struct vrnic_mmap *mmap_insert(struct ib_ucontext *uctx, void *mem,
  */
 struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
 {
-	void *mem = mem_alloc(bytes);
+	void *mem = mem_alloc(bytes, GFP_KERNEL_ACCOUNT);
 	struct vrnic_mmap *map;
 
 	if (!mem)

@@ -255,7 +255,7 @@ static inline u32 vrnic_desc_slots(u32 num_sge, u32 inline_len)
 
 struct ib_ucontext;
 
-int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride);
+int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride, gfp_t gfp);
 int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 		      struct vrnic_ring_info *info);
 void vrnic_ring_free(struct vrnic_ring *ring);

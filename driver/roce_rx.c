@@ -18,7 +18,7 @@ int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	struct vrnic_served *s = &to_resp(qp)->served;
 
 	s->nr_res = max_t(u32, attr->max_dest_rd_atomic, 1);
-	s->res = kcalloc(s->nr_res, sizeof(*s->res), GFP_KERNEL_ACCOUNT);
+	s->res = kcalloc(s->nr_res, sizeof(*s->res), qp->gfp);
 	if (!s->res)
 		return -ENOMEM;
 	vrnic_served_start(s, attr->rq_psn);

@@ -10,10 +10,11 @@
  * @rq: zeroed
  * @max_wr: requests wanted; rounded up
  * @max_sge: segments of a request
+ * @gfp: how to get memory
  *
  * Return: 0 or -ENOMEM.
  */
-int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge)
+int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp)
 {
 	u32 stride = roundup_pow_of_two(sizeof(struct vrnic_recv_desc) +
 					max(max_sge, 1U) *
@@ -21,7 +22,7 @@ int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge)
 	int err;
 
 	spin_lock_init(&rq->lock);
-	err = vrnic_ring_alloc(&rq->ring, max_wr, stride);
+	err = vrnic_ring_alloc(&rq->ring, max_wr, stride, gfp);
 	if (err)
 		return err;
 	rq->max_sge = max_sge;

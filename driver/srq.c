@@ -36,7 +36,8 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		return -EINVAL;
 	if (!vrnic_object_get(dev, VRNIC_OBJECT_SRQ, udata))
 		return -ENOMEM;
-	err = vrnic_rq_init(&srq->rq, init->attr.max_wr, init->attr.max_sge);
+	err = vrnic_rq_init(&srq->rq, init->attr.max_wr, init->attr.max_sge,
+			    GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_put;
 	srq->srqn = atomic_inc_return(&next_srqn);

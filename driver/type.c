@@ -259,7 +259,7 @@ static int type_init(struct vrnic_type *type, struct vrnic_type_row *row, u32 nr
 	err = rows_shrink(&type->rows, nr);
 	if (err)
 		return err;
-	return vrnic_ids_alloc(&type->dev->types, type, 1, U32_MAX,
+	return vrnic_ids_alloc(&type->dev->types, type, GFP_KERNEL_ACCOUNT, 1, U32_MAX,
 			       &type->number);
 }
 

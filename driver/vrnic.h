@@ -366,6 +366,7 @@ struct vrnic_hold {
  * @ud_psn: of the next datagram to the wire; protected by the run bit
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that it carries; NULL: it is a consumer's
+ * @gfp: how it gets memory
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -407,6 +408,7 @@ struct vrnic_qp {
 	u32 ud_psn;
 	u32 groups;
 	struct vrnic_link *link;
+	gfp_t gfp;
 };
 
 /* The core allocates and frees this; a struct vrnic_qp has to live longer. */
@@ -526,7 +528,7 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		  bool solicited);
 
 /* rq.c */
-int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge);
+int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp);
 int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad);
 int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv);

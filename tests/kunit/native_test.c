@@ -48,7 +48,7 @@ static void fifo_begin(struct kunit *test, struct bed *bed)
 	INIT_LIST_HEAD(&fifo->stalled);
 	vrnic_rgets_init(fifo);
 	KUNIT_ASSERT_EQ(test, 0, vrnic_ring_alloc(&fifo->receive, SLOTS,
-						  VRNIC_SLOT_SIZE));
+						  VRNIC_SLOT_SIZE, GFP_KERNEL));
 	add_cleanup(test, fifo_end, fifo);
 }
 
@@ -119,7 +119,7 @@ static void dropped_descriptors_use_up_the_budget(struct kunit *test)
 static void send_notice(struct kunit *test, u32 peer)
 {
 	struct vrnic_address address = { .fifo = peer };
-	struct vrnic_rget *notice = vrnic_notice_new(&address, 0);
+	struct vrnic_rget *notice = vrnic_notice_new(&address, 0, GFP_KERNEL);
 	struct bed *bed = test->priv;
 
 	KUNIT_EXPECT_NOT_NULL(test, notice);

@@ -18,7 +18,7 @@ static struct vrnic_ring *new_ring(struct kunit *test, u32 entries, u32 stride)
 	struct vrnic_ring *ring = kunit_kzalloc(test, sizeof(*ring), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, ring);
-	KUNIT_ASSERT_EQ(test, vrnic_ring_alloc(ring, entries, stride), 0);
+	KUNIT_ASSERT_EQ(test, vrnic_ring_alloc(ring, entries, stride, GFP_KERNEL), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_ring, ring), 0);
 	return ring;
 }

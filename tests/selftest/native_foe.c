@@ -168,21 +168,27 @@ static void new_end(struct foe *foe)
 	foe->nonce = (uint64_t)random() << 32 | ends;
 }
 
-int foe_ask(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo)
+int foe_begin(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo)
 {
-	struct foe_packet packet;
 	struct foe_hello h = { .kind = FOE_ASK };
-	int ret;
 
 	new_end(foe);
 	h.secret = htobe64(to->secret);
 	h.nonce = htobe64(foe->nonce);
 	h.fifo = htonl(to->fifo);
 	h.from_fifo = htonl(from_fifo);
-	ret = send_hello(foe, &h);
+	return send_hello(foe, &h);
+}
+
+int foe_ask(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo)
+{
+	int ret = foe_begin(foe, to, from_fifo);
+	struct foe_packet packet;
+
 	while (!ret) {
 		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
-		if (ret || packet.opcode != OP_HELLO || packet.hello.nonce != h.nonce)
+		if (ret || packet.opcode != OP_HELLO ||
+		    packet.hello.nonce != htobe64(foe->nonce))
 			continue;
 		if (packet.hello.kind == FOE_NO)
 			return packet.hello.why;

@@ -81,7 +81,7 @@ struct foe_packet {
 	};
 };
 
-/* @address: one of 127.0.0.0/8 that no device has */
+/* @address: one of 127.0.0.0/8 that no device has; 0: it only hears, what is for any */
 int foe_open(struct foe *foe, uint32_t address);
 void foe_close(struct foe *foe);
 /*
@@ -89,6 +89,8 @@ void foe_close(struct foe *foe);
  * Return: 0, why not (FOE_NO_FIFO...), or a negative errno.
  */
 int foe_ask(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo);
+/* The same, and not to wait for the answer; @foe->nonce says which it is of. */
+int foe_begin(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo);
 /* Say yes to what @foe->asked holds. */
 int foe_say_yes(struct foe *foe);
 /* A message in one packet; header and data are at most FOE_MTU bytes. */

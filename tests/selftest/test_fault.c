@@ -12,6 +12,7 @@
 
 static const char * const kinds[] = {
 	"drop", "corrupt", "delay", "reorder", "duplicate", "rnr", "completion",
+	"link",
 };
 
 FIXTURE(fault)

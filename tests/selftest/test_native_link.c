@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "fault.h"
 #include "native.h"
@@ -276,6 +277,75 @@ TEST_F(link, one_host_does_not_use_up_all_links)
 	foe_close(&other);
 }
 
+#define FLOOD		200
+#define LANE_HOST	32	/* datagrams of one host that wait */
+
+/* How many others were answered since it asked, until it was. */
+static int answered_before(struct foe *watch, const struct foe *foe)
+{
+	uint64_t nonce = htobe64(foe->nonce);
+	struct foe_packet packet;
+	bool asked = false;
+	int ret, n = 0;
+
+	for (;;) {
+		ret = foe_hear(watch, &packet, FOE_PATIENCE_MS);
+		if (ret)
+			return ret;
+		if (packet.opcode != 0xe0)
+			continue;
+		asked |= packet.hello.kind == FOE_ASK && packet.hello.nonce == nonce;
+		if (packet.hello.kind != FOE_YES)
+			continue;
+		if (packet.hello.nonce == nonce)
+			return n;
+		n += asked;
+	}
+}
+
+/* With one CPU, nothing is answered while they ask. */
+static int ask_all(FIXTURE_DATA(link) *self, struct foe *last)
+{
+	struct sched_param first = { .sched_priority = 1 }, usual = {};
+	int i, ret = sched_setscheduler(0, SCHED_FIFO, &first) ? -errno : 0;
+
+	for (i = 0; !ret && i < FLOOD; i++)
+		ret = foe_begin(&self->foe, &self->fifo.address, 77);
+	if (!ret)
+		ret = foe_begin(last, &self->fifo.address, 77);
+	sched_setscheduler(0, SCHED_OTHER, &usual);
+	return ret;
+}
+
+TEST_F(link, who_asks_waits_for_few_of_another_host)
+{
+	struct foe other, watch;
+	int n;
+
+	ASSERT_OK(foe_open(&other, FOE + 1));
+	ASSERT_OK(foe_open(&watch, 0));
+	ASSERT_OK(ask_all(self, &other));
+	n = answered_before(&watch, &other);
+	EXPECT_LE(0, n);
+	/* and what was at work; a second CPU may be ahead of what is heard here */
+	EXPECT_GE(2 * LANE_HOST, n);
+	/* what was dropped may be asked for again */
+	EXPECT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	foe_close(&watch);
+	foe_close(&other);
+}
+
+TEST_F(link, who_is_refused_without_memory_may_ask_again)
+{
+	if (!faults_can_be_there())
+		SKIP(return, "no debugfs");
+	ASSERT_OK(ARM("link", .times = 1));
+	EXPECT_EQ(FOE_RESOURCES, foe_ask(&self->foe, &self->fifo.address, 77));
+	EXPECT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	EXPECT_EQ(1, injected("link"));
+	EXPECT_OK(fault_disarm("link"));
+}
+
 /* Each has an answer that is not acknowledged. One after the other would take a minute. */
 TEST_F(link, a_fifo_ends_all_its_links_at_once)
 {
@@ -460,6 +530,30 @@ TEST_F(others, nobody_ends_the_transfers_of_another_host)
 	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
 	EXPECT_EQ(IBV_WC_SUCCESS, self->sent.status.status);
 	EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
+}
+
+/* While there is no memory for a link at the other end, it is asked for again. */
+TEST_F(others, a_link_that_was_refused_without_memory_comes_up)
+{
+	struct vrnic_context *context;
+	struct vrnic_endpoint *ep;
+	struct vrnic_address to;
+
+	if (!faults_can_be_there())
+		SKIP(return, "no debugfs");
+	vrnic_context_address(self->bed.b.context, &to);
+	ASSERT_OK(vrnic_context_create(self->bed.a.client, NULL, &context));
+	ASSERT_OK(ARM("link", .times = 3));
+	EXPECT_OK(vrnic_endpoint_create(context, &to, &ep));
+	EXPECT_EQ(3, injected("link"));
+	EXPECT_OK(vrnic_endpoint_destroy(ep));
+	/* not for ever */
+	ASSERT_OK(ARM("link"));
+	EXPECT_EQ(-ENOMEM, vrnic_endpoint_create(context, &to, &ep));
+	EXPECT_OK(fault_disarm("link"));
+	EXPECT_OK(vrnic_endpoint_create(context, &to, &ep));
+	EXPECT_OK(vrnic_endpoint_destroy(ep));
+	EXPECT_OK(vrnic_context_destroy(context));
 }
 
 #define MANY	200
