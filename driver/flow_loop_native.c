@@ -602,7 +602,7 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 	ret = open_local(inj, d->local_addr, d->length, false, &descs);
 	if (ret)
 		return fail_local(&inj->op, ret);
-	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, NULL, &descs,
+	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, inj->fifo, NULL, &descs,
 				 inj->rget);
 	vrnic_seg_put(&descs);
 	switch (ret) {
@@ -611,12 +611,9 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 		return VRNIC_STEP_DONE;
 	case -EAGAIN:
 		return vrnic_native_wait_full(inj);
-	case -EPIPE:
+	default:
 		return vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);
-	default:
-		return vrnic_nop_fail(&inj->op, IB_WC_REM_OP_ERR,
-				      VRNIC_VERR_FULL);
 	}
 }
 

@@ -632,18 +632,15 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg descs = { .kva = link->rx.buf, .len = h->data };
 
-	switch (vrnic_rget_deliver(link->fifo, &link->peer, link, &descs, false)) {
+	switch (vrnic_rget_deliver(link->fifo, &link->peer, link->fifo, link, &descs, false)) {
 	case 0:
 		count(link, 1);
 		break;
 	case -EAGAIN:
 		answer->flags |= VRNIC_NWIRE_AGAIN;
 		break;
-	case -EPIPE:
-		refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
-		break;
 	default:
-		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_FULL);
+		refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
 }
 

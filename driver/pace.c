@@ -7,20 +7,26 @@
  * Each peer has a queue of its own, with an injector of its own: what the peer does
  * not take (a record without room, a remote get back) holds up nobody but that peer.
  * Nor does an injection ring that stands still. A queue is bounded, and charged to who
- * fills it. A remote get that finds it full is tried again for a while, then fails; so
- * two full queues cannot wait for each other for ever.
+ * fills it; from another host, to the process whose FIFO this is. A remote get that
+ * finds it full is tried again for a while, then fails; so two full queues cannot wait
+ * for each other for ever.
  *
  * A queue is made for a peer's first remote get. Those that are empty are kept, for the
  * next one, unless they are many.
  */
 
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "flow.h"
 #include "native.h"
 #include "trace.h"
 
-/* Descriptors of one peer that wait; fewer where nobody is charged for them. */
+/* Who has no memory left is not helped by a thread that serves others: he tries again. */
+#define RGET_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
+
+/* Descriptors of one peer that wait; fewer where not the peer is charged for them. */
 #define DESCS_MAX	4096
 #define DESCS_MAX_WIRE	1024
 
@@ -88,8 +94,7 @@ static void source_init(struct vrnic_source *src, struct vrnic_fifo *fifo,
 static struct vrnic_source *source_new(struct vrnic_fifo *fifo,
 				       const struct vrnic_address *peer)
 {
-	struct vrnic_source *src = kzalloc(sizeof(*src), GFP_KERNEL_ACCOUNT |
-					   __GFP_NOWARN);
+	struct vrnic_source *src = kzalloc(sizeof(*src), RGET_GFP);
 
 	if (src)
 		source_init(src, fifo, peer);
@@ -295,7 +300,7 @@ static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 	int ret;
 
 	if (!spare)
-		return -ENOMEM;
+		return -EAGAIN;
 	ret = rgets_add(&to->rgets, rget, &spare);
 	/* somebody else may have made one */
 	if (spare)
@@ -327,7 +332,7 @@ static struct vrnic_rget *rget_new(const struct vrnic_address *from,
 	struct vrnic_seg copy = { .len = descs->len };
 	struct vrnic_rget *rget;
 
-	rget = kmalloc(struct_size(rget, d, nr), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	rget = kmalloc(struct_size(rget, d, nr), RGET_GFP);
 	if (!rget)
 		return NULL;
 	rget->from = *from;
@@ -342,26 +347,15 @@ static struct vrnic_rget *rget_new(const struct vrnic_address *from,
 	return rget;
 }
 
-/**
- * vrnic_rget_deliver() - hand descriptors to a FIFO's engine
- * @to: the FIFO
- * @from: who sends them
- * @link: how they came, and what they ask for goes back; NULL: from this host
- * @descs: the descriptors
- * @relayed: @from was asked to by an injected descriptor
- *
- * Return: 0, -ENOMEM, -EAGAIN (the queue is full), -EPIPE (the FIFO is gone).
- */
-int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
-		       struct vrnic_link *link, const struct vrnic_seg *descs,
-		       bool relayed)
+static int deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
+		   struct vrnic_link *link, const struct vrnic_seg *descs, bool relayed)
 {
 	struct vrnic_rget *rget = rget_new(from, link, descs, relayed);
 	struct vrnic_source *none = NULL;
 	int ret;
 
 	if (!rget)
-		return -ENOMEM;
+		return -EAGAIN;
 	ret = rgets_add(&to->rgets, rget, &none);
 	if (ret == -ENOENT)
 		ret = rgets_add_new(to, rget);
@@ -371,6 +365,31 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 	}
 	vrnic_count(to->dev, RGETS);
 	return 0;
+}
+
+/**
+ * vrnic_rget_deliver() - hand descriptors to a FIFO's engine
+ * @to: the FIFO
+ * @from: who sends them
+ * @payer: FIFO of this host whose process pays for the memory that they take, whoever runs
+ *	this
+ * @link: how they came, and what they ask for goes back; NULL: from this host
+ * @descs: the descriptors
+ * @relayed: @from was asked to by an injected descriptor
+ *
+ * Return: 0, -EAGAIN (the queue is full, or the payer's memory), -EPIPE (the FIFO is gone).
+ */
+int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
+		       const struct vrnic_fifo *payer, struct vrnic_link *link,
+		       const struct vrnic_seg *descs, bool relayed)
+{
+	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(payer->mm);
+	struct mem_cgroup *was = set_active_memcg(memcg);
+	int ret = deliver(to, from, link, descs, relayed);
+
+	set_active_memcg(was);
+	mem_cgroup_put(memcg);
+	return ret;
 }
 
 /* ---- running what was injected ---- */

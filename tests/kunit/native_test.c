@@ -79,7 +79,7 @@ static int deliver(struct bed *bed)
 	struct vrnic_ndesc d = { .opcode = VRNIC_NOP_NOTIFY, .num_slots = 1 };
 	struct vrnic_seg seg = { .kva = &d, .len = sizeof(d) };
 
-	return vrnic_rget_deliver(&bed->fifo, &nobody, NULL, &seg, false);
+	return vrnic_rget_deliver(&bed->fifo, &nobody, &bed->fifo, NULL, &seg, false);
 }
 
 static struct vrnic_source *only_source(struct bed *bed)

@@ -3,6 +3,9 @@
  * S4.3: remote gets, whose payload is descriptors. They run with the rights of
  * who injected them: nothing moves that his own keys could not reach.
  */
+#include <sys/mount.h>
+#include <sys/stat.h>
+
 #include "native.h"
 #include "native_raw.h"
 
@@ -602,6 +605,110 @@ static int fill_own_reception(FIXTURE_DATA(inject) *self, int batches)
 	for (i = 0; i < batches && !ret; i++)
 		ret = raw_post(a, &d, NULL, 0);
 	return ret;
+}
+
+/* ---- who pays for what waits ---- */
+
+#define ROUNDS		3
+#define LEAST_BYTES	(128 << 10)	/* of ROUNDS * SLOTS batches, most of which wait */
+
+static char top[64], group[80];
+
+static int group_write(const char *folder, const char *name, const char *text)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return write_file(path, text);
+}
+
+static void leave_group(void)
+{
+	group_write(top, "cgroup.procs", "0");
+	rmdir(group);
+	umount(top);
+	rmdir(top);
+}
+
+/* This process into a memory group of its own. */
+static int enter_group(void)
+{
+	int ret;
+
+	snprintf(top, sizeof(top), "/tmp/cgroup-%d", getpid());
+	snprintf(group, sizeof(group), "%s/pays", top);
+	if (mkdir(top, 0700) || mount("none", top, "cgroup2", 0, NULL))
+		return -errno;
+	ret = group_write(top, "cgroup.subtree_control", "+memory");
+	if (!ret && mkdir(group, 0700))
+		ret = -errno;
+	if (!ret)
+		ret = group_write(group, "cgroup.procs", "0");
+	if (ret)
+		leave_group();
+	return ret;
+}
+
+/* What the kernel keeps for the group, in bytes. */
+static long long group_slab(void)
+{
+	long long bytes = -ENOENT;
+	char path[160], name[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/memory.stat", group);
+	f = fopen(path, "r");
+	while (f && fscanf(f, "%63s %lld", name, &bytes) == 2 &&
+	       strcmp(name, "slab_unreclaimable"))
+		;
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
+/*
+ * A put that is more than its caller does, so that a thread goes on, and behind it remote
+ * gets whose descriptors wait at the peer.
+ */
+static int post_behind_a_put(FIXTURE_DATA(inject) *self)
+{
+	struct raw_fifo *a = &self->pair.a, *b = &self->pair.b;
+	struct vrnic_ndesc put = {
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .endpoint = self->pair.a_to_b,
+		.length = LEN, .local_addr = (uintptr_t)a->buf.addr, .lkey = a->buf.mr->lkey,
+		.remote_addr = (uintptr_t)b->buf.addr, .rkey = b->buf.mr->rkey,
+	}, d = put;
+	int i, ret;
+
+	d.opcode = VRNIC_NOP_RGET;
+	d.length = 16 * sizeof(d);
+	raw_fill(a, &put, NULL, 0);
+	for (i = 1; i < SLOTS; i++)
+		raw_fill(a, &d, NULL, 0);
+	ret = raw_ring(a);
+	while (!ret && __atomic_load_n(&a->inject->cons, __ATOMIC_ACQUIRE) != a->inject->prod)
+		usleep(1000);
+	return ret;
+}
+
+TEST_F(inject, what_a_thread_delivers_is_charged_to_who_posted_it)
+{
+	long was = module_param("caller_bytes");
+	long long before;
+	int i;
+
+	if (enter_group())
+		SKIP(return, "no groups that count memory");
+	ASSERT_OK(set_module_param("caller_bytes", 4096));
+	for (i = 0; i < 16; i++)
+		self->batch[i] = notify(0, i);
+	before = group_slab();
+	EXPECT_LE(0, before);
+	for (i = 0; i < ROUNDS; i++)
+		EXPECT_OK(post_behind_a_put(self));
+	EXPECT_LE(before + LEAST_BYTES, group_slab());
+	EXPECT_OK(set_module_param("caller_bytes", was));
+	leave_group();
 }
 
 #define BATCHES	40	/* more records than a's reception FIFO has slots */
