@@ -499,6 +499,7 @@ static enum vrnic_step told(struct vrnic_injector *inj)
 		return VRNIC_STEP_MORE;
 	req->told = 0;
 	note_told(inj->link, type);
+	vrnic_count(inj->fifo->dev, TYPES_TOLD);
 	return VRNIC_STEP_MORE;
 }
 

@@ -64,6 +64,7 @@
 	X(RGET_WAITS,		"remote_get_waits")	\
 	X(FENCES,		"fences")		\
 	X(TYPES,		"native_types")		\
+	X(TYPES_TOLD,		"native_types_told")	\
 	X(TYPE_PAIRS,		"type_intersections")	\
 	X(TYPED_BYTES,		"bytes_typed")		\
 	X(FAULTS_INJECTED,	"faults_injected")

@@ -241,6 +241,37 @@ TEST_F(link, who_gives_up_asking_says_goodbye)
 	EXPECT_EQ(-EHOSTUNREACH, doing.ret);
 }
 
+/*
+ * It is the target of a transfer that paces itself, and takes none of it: it does not answer
+ * the first put. By then it was asked for what brings the next portion.
+ */
+TEST_F(link, the_next_portion_is_asked_for_while_one_moves)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct foe *foe = &self->foe;
+	const struct vrnic_ndesc batch[] = { {
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1, .lkey = buf->mr->rkey,
+		.local_addr = (uintptr_t)buf->addr, .length = sizeof(batch[0]),
+	}, {
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .lkey = buf->mr->rkey,
+		.local_addr = (uintptr_t)buf->addr, .length = LEN,
+	} };
+	struct foe_header h = {
+		.op = FOE_RGET, .id = htonl(2), .data = htonl(sizeof(batch)),
+		.total = htobe64(sizeof(batch)),
+	};
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send(foe, &h, batch, sizeof(batch)));
+	/* behind a put it would never come */
+	ASSERT_OK(foe_wait(foe, FOE_RGET, &h));
+	EXPECT_EQ(sizeof(batch[0]), ntohl(h.data));
+	h = (struct foe_header){ .op = FOE_ANSWER, .id = h.id };
+	ASSERT_OK(foe_send(foe, &h, NULL, 0));
+	ASSERT_OK(foe_wait(foe, FOE_PUT, &h));
+	EXPECT_EQ(LEN, be64toh(h.total));
+}
+
 /* ---- what such a host leaves behind, and asks for ---- */
 
 TEST_F(link, silent_peers_are_asked_and_then_forgotten)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* S3: typed transfers, in all modes, against plain copies. */
+#include "fault.h"
 #include "native.h"
 #include "native_types.h"
 
@@ -127,6 +128,36 @@ TEST_F(typed, s3_3_same_type)
 	}
 	EXPECT_OK(typed_free(&t));
 	EXPECT_OK(typed_free(&twin));
+}
+
+static long long told(void)
+{
+	return dev_counter("native_types_told");
+}
+
+/* Over a wire, a peer is told each type once; where there are no packets, nobody is. */
+TEST_F(typed, a_peer_is_told_a_type_once)
+{
+	struct nbed *bed = &self->bed;
+	long long packets = dev_counter("sent_pkts"), before = told(), each;
+	struct typed column, row;
+	int i;
+
+	if (before < 0)
+		SKIP(return, "no counters");
+	ASSERT_OK(ROWS(&column, bed, { 0, 8, 64, 64 }));
+	ASSERT_OK(ROWS(&row, bed, { 100, 512, 1, 0 }));
+	for (i = 0; i < 10; i++)
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){ &column, &row, 0, i & 1 }, i));
+	each = dev_counter("sent_pkts") > packets;
+	EXPECT_EQ(before + each, told());
+	for (i = 0; i < 10; i++) {
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){ &row, &column, 0, i & 1 }, i));
+		EXPECT_TRUE(as_the_model(bed, &(struct transfer){ &column, &row, 0, i & 1 }, i));
+	}
+	EXPECT_EQ(before + 2 * each, told());
+	EXPECT_OK(typed_free(&column));
+	EXPECT_OK(typed_free(&row));
 }
 
 TEST_F(typed, s3_3_same_is_refused_when_types_differ)
