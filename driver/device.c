@@ -450,7 +450,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 		goto err_mcast;
 	}
 	snprintf(name, sizeof(name), "vrnic-%s", ndev->name);
-	err = vrnic_engine_start(&dev->engine, name);
+	err = vrnic_engine_start(&dev->engine, name, vrnic_engine_threads());
 	if (err)
 		goto err_stats;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);

@@ -83,6 +83,12 @@ static bool release_or_again(struct vrnic_runnable *r)
 	return again;
 }
 
+/* Give the run bit back to who parks @r, and waits for it. */
+void vrnic_release_parked(struct vrnic_runnable *r)
+{
+	WARN_ON_ONCE(release_or_again(r));
+}
+
 /**
  * vrnic_take() - have the run bit if nobody else has it
  * @r: what to run; or to be left as it is, by vrnic_leave()
@@ -275,15 +281,25 @@ static void leave_later(struct vrnic_runnable *r, bool unfinished)
 }
 
 /**
- * vrnic_leave() - a runner has done its share: give the run bit back
+ * vrnic_give_back() - a runner has done its share: give the run bit back
  * @r: what it ran
  * @more: there is more to do, for a thread
+ *
+ * Return: true if it was not given back, and a thread has to go on.
  */
+bool vrnic_give_back(struct vrnic_runnable *r, bool more)
+{
+	if (is_under_way(r)) {
+		leave_later(r, more);
+		return false;
+	}
+	return more || release_or_again(r);
+}
+
+/* As vrnic_give_back(), and have a thread go on if one has to. */
 void vrnic_leave(struct vrnic_runnable *r, bool more)
 {
-	if (is_under_way(r))
-		leave_later(r, more);
-	else if (more || release_or_again(r))
+	if (vrnic_give_back(r, more))
 		vrnic_thread_add(r);
 }
 
@@ -539,7 +555,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
  * vrnic_park() - make sure that nobody runs @r until vrnic_unpark()
  * @r: what to park
  *
- * Waits for the current run, which its budget bounds, not for the queue.
+ * Waits for the current run, which its budget bounds, not for the queue: neither for what
+ * is in the ring, nor for @r's turn in the queue of threads that may get no CPU time.
  * Context: process context, may sleep; not from within @r's run function.
  */
 void vrnic_park(struct vrnic_runnable *r)
@@ -547,7 +564,8 @@ void vrnic_park(struct vrnic_runnable *r)
 	set_bit(VRNIC_RUN_PARKED, &r->state);
 	/* pairs with the barriers in claim() and release_or_again() */
 	smp_mb__after_atomic();
-	wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
+	if (!vrnic_thread_withdraw(r))
+		wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
 	tasklet_kill(&r->after);
 	hrtimer_cancel(&r->timer);
 	vrnic_gather_end(r);
@@ -563,7 +581,13 @@ void vrnic_unpark(struct vrnic_runnable *r)
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
 }
 
-void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
+/**
+ * vrnic_runnable_init() - something that can be run
+ * @r: to be filled in
+ * @crew: goes on where callers do not; its end is after that of @r
+ * @ops: what to do with it
+ */
+void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 			 const struct vrnic_runnable_ops *ops)
 {
 	r->ops = ops;
@@ -573,8 +597,7 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
 	r->in_order = false;
 	r->patience = VRNIC_PATIENCE_MIN;
 	r->left = get_cycles();
-	r->runner = &engine->runners[(unsigned int)atomic_inc_return(&engine->next) %
-				     engine->nr];
+	r->crew = crew;
 	r->state = 0;
 	INIT_LIST_HEAD(&r->link);
 	tasklet_setup(&r->after, leave_now);

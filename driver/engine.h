@@ -8,6 +8,7 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/list.h>
@@ -17,6 +18,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+struct mem_cgroup;
 struct task_struct;
 
 /**
@@ -146,9 +148,9 @@ struct vrnic_gather {
  * struct vrnic_runnable - something that the engine runs; to be parked before
  * it is freed, and freed after an RCU grace period
  * @ops: what to do with it
- * @runner: the thread that runs it when no caller does
+ * @crew: the threads that run it when no caller does
  * @state: VRNIC_RUN_* bits, atomic
- * @link: in @runner's list while queued; protected by @runner's lock
+ * @link: in @crew's queue, or in none; protected by @crew's lock
  * @timer: queues it when it fires
  * @parked: waits for @state to lose VRNIC_RUN_BUSY
  * @brief: its runner will soon be done, and has sent nothing that must not be
@@ -168,7 +170,7 @@ struct vrnic_gather {
  */
 struct vrnic_runnable {
 	const struct vrnic_runnable_ops *ops;
-	struct vrnic_runner *runner;
+	struct vrnic_crew *crew;
 	unsigned long state;
 	struct list_head link;
 	struct hrtimer timer;
@@ -195,33 +197,79 @@ struct vrnic_runnable {
 #define VRNIC_RUN_WAITED	6	/* somebody waits for its runner, to go on from there */
 
 /**
- * struct vrnic_runner - an engine thread
+ * struct vrnic_thread - an engine thread
+ * @crew: that it is one of
  * @task: the thread
- * @lock: protects @queue
- * @queue: runnables that wait for their turn
+ * @idle: in @crew's list while it sleeps and nobody has called it; protected by @crew's
+ *	lock
  */
-struct vrnic_runner {
+struct vrnic_thread {
+	struct vrnic_crew *crew;
 	struct task_struct *task;
-	spinlock_t lock;	/* protects @queue */
-	struct list_head queue;
+	struct list_head idle;
 };
 
 /**
- * struct vrnic_engine - the threads of a device
- * @nr: how many there are
- * @next: the one that the next runnable gets, modulo @nr
- * @runners: the threads
+ * struct vrnic_crew - threads that take what waits from one queue: a device's own, in the
+ *	root cgroups, or those that it has in the cgroups of some processes, at their cost
+ * @lock: protects what follows, down to @wanted
+ * @queue: runnables that wait for their turn
+ * @idle: threads that sleep
+ * @wanted: something waits, and no thread is on its way to it: one that stays with a
+ *	ring is to come
+ * @engine: whose it is
+ * @link: in its list; protected by its lock, as what follows
+ * @refs: contexts whose rings it runs; the device's own has none
+ * @owner: in whose cgroups its threads begin, while they do; NULL: those of all threads
+ * @memcg: pays for what its threads allocate; NULL: nobody does, and no I/O is started
+ * @joined: a thread has begun
+ * @err: why it could not
+ * @nr: number of @threads
+ * @threads: the threads
  */
-struct vrnic_engine {
+struct vrnic_crew {
+	spinlock_t lock;	/* protects what follows, down to @wanted */
+	struct list_head queue;
+	struct list_head idle;
+	bool wanted;
+	struct vrnic_engine *engine;
+	struct list_head link;
+	unsigned int refs;
+	struct task_struct *owner;
+	struct mem_cgroup *memcg;
+	struct completion joined;
+	int err;
 	unsigned int nr;
-	atomic_t next;
-	struct vrnic_runner *runners;
+	struct vrnic_thread threads[];
 };
 
-int vrnic_engine_start(struct vrnic_engine *engine, const char *name);
-void vrnic_engine_stop(struct vrnic_engine *engine);
+#define VRNIC_MAX_CREWS	1024	/* that users' contexts make, for each device */
 
-void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_engine *engine,
+/**
+ * struct vrnic_engine - the threads of a device
+ * @own: the device's own crew: runs what is no process's
+ * @lock: protects @crews, and their @link and @refs
+ * @crews: those of processes
+ * @nr_crews: how many there are, or begin or end just now
+ * @threads: of each crew
+ * @name: the device's, for the threads' names
+ */
+struct vrnic_engine {
+	struct vrnic_crew *own;
+	spinlock_t lock;	/* protects @crews, and their @link and @refs */
+	struct list_head crews;
+	atomic_t nr_crews;
+	unsigned int threads;
+	char name[24];
+};
+
+unsigned int vrnic_engine_threads(void);
+int vrnic_engine_start(struct vrnic_engine *engine, const char *name, unsigned int threads);
+void vrnic_engine_stop(struct vrnic_engine *engine);
+struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine);
+void vrnic_crew_put(struct vrnic_crew *crew);
+
+void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 			 const struct vrnic_runnable_ops *ops);
 void vrnic_kick(struct vrnic_runnable *r);
 void vrnic_poke(struct vrnic_runnable *r, bool small);

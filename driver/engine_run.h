@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Between the parts of the engine: engine.c, who runs a ring; engine_thread.c, what its
- * threads do; and gather.c, when doorbells may be late.
+ * threads do; engine_crew.c, whose threads there are; and gather.c, when doorbells may be
+ * late.
  */
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
@@ -14,10 +15,14 @@
 /* engine.c */
 bool vrnic_take(struct vrnic_runnable *r, bool brief);
 enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget);
+bool vrnic_give_back(struct vrnic_runnable *r, bool more);
 void vrnic_leave(struct vrnic_runnable *r, bool more);
+void vrnic_release_parked(struct vrnic_runnable *r);
 
 /* engine_thread.c */
 void vrnic_thread_add(struct vrnic_runnable *r);
+bool vrnic_thread_withdraw(struct vrnic_runnable *r);
 bool vrnic_thread_stays(const struct vrnic_runnable *r);
+void vrnic_crew_turns(struct vrnic_thread *thread);
 
 #endif /* VRNIC_ENGINE_RUN_H */

@@ -10,21 +10,14 @@
  * thread leaves a ring that it does not serve faster than its owner would.
  */
 
-#include <linux/cpumask.h>
 #include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/stat.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 
 #include "engine_run.h"
-
-static unsigned int engine_threads = 4;
-module_param(engine_threads, uint, 0444);
-MODULE_PARM_DESC(engine_threads, "most engine threads of a device; never more than CPUs (default 4)");
 
 static unsigned int stay_us = 50;
 module_param(stay_us, uint, 0644);
@@ -36,41 +29,110 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
+/* One that sleeps; who has a turn comes by itself; or who stays with a ring is to come. */
+static void call_thread(struct vrnic_crew *crew)
+{
+	struct vrnic_thread *thread;
+
+	thread = list_first_entry_or_null(&crew->idle, struct vrnic_thread, idle);
+	if (!thread) {
+		WRITE_ONCE(crew->wanted, true);
+		return;
+	}
+	list_del_init(&thread->idle);
+	wake_up_process(thread->task);
+}
+
+/*
+ * The run bit goes with @r; if it is being parked, it is given back. When the lock is free
+ * again, @r may have been run and may be gone, and its crew, too.
+ */
+static void enqueue(struct vrnic_runnable *r, bool call)
+{
+	struct vrnic_crew *crew = r->crew;
+	unsigned long flags;
+	bool parked;
+
+	WRITE_ONCE(r->brief, false);
+	spin_lock_irqsave(&crew->lock, flags);
+	/* who parks it looks for it here after that bit was set: vrnic_thread_withdraw() */
+	parked = test_bit(VRNIC_RUN_PARKED, &r->state);
+	if (!parked) {
+		list_add_tail(&r->link, &crew->queue);
+		if (call)
+			call_thread(crew);
+	}
+	spin_unlock_irqrestore(&crew->lock, flags);
+	if (parked)
+		vrnic_release_parked(r);
+}
+
 /**
  * vrnic_thread_add() - a thread goes on
  * @r: what to run; its run bit is held, and goes with it
  */
 void vrnic_thread_add(struct vrnic_runnable *r)
 {
-	struct vrnic_runner *runner = r->runner;
-	unsigned long flags;
-
-	WRITE_ONCE(r->brief, false);
-	spin_lock_irqsave(&runner->lock, flags);
-	list_add_tail(&r->link, &runner->queue);
-	spin_unlock_irqrestore(&runner->lock, flags);
-	wake_up_process(runner->task);
+	enqueue(r, true);
 }
 
-static struct vrnic_runnable *dequeue(struct vrnic_runner *runner)
+/**
+ * vrnic_thread_withdraw() - take it out of the queue of threads, with its run bit
+ * @r: it is being parked: nobody puts it there again
+ *
+ * Return: false if it is not there.
+ */
+bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 {
+	unsigned long flags;
+	bool queued;
+
+	spin_lock_irqsave(&r->crew->lock, flags);
+	queued = !list_empty(&r->link);
+	list_del_init(&r->link);
+	spin_unlock_irqrestore(&r->crew->lock, flags);
+	return queued;
+}
+
+/* What @thread runs next; or there is nothing, and it is told when there is. */
+static struct vrnic_runnable *dequeue(struct vrnic_thread *thread)
+{
+	struct vrnic_crew *crew = thread->crew;
 	struct vrnic_runnable *r;
 	unsigned long flags;
 
-	spin_lock_irqsave(&runner->lock, flags);
-	r = list_first_entry_or_null(&runner->queue, struct vrnic_runnable, link);
+	spin_lock_irqsave(&crew->lock, flags);
+	r = list_first_entry_or_null(&crew->queue, struct vrnic_runnable, link);
+	list_del_init(&thread->idle);
 	if (r)
 		list_del_init(&r->link);
-	spin_unlock_irqrestore(&runner->lock, flags);
+	else
+		list_add(&thread->idle, &crew->idle);
+	WRITE_ONCE(crew->wanted, !list_empty(&crew->queue) && list_empty(&crew->idle));
+	spin_unlock_irqrestore(&crew->lock, flags);
 	return r;
+}
+
+/* Something waits: true for one of those who could come. */
+static bool is_wanted(struct vrnic_crew *crew)
+{
+	unsigned long flags;
+	bool wanted;
+
+	if (!READ_ONCE(crew->wanted))
+		return false;
+	spin_lock_irqsave(&crew->lock, flags);
+	wanted = crew->wanted;
+	crew->wanted = false;
+	spin_unlock_irqrestore(&crew->lock, flags);
+	return wanted;
 }
 
 /* Nobody else wants this CPU or this thread, and @r may be run. */
 static bool may_stay(struct vrnic_runnable *r)
 {
 	return !test_bit(VRNIC_RUN_PARKED, &r->state) && !need_resched() &&
-	       single_task_running() && list_empty_careful(&r->runner->queue) &&
-	       !kthread_should_stop();
+	       single_task_running() && !kthread_should_stop() && !is_wanted(r->crew);
 }
 
 /**
@@ -143,7 +205,10 @@ static void stay(struct vrnic_runnable *r)
 		r->patience = min(2 * r->patience, PATIENCE_MAX);
 }
 
-/* Give a queued runnable its turn; what is not finished goes to the tail. */
+/*
+ * Give a queued runnable its turn; what is not finished goes to the tail. Nobody is called
+ * for that: this thread comes for the head.
+ */
 static void take_turn(struct vrnic_runnable *r)
 {
 	struct vrnic_budget budget = {
@@ -153,22 +218,21 @@ static void take_turn(struct vrnic_runnable *r)
 
 	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
 		stay(r);
-	vrnic_leave(r, vrnic_run(r, &budget) == VRNIC_MORE);
+	if (vrnic_give_back(r, vrnic_run(r, &budget) == VRNIC_MORE))
+		enqueue(r, false);
 }
 
-/*
- * It serves consumers that memory is written out over, NVMe and NFS: what it allocates
- * for others does not wait for that.
+/**
+ * vrnic_crew_turns() - what a thread does until it is stopped
+ * @thread: the thread
  */
-static int runner_thread(void *arg)
+void vrnic_crew_turns(struct vrnic_thread *thread)
 {
-	struct vrnic_runner *runner = arg;
-	unsigned int flags = memalloc_noio_save();
 	struct vrnic_runnable *r;
 
 	while (!kthread_should_stop()) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		r = dequeue(runner);
+		r = dequeue(thread);
 		if (!r) {
 			if (!kthread_should_stop())
 				schedule();
@@ -179,61 +243,4 @@ static int runner_thread(void *arg)
 		take_turn(r);
 		cond_resched();
 	}
-	memalloc_noio_restore(flags);
-	return 0;
-}
-
-static int runner_start(struct vrnic_runner *runner, const char *name,
-			unsigned int i)
-{
-	struct task_struct *task;
-
-	spin_lock_init(&runner->lock);
-	INIT_LIST_HEAD(&runner->queue);
-	task = kthread_create(runner_thread, runner, "%s/%u", name, i);
-	if (IS_ERR(task))
-		return PTR_ERR(task);
-	runner->task = task;
-	wake_up_process(task);
-	return 0;
-}
-
-/**
- * vrnic_engine_start() - start a device's threads
- * @engine: filled in
- * @name: the device's name, for the threads' names
- *
- * Return: 0 or a negative errno.
- */
-int vrnic_engine_start(struct vrnic_engine *engine, const char *name)
-{
-	unsigned int i, nr = clamp(engine_threads, 1U, num_online_cpus());
-	int err;
-
-	engine->runners = kcalloc(nr, sizeof(*engine->runners), GFP_KERNEL);
-	if (!engine->runners)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++) {
-		err = runner_start(&engine->runners[i], name, i);
-		if (err) {
-			engine->nr = i;
-			vrnic_engine_stop(engine);
-			return err;
-		}
-	}
-	engine->nr = nr;
-	return 0;
-}
-
-/* Every runnable is parked for good by now. */
-void vrnic_engine_stop(struct vrnic_engine *engine)
-{
-	unsigned int i;
-
-	for (i = 0; i < engine->nr; i++) {
-		WARN_ON(!list_empty(&engine->runners[i].queue));
-		kthread_stop(engine->runners[i].task);
-	}
-	kfree(engine->runners);
-	engine->nr = 0;
 }

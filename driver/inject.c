@@ -177,7 +177,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 {
 	inj->fifo = fifo;
 	INIT_LIST_HEAD(&inj->stall);
-	vrnic_runnable_init(&inj->run, &fifo->dev->engine, ops);
+	vrnic_runnable_init(&inj->run, fifo->crew, ops);
 }
 
 /* Let go of what the burst kept hold of. */

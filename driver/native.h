@@ -13,12 +13,12 @@
  *	      vrnic_counter.lock
  *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; who waits for room, and for whom
- *	    vrnic_runner.lock
+ *	    vrnic_crew.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
  *	  vrnic_rgets.lock	spinlock; the queues of remote gets
- *	    vrnic_runner.lock
+ *	    vrnic_crew.lock
  *	  vrnic_link.lock	spinlock; what is under way on a link
- *	    vrnic_runner.lock
+ *	    vrnic_crew.lock
  *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
  *
  * An injector waits for no other injector: what it needs of a peer is the
@@ -202,6 +202,7 @@ struct vrnic_rgets {
  * @dev: device; valid while a reference is held
  * @pd: protection domain of the memory that its descriptors name
  * @uctx: context of the process that made it; only compared
+ * @crew: runs its injectors, and its links, when no caller does: its process's
  * @mm: that process's memory; its count is held
  * @id: number; unique on this host
  * @address: for peers
@@ -237,6 +238,7 @@ struct vrnic_fifo {
 	struct vrnic_dev *dev;
 	struct ib_pd *pd;
 	struct ib_ucontext *uctx;
+	struct vrnic_crew *crew;
 	struct mm_struct *mm;
 	u32 id;
 	struct vrnic_address address;

@@ -110,7 +110,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	memcpy(link->peer.gid, peer, sizeof(*peer));
 	link->shell.ibqp.device = &fifo->dev->ibdev;
 	link->shell.ibqp.pd = fifo->pd;
-	err = vrnic_create_link_qp(&link->shell, link, LINK_SLOTS);
+	err = vrnic_create_link_qp(&link->shell, link, fifo->crew, LINK_SLOTS);
 	if (err)
 		goto err_host;
 	link->qp = link->shell.qp;

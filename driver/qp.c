@@ -141,7 +141,9 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 					  offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
-static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init, gfp_t gfp)
+/* @crew: runs it when no caller does */
+static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			       struct vrnic_crew *crew, gfp_t gfp)
 {
 	struct vrnic_qp *qp = kzalloc(sizeof(*qp), gfp);
 
@@ -156,7 +158,7 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
 	qp->state = IB_QPS_RESET;
-	vrnic_runnable_init(&qp->run, &qp->dev->engine, &vrnic_sq_ops);
+	vrnic_runnable_init(&qp->run, crew, &vrnic_sq_ops);
 	mutex_init(&qp->ctrl);
 	vrnic_target_init(qp);
 	spin_lock_init(&qp->state_lock);
@@ -193,12 +195,15 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 				  struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
 {
-	struct vrnic_qp *qp = qp_new(ibqp, init, GFP_KERNEL_ACCOUNT);
+	struct ib_ucontext *uctx = udata ? vrnic_udata_ucontext(udata) : NULL;
+	struct vrnic_qp *qp;
 	int err;
 
+	qp = qp_new(ibqp, init, uctx ? to_vuc(uctx)->crew : to_vdev(ibqp->device)->engine.own,
+		    GFP_KERNEL_ACCOUNT);
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
-	qp->uctx = udata ? vrnic_udata_ucontext(udata) : NULL;
+	qp->uctx = uctx;
 	err = sq_init(qp, &init->cap);
 	if (!err)
 		err = rq_init(qp, &init->cap);
@@ -243,18 +248,19 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
  * the core does not know, and without completion queues
  * @ibqp: what stands for the core's part
  * @link: whose it is
+ * @crew: runs it when no caller does: that of the FIFO at this end
  * @slots: of its send ring
  *
  * Return: 0 or a negative errno. Undone by vrnic_destroy_qp().
  */
 int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 u32 slots)
+			 struct vrnic_crew *crew, u32 slots)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
 		.cap = { .max_send_wr = slots, .max_send_sge = 1 },
 	};
-	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, VRNIC_GFP_LINK);
+	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, crew, VRNIC_GFP_LINK);
 	int err;
 
 	if (!qp)

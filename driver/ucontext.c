@@ -89,6 +89,9 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	err = vrnic_udata_respond(udata, &resp, sizeof(resp), 0);
 	if (err)
 		return err;
+	uc->crew = vrnic_crew_get(&to_vdev(uctx->device)->engine);
+	if (IS_ERR(uc->crew))
+		return PTR_ERR(uc->crew);
 	mutex_init(&uc->counter_lock);
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
@@ -103,6 +106,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 
 	vrnic_counter_pages_free(uc);
 	mmdrop(uc->mm);
+	vrnic_crew_put(uc->crew);
 }
 
 /* The core unmaps the rings itself; their memory is ordinary memory. */

@@ -9,7 +9,7 @@
  *	    vrnic_qp.state_lock	spinlock, irq
  *	    vrnic_rq.lock	spinlock, irq
  *	    vrnic_cq.lock	spinlock, irq
- *	      vrnic_runner.lock	spinlock, irq
+ *	      vrnic_crew.lock	spinlock, irq
  *
  * A runner holds the run bit of one send ring and at most one resp_lock: its
  * target's, or, to flush, its own; it never waits for a run bit, nor for a resp_lock.
@@ -137,12 +137,14 @@ struct vrnic_pd {
  * struct vrnic_ucontext - what a process has open
  * @ibuc: the core's part
  * @mm: memory of the process that opened it; its count is held
+ * @crew: the engine threads in its cgroups; a reference is held
  * @counter_lock: protects @counter_pages
  * @counter_pages: struct vrnic_counter_page
  */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
 	struct mm_struct *mm;
+	struct vrnic_crew *crew;
 	struct mutex counter_lock;	/* protects @counter_pages */
 	struct list_head counter_pages;
 };
@@ -548,7 +550,7 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv);
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
 int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 u32 slots);
+			 struct vrnic_crew *crew, u32 slots);
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);

@@ -14,9 +14,10 @@ static void stop_engine(void *engine)
 	vrnic_engine_stop(engine);
 }
 
-void start_engine(struct kunit *test, struct vrnic_engine *engine)
+void start_engine(struct kunit *test, struct vrnic_engine *engine,
+		  unsigned int threads)
 {
-	KUNIT_ASSERT_EQ(test, vrnic_engine_start(engine, "vrnic-kunit"), 0);
+	KUNIT_ASSERT_EQ(test, vrnic_engine_start(engine, "vrnic-kunit", threads), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_engine, engine), 0);
 }
 
@@ -31,7 +32,7 @@ void add_runnable(struct kunit *test, struct vrnic_engine *engine,
 		  struct vrnic_runnable *r,
 		  const struct vrnic_runnable_ops *ops)
 {
-	vrnic_runnable_init(r, engine, ops);
+	vrnic_runnable_init(r, engine->own, ops);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, retire, r), 0);
 }
 

@@ -17,7 +17,8 @@
 
 #define PATIENCE	(10 * HZ)
 
-void start_engine(struct kunit *test, struct vrnic_engine *engine);
+void start_engine(struct kunit *test, struct vrnic_engine *engine,
+		  unsigned int threads);
 void add_runnable(struct kunit *test, struct vrnic_engine *engine,
 		  struct vrnic_runnable *r,
 		  const struct vrnic_runnable_ops *ops);

@@ -31,6 +31,8 @@
  * @forgotten: something came in that nobody rang for
  * @delay_ns: the next run wants to be run again after this
  * @sleep_ms: a run takes as long
+ * @until: the next run takes until this comes
+ * @stuck: and it did not
  * @test: who tries it, and @tested: times that it was run by that
  * @who: who ran it last, and @noio: whose allocations start no I/O
  * @when: and when
@@ -53,6 +55,8 @@ struct counter {
 	bool forgotten;
 	u64 delay_ns;
 	unsigned int sleep_ms;
+	struct completion *until;
+	bool stuck;
 	struct task_struct *test;
 	int tested;
 	struct task_struct *who;
@@ -63,9 +67,10 @@ struct counter {
 	char id;
 };
 
-/* struct rig - an engine of our own, and who kicks */
+/* struct rig - an engine of our own with one thread, another with two, and who kicks */
 struct rig {
 	struct vrnic_engine engine;
+	struct vrnic_engine two;
 	struct counter *a;
 	struct counter *b;
 	struct counter *holder;
@@ -102,6 +107,9 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	note(c);
 	if (c->sleep_ms)
 		msleep(c->sleep_ms);
+	if (c->until)
+		c->stuck = !wait_for_completion_timeout(c->until, PATIENCE);
+	c->until = NULL;
 	/* here others get in, if anybody lets them */
 	cond_resched();
 	c->delay_ns = 0;
@@ -132,18 +140,15 @@ static const struct vrnic_runnable_ops counter_ops = {
 	.gather = count_gather,
 };
 
-static struct counter *new_counter(struct kunit *test, char id)
+static struct counter *new_counter(struct kunit *test, struct vrnic_engine *engine, char id)
 {
-	struct rig *rig = test->priv;
 	struct counter *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->id = id;
 	c->test = current;
 	init_completion(&c->entered);
-	add_runnable(test, &rig->engine, &c->r, &counter_ops);
-	/* all in one queue, however many CPUs, and so threads, there are */
-	c->r.runner = &rig->engine.runners[0];
+	add_runnable(test, engine, &c->r, &counter_ops);
 	return c;
 }
 
@@ -153,11 +158,12 @@ static int engine_init(struct kunit *test)
 
 	if (!rig)
 		return -ENOMEM;
-	start_engine(test, &rig->engine);
+	start_engine(test, &rig->engine, 1);
+	start_engine(test, &rig->two, 2);
 	test->priv = rig;
-	rig->a = new_counter(test, 'a');
-	rig->b = new_counter(test, 'b');
-	rig->holder = new_counter(test, '-');
+	rig->a = new_counter(test, &rig->engine, 'a');
+	rig->b = new_counter(test, &rig->engine, 'b');
+	rig->holder = new_counter(test, &rig->engine, '-');
 	return 0;
 }
 
@@ -193,7 +199,7 @@ static void queue_runs_in_the_thread(struct kunit *test)
 	vrnic_queue(&c->r);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 0);
 	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
-	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.own->threads[0].task);
 	/* the second call came before the first was served: one run does */
 	settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
@@ -218,7 +224,7 @@ static void rest_goes_to_the_thread(struct kunit *test)
 	c->more = 3;
 	vrnic_kick(&c->r);
 	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 4));
-	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.own->threads[0].task);
 	settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 4);
 }
@@ -279,10 +285,83 @@ static void park_overtakes_the_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 1);
 }
 
+/* Nor for a thread: that may have no CPU time. */
+static void park_does_not_wait_for_a_turn(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	DECLARE_COMPLETION_ONSTACK(parked);
+
+	rig->holder->until = &parked;
+	vrnic_queue(&rig->holder->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&rig->holder->entered,
+							    PATIENCE));
+	vrnic_queue(&rig->a->r);
+	vrnic_park(&rig->a->r);
+	complete(&parked);
+	vrnic_unpark(&rig->a->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&rig->holder->runs, 1));
+	KUNIT_EXPECT_FALSE(test, rig->holder->stuck);
+	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 0);
+}
+
+/* What a thread is busy with holds up nothing that another thread could do. */
+static void another_thread_takes_what_waits(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *first = new_counter(test, &rig->two, '1');
+	struct counter *second = new_counter(test, &rig->two, '2');
+
+	first->until = &second->entered;
+	vrnic_queue(&first->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&first->entered, PATIENCE));
+	vrnic_queue(&second->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&first->runs, 1));
+	KUNIT_EXPECT_FALSE(test, first->stuck);
+	KUNIT_EXPECT_EQ(test, atomic_read(&second->runs), 1);
+	KUNIT_EXPECT_PTR_NE(test, first->who, second->who);
+}
+
+/* Whoever comes first, a ring belongs to no thread: each turn is taken by one that is free. */
+static void no_ring_belongs_to_a_thread(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *first = new_counter(test, &rig->two, '1');
+	struct counter *second = new_counter(test, &rig->two, '2');
+	struct counter *third = new_counter(test, &rig->two, '3');
+	DECLARE_COMPLETION_ONSTACK(end);
+
+	first->until = &third->entered;
+	second->until = &end;
+	vrnic_queue(&first->r);
+	vrnic_queue(&second->r);
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&first->entered, PATIENCE));
+	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&second->entered, PATIENCE));
+	/* both threads are busy; the first turn that ends is the second one's */
+	vrnic_queue(&third->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&third->runs), 0);
+	complete(&end);
+	KUNIT_EXPECT_TRUE(test, eventually(&first->runs, 1));
+	KUNIT_EXPECT_FALSE(test, first->stuck);
+	KUNIT_EXPECT_PTR_EQ(test, third->who, second->who);
+}
+
+/* The module is loaded by a process in the root cgroups. */
+static void in_the_root_cgroups_the_devices_own_crew_serves(struct kunit *test)
+{
+	struct vrnic_engine *engine = &((struct rig *)test->priv)->engine;
+	struct vrnic_crew *crew = vrnic_crew_get(engine);
+
+	KUNIT_EXPECT_PTR_EQ(test, crew, engine->own);
+	KUNIT_EXPECT_TRUE(test, list_empty(&engine->crews));
+	vrnic_crew_put(crew);
+}
+
+/* Also if it has more to do. */
 static void park_waits_for_the_run(struct kunit *test)
 {
 	struct counter *c = ((struct rig *)test->priv)->a;
 
+	c->more = 1;
 	c->sleep_ms = 30;
 	vrnic_queue(&c->r);
 	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
@@ -304,7 +383,7 @@ static void timer_runs_it_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 2));
 	KUNIT_EXPECT_GE(test, c->when - start, 20 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.runners[0].task);
+	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.own->threads[0].task);
 }
 
 static void park_cancels_the_timer(struct kunit *test)
@@ -531,6 +610,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(a_call_has_one_budget),
 	KUNIT_CASE(parked_does_not_run),
 	KUNIT_CASE(park_overtakes_the_queue),
+	KUNIT_CASE(park_does_not_wait_for_a_turn),
 	KUNIT_CASE(park_waits_for_the_run),
 	KUNIT_CASE(timer_runs_it_later),
 	KUNIT_CASE(park_cancels_the_timer),
@@ -540,6 +620,9 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(the_timer_finds_what_was_forgotten),
 	KUNIT_CASE(park_ends_the_gathering),
 	KUNIT_CASE(turns_alternate),
+	KUNIT_CASE(another_thread_takes_what_waits),
+	KUNIT_CASE(no_ring_belongs_to_a_thread),
+	KUNIT_CASE(in_the_root_cgroups_the_devices_own_crew_serves),
 	KUNIT_CASE(many_kickers),
 	KUNIT_CASE(park_among_kickers),
 	{}

@@ -215,7 +215,7 @@ static int wire_init(struct kunit *test)
 	if (!rig->p)
 		return -ENOMEM;
 	test->priv = rig;
-	start_engine(test, &rig->engine);
+	start_engine(test, &rig->engine, vrnic_engine_threads());
 	add_runnable(test, &rig->engine, &rig->p->r, &probe_ops);
 	tasklet_setup(&rig->p->peer, answer);
 	return kunit_add_action_or_reset(test, kill_peer, &rig->p->peer);

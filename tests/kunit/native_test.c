@@ -42,6 +42,7 @@ static void fifo_begin(struct kunit *test, struct bed *bed)
 	struct vrnic_fifo *fifo = &bed->fifo;
 
 	fifo->dev = &bed->dev;
+	fifo->crew = bed->dev.engine.own;
 	refcount_set(&fifo->refs, 1);
 	spin_lock_init(&fifo->receive_lock);
 	init_waitqueue_head(&fifo->wait);
@@ -60,7 +61,7 @@ static int bed_init(struct kunit *test)
 	bed->dev.stats = alloc_percpu(struct vrnic_stats);
 	KUNIT_ASSERT_NOT_NULL(test, (void *)bed->dev.stats);
 	add_cleanup(test, free_stats, (void *)bed->dev.stats);
-	start_engine(test, &bed->dev.engine);
+	start_engine(test, &bed->dev.engine, 1);
 	fifo_begin(test, bed);
 	test->priv = bed;
 	return 0;
