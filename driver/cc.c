@@ -7,11 +7,14 @@
  * by a timer and by a counter of bytes.
  *
  * A NIC has its line rate to start from, and constants that were tuned to it.
- * Here neither is known, so the flow's own rate is measured when the first
- * notification comes, a period is a round trip, and a step is some packets a
- * second, which makes the steps of flows that share a bottleneck alike; and a
- * small part of the rate, for few flows on a fast link. What came before a
- * round trip has passed says nothing about the last cut: one cut a period.
+ * Here neither is known, so the flow begins with what it may have been sending
+ * when the first notification comes, or, if nobody knows, with what is measured
+ * then. A period is a round trip, and a step is some packets a second, which
+ * makes the steps of flows that share a bottleneck alike; and a small part of the
+ * rate, for few flows on a fast link. What came before a round trip has passed
+ * says nothing about the last cut: one cut a period. What a slow flow was not
+ * told while it sent nothing is no reason to go faster: it is raised by time in
+ * which it may send some packets.
  */
 
 #include <linux/types.h>
@@ -21,8 +24,8 @@
 #define ALPHA_SHIFT	5	/* alpha moves by that power of two a period */
 #define FAST		5	/* steps of fast recovery */
 #define VOLUME		256	/* packets that count as much as a period */
-#define STEP		16	/* packets a second that a period raises the rate by */
-#define SHARE		128	/* and they raise it by this part of what it was */
+#define STEP		16	/* packets a second that TICK_MAX raises the rate by */
+#define SHARE		128	/* and it raises it by this part of what it was */
 #define HYPER		2	/* a hyper step, in ordinary ones */
 #define PERIODS_MAX	256	/* that are made up for after a silence */
 #define METER_MAX	16	/* periods after which a measurement is too old */
@@ -31,8 +34,10 @@
 
 #define SECOND		1000000000ULL
 #define NOTE_EVERY	50000	/* ns between notifications: rate.c, annex A17 */
-/* A short round trip is no reason to raise the rate more often than this. */
-#define TICK		(4 * SECOND / 1000)
+/* Between raises are so many packets, but within these bounds; and a round trip. */
+#define TICK_PKTS	8
+#define TICK_MIN	300000ULL	/* ns */
+#define TICK_MAX	4000000ULL
 
 /* Measure for a period at least. Return: false if that is not over. */
 static bool measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
@@ -97,7 +102,9 @@ static void follow(struct vrnic_cc *cc, u64 took, u32 unit)
 void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	if (!cc->rate) {
-		if (!measured(cc, s))
+		if (s->rate)
+			cc->line = s->rate;
+		else if (!measured(cc, s))
 			return;
 		cc->rate = not_below(cc->line, s->unit);
 		cc->alpha = VRNIC_CC_ONE;
@@ -128,6 +135,23 @@ static void raise(struct vrnic_cc *cc, u64 step)
 		cc->rate = 0;
 }
 
+/* From one raise to the next, in ns, and how much it is by. There is a rate. */
+static u64 tick_of(const struct vrnic_cc *cc, const struct vrnic_cc_scale *s, u64 *step)
+{
+	u64 tick = vrnic_cc_ns((u64)TICK_PKTS * s->unit, cc->rate);
+
+	if (tick < TICK_MIN)
+		tick = TICK_MIN;
+	if (tick > TICK_MAX)
+		tick = TICK_MAX;
+	if (tick < s->period)
+		tick = s->period;
+	*step = s->unit * STEP + cc->target / SHARE;
+	if (tick < TICK_MAX)
+		*step = *step * tick / TICK_MAX;
+	return tick;
+}
+
 /**
  * vrnic_cc_passed() - time passed without a notification
  * @cc: flow
@@ -135,11 +159,11 @@ static void raise(struct vrnic_cc *cc, u64 step)
  */
 void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
-	u64 tick = s->period > TICK ? s->period : TICK;
-	u64 step = s->unit * STEP + cc->target / SHARE, n;
+	u64 tick, step, n;
 
 	if (!cc->rate)
 		return;
+	tick = tick_of(cc, s, &step);
 	n = (s->now - cc->period_at) / tick;
 	cc->period_at += n * tick;
 	if (n > PERIODS_MAX)

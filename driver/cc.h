@@ -48,11 +48,13 @@ struct vrnic_cc {
  * @now: in ns
  * @period: a round trip, or what stands for it, in ns; not 0
  * @unit: bytes of a packet; not 0
+ * @rate: bytes a second that it can have been sending without a limit; 0: not known
  */
 struct vrnic_cc_scale {
 	u64 now;
 	u64 period;
 	u32 unit;
+	u64 rate;
 };
 
 void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s);

@@ -13,8 +13,7 @@
 #include "roce.h"
 
 #define CNP_EVERY	(50 * NSEC_PER_USEC)
-/* On a short path, marks come later than packets: routers look at averages. */
-#define PERIOD_MIN	(2 * NSEC_PER_MSEC)
+#define PERIOD_MIN	CNP_EVERY
 #define PERIOD_MAX	(100 * NSEC_PER_MSEC)
 #define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* who only answers knows no round trip */
 /* Time that passed without a packet pays for later ones, but no more than this. */
@@ -134,7 +133,11 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 void vrnic_rate_congested(struct vrnic_qp *qp)
 {
 	struct vrnic_cc_scale scale = scale_of(qp, ktime_get_ns());
+	const struct vrnic_req *q = &qp->roce->req;
 
+	/* no more than a window is sent in a round trip */
+	if (q->rtt)
+		scale.rate = (u64)q->window * qp->roce->mtu * NSEC_PER_SEC / q->rtt;
 	vrnic_cc_notified(&qp->roce->cc, &scale);
 }
 

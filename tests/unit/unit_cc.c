@@ -91,6 +91,54 @@ static void an_old_measurement_does_not_count(void)
 	CHECK_EQ(50000000, cc.rate);
 }
 
+/* Who knows a bound need not measure: the first notification cuts. */
+static void the_first_notification_cuts_at_once(void)
+{
+	struct vrnic_cc_scale s = at(10 * T);
+	struct vrnic_cc cc = { 0 };
+
+	s.rate = 80000000;
+	vrnic_cc_notified(&cc, &s);
+	CHECK_EQ(80000000, cc.line);
+	CHECK_EQ(40000000, cc.rate);
+}
+
+/* A period may be far shorter than a tick; so are the next cuts. */
+static void a_cut_follows_as_soon_as_it_can_be_told(void)
+{
+	struct vrnic_cc_scale s = at(10 * T);
+	struct vrnic_cc cc = { 0 };
+
+	s.rate = 80000000;
+	s.period = 50 * US;
+	vrnic_cc_notified(&cc, &s);
+	s.now += 50 * US;
+	vrnic_cc_notified(&cc, &s);
+	CHECK_EQ(20000000, cc.rate);
+}
+
+/* What a second raises the rate by is the same, however long a step takes. */
+static void fast_flows_are_raised_in_smaller_steps(void)
+{
+	u64 target[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct vrnic_cc_scale s = at(10 * T);
+		struct vrnic_cc cc = { 0 };
+
+		s.rate = 100000000;
+		s.period = i ? 50 * US : T;
+		vrnic_cc_notified(&cc, &s);
+		/* the five of fast recovery, and then those that count */
+		s.now += 5 * (i ? 300 * US : T);
+		vrnic_cc_passed(&cc, &s);
+		target[i] = cc.target;
+		CHECK(cc.target > 100000000);
+	}
+	CHECK(target[1] < target[0] + (target[0] - 100000000));
+}
+
 static void one_cut_a_period(void)
 {
 	struct vrnic_cc cc;
@@ -257,7 +305,8 @@ static void flow_step(struct sim *sim, int i, u64 now, u64 link)
 	u64 rtt = wire(sim->queue, link), later, most;
 
 	/* as in rate.c */
-	s.period = rtt > T / 2 ? rtt : T / 2;
+	s.period = rtt > 50 * US ? rtt : 50 * US;
+	s.rate = 128 * UNIT_BYTES * SEC / rtt;
 	if (sim->back[now / STEP % RING][i]) {
 		sim->back[now / STEP % RING][i] = 0;
 		vrnic_cc_notified(&f->cc, &s);
@@ -367,6 +416,9 @@ static void sixty_four_share_a_link(void)
 static const struct unit_test tests[] = {
 	UNIT(no_limit_without_a_notification),
 	UNIT(the_first_cut_halves_what_was_measured),
+	UNIT(the_first_notification_cuts_at_once),
+	UNIT(a_cut_follows_as_soon_as_it_can_be_told),
+	UNIT(fast_flows_are_raised_in_smaller_steps),
 	UNIT(a_measurement_takes_a_period), UNIT(an_old_measurement_does_not_count),
 	UNIT(one_cut_a_period), UNIT(fast_recovery_comes_half_way_back),
 	UNIT(then_it_probes), UNIT(a_calm_path_is_trusted_again),
