@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * native [--seconds S]: what libvrnic's operations cost, beside what one would
- * use instead, in the same two processes and with the same memory: verbs,
- * process_vm_readv(2), packing by hand.
+ * native [--wire] [--seconds S]: what libvrnic's operations cost, beside what one
+ * would use instead, in the same two processes and with the same memory: verbs,
+ * process_vm_readv(2), packing by hand. --wire: a few of them only, and the peer's
+ * device is $VRNIC_PEER_DEV.
  *
  * Two processes: this one starts all operations; its peer owns the memory that
  * they go to, and sleeps, except where it offers a message to be paced. Each
@@ -13,6 +14,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,11 +96,11 @@ static char *map(size_t bytes)
 	return p;
 }
 
-static void open_native(struct side *s)
+static void open_native(struct side *s, const char *device)
 {
 	struct vrnic_context_attr attr = { .inject_slots = 4096 };
 
-	check(vrnic_client_open(getenv("VRNIC_DEV"), &s->client), "vrnic_client_open");
+	check(vrnic_client_open(device, &s->client), "vrnic_client_open");
 	check(vrnic_context_create(s->client, &attr, &s->context),
 	      "vrnic_context_create");
 	check(vrnic_counter_create(s->client, 0, &s->counter),
@@ -140,6 +142,7 @@ static void open_verbs(struct side *s)
 
 static void connect_verbs(struct side *s)
 {
+	struct ibv_port_attr port;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1,
 		.qp_access_flags = ACCESS,
@@ -148,8 +151,10 @@ static void connect_verbs(struct side *s)
 	if (ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 			  IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		die("INIT");
+	if (ibv_query_port(vrnic_client_verbs(s->client), 1, &port))
+		die("ibv_query_port");
 	attr = (struct ibv_qp_attr) {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096,
+		.qp_state = IBV_QPS_RTR, .path_mtu = port.active_mtu,
 		.dest_qp_num = s->other.qpn, .max_dest_rd_atomic = 16,
 		.min_rnr_timer = 12,
 		.ah_attr = { .port_num = 1, .is_global = 1,
@@ -180,9 +185,9 @@ static void meet(struct side *s, int sock)
 	connect_verbs(s);
 }
 
-static void side_open(struct side *s, int sock, size_t skew)
+static void side_open(struct side *s, const char *device, int sock, size_t skew)
 {
-	open_native(s);
+	open_native(s, device);
 	open_memory(s, skew);
 	open_verbs(s);
 	meet(s, sock);
@@ -199,12 +204,12 @@ static void on_offer(struct vrnic_context *context,
 	      "vrnic_rts_send");
 }
 
-static void run_peer(int sock)
+static void run_peer(const char *device, int sock)
 {
 	struct side s = {};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	side_open(&s, sock, 0);
+	side_open(&s, device, sock, 0);
 	check(vrnic_dispatch_set(s.context, OFFER, on_offer, &s),
 	      "vrnic_dispatch_set");
 	for (;;)
@@ -533,6 +538,16 @@ static void measure_typed(struct side *s, size_t size, unsigned int chunks)
 	check(vrnic_type_destroy(third), "vrnic_type_destroy");
 }
 
+static void measure_typed_alone(struct side *s, size_t size, unsigned int chunks)
+{
+	struct job j = { .s = s, .size = size, .chunks = chunks };
+
+	j.type = vector(s, size, chunks, 2 * size);
+	print("typed_put", size, "MBps",
+	      size * chunks * 1000.0 / time_per_call(op_typed, &j, seconds));
+	check(vrnic_type_destroy(j.type), "vrnic_type_destroy");
+}
+
 /* ---- fences ---- */
 
 /* What is measured behind other puts: a fence, or one more put in its place. */
@@ -582,6 +597,12 @@ static void measure_fences(struct side *s)
 		print("fence", counts[c], "us", median(fence, FENCES) / 1000);
 		print("put_behind", counts[c], "us", median(put, FENCES) / 1000);
 	}
+}
+
+static void op_put_fence(struct job *j)
+{
+	post_put(j, NULL);
+	last_fence(j);
 }
 
 /* ---- paced ---- */
@@ -673,27 +694,58 @@ static void measure_paced(struct side *s)
 	measure_us("unpaced", &j, op_get);
 }
 
+/* The peer is on another host: what is asked of it goes over a wire. */
+static void measure_wire(struct side *s)
+{
+	static const struct rival one[] = {
+		{ "put_fence", op_put_fence, 1 },
+		{ "verbs_write", op_verbs_write, 1 },
+	}, many[] = {
+		{ "put", op_put_stream, WINDOW },
+		{ "verbs_write", op_verbs_write_stream, WINDOW },
+	};
+	struct job j = { .s = s, .size = 8 };
+
+	measure_rivals(&j, one, 2);
+	measure_rivals(&j, many, 2);
+	j.size = 1 << 20;
+	measure_rivals(&j, many, 2);
+	measure_typed_alone(s, 8, 4096);
+}
+
+static void measure_here(struct side *s)
+{
+	measure_transfers(s);
+	measure_typed(s, 8, 4096);
+	measure_typed(s, 4096, 64);
+	measure_fences(s);
+	measure_paced(s);
+}
+
 int main(int argc, char **argv)
 {
+	const char *device = getenv("VRNIC_DEV");
 	struct side s = {};
-	int sock[2];
+	int sock[2], i = 1;
+	bool wire = false;
 	pid_t pid;
 
-	if (argc == 3 && !strcmp(argv[1], "--seconds"))
-		seconds = atof(argv[2]);
+	if (i < argc && !strcmp(argv[i], "--wire"))
+		wire = i++;
+	if (i + 1 < argc && !strcmp(argv[i], "--seconds"))
+		seconds = atof(argv[i + 1]);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sock))
 		die("socketpair");
 	pid = fork();
 	if (pid < 0)
 		die("fork");
 	if (!pid)
-		run_peer(sock[1]);
-	side_open(&s, sock[0], SKEW);
-	measure_transfers(&s);
-	measure_typed(&s, 8, 4096);
-	measure_typed(&s, 4096, 64);
-	measure_fences(&s);
-	measure_paced(&s);
+		run_peer(wire ? getenv("VRNIC_PEER_DEV") : device, sock[1]);
+	side_open(&s, device, sock[0], SKEW);
+	if (wire)
+		measure_wire(&s);
+	else
+		measure_here(&s);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return 0;

@@ -24,6 +24,14 @@ ROWS = (
     ("bw", "MBps", "MB/s", 1048576, False),
 )
 
+# Of tools/bench/native.c: text, operation, bytes, quantity, the same by verbs.
+NATIVE = (
+    ("put 8 B, million/s", "put", 8, "Mops", "verbs_write"),
+    ("put and fence 8 B, us", "put_fence", 8, "us", "verbs_write"),
+    ("put 1 MiB, MB/s", "put", 1048576, "MBps", "verbs_write"),
+    ("typed put, 4,096 x 8 B, MB/s", "typed_put", 8, "MBps", None),
+)
+
 # Text, program, bytes, quantity, compared with, floor; at the largest MTU.
 FLOORS = (
     ("WRITE 1 MiB, bandwidth over rdma_rxe's", "ib_write_bw", 1048576, "MBps", "rxe", 3),
@@ -55,6 +63,22 @@ def rows(results, mtu):
                       "tcp": ratio(got["vrnic"], tcp(results, mtu)) if quantity == "MBps" else None}
             yield (f"{op.upper()} {NAMES[size]}, {unit}", what, size, quantity, got,
                    max((s for s in spreads if s is not None), default=None), ratios)
+
+
+def native(results, mtu):
+    """For each native operation: title, operation, bytes, quantity, its figure, that of verbs."""
+    for title, what, size, quantity, other in NATIVE:
+        mine = results.get("native", f"{what}@{mtu}", size, quantity)
+        if mine is not None:
+            theirs = results.get("native", f"{other}@{mtu}", size, quantity) if other else None
+            yield title, what, size, quantity, mine, theirs
+
+
+def native_table(results, mtu):
+    lines = [["native, and the same program's WRITEs", "native", "verbs"]]
+    lines += [[title, number(mine), number(theirs) if theirs else ""]
+              for title, _, _, _, mine, theirs in native(results, mtu)]
+    return table(lines) if len(lines) > 1 else ""
 
 
 def floors(results):
@@ -90,7 +114,7 @@ def text_report(results):
             lines.append([title, *(number(got[d]) for d in DEVICES), percent(spread),
                           times(ratios["rxe"]), times(ratios["tcp"]) if ratios["tcp"] else ""])
         out += ["", f"MTU {mtu}; TCP (iperf3, one stream) has {number(tcp(results, mtu))} MB/s", "",
-                table(lines)]
+                table(lines), "", native_table(results, mtu)]
     out.append("")
     for text, figure, floor, met in floors(results):
         verdict = "not measured" if met is None else "met" if met else "MISSED"
@@ -106,7 +130,11 @@ def as_json(results):
                 "spread": spread, "to_rxe": ratios["rxe"], "to_tcp": ratios["tcp"]}
                for mtu in mtus(results)
                for _, what, size, quantity, got, spread, ratios in rows(results, mtu)]
-    return {"machine": results.facts, "figures": figures, "sent_again": again(results),
+    native_figures = [{"mtu": mtu, "operation": what, "bytes": size, "quantity": quantity,
+                       "native": mine, "verbs": theirs}
+                      for mtu in mtus(results)
+                      for _, what, size, quantity, mine, theirs in native(results, mtu)]
+    return {"machine": results.facts, "figures": figures, "native": native_figures, "sent_again": again(results),
             "tcp_MBps": {mtu: tcp(results, mtu) for mtu in mtus(results)},
             "floors": [{"what": text, "figure": figure, "floor": floor, "met": met}
                        for text, figure, floor, met in floors(results)]}
