@@ -32,7 +32,7 @@ int wait_seconds(void)
 {
 	const char *s = getenv("VRNIC_WAIT");
 
-	return s ? atoi(s) : 30;
+	return s ? atoi(s) : 100;
 }
 
 static time_t now(void)
