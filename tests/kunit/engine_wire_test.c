@@ -397,6 +397,7 @@ static void end_traffic(void *arg)
 	WRITE_ONCE(rig->waiting, 0);
 	napi_disable(&rig->napi);
 	netif_napi_del(&rig->napi);
+	free_netdev(rig->dev);
 }
 
 /* Packets wait in this CPU's queue for @rounds, and some of them are a softirq's. */
@@ -405,9 +406,8 @@ static void send_behind_others(struct kunit *test, int rounds)
 	struct rig *rig = test->priv;
 	struct probe *p = rig->p;
 
-	rig->dev = kunit_kzalloc(test, sizeof(*rig->dev), GFP_KERNEL);
+	rig->dev = alloc_netdev_dummy(0);
 	KUNIT_ASSERT_NOT_NULL(test, rig->dev);
-	init_dummy_netdev(rig->dev);
 	netif_napi_add(rig->dev, &rig->napi, napi_round);
 	napi_enable(&rig->napi);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_traffic, rig), 0);
