@@ -48,7 +48,7 @@ lint:
 	tools/lint
 
 install:
-	tools/install provider library headers man
+	tools/install provider library headers utils man
 
 modules_install:
 	tools/install module
