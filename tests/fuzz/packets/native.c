@@ -21,6 +21,7 @@
 static struct raw_fifo fifo;
 static struct raw_counter counters[2];	/* one that peers may name, one that they may not */
 static struct target *asking;
+u64 goodbyes_lost;
 
 void native_open(struct ibv_context *ctx, struct ibv_pd *pd)
 {
@@ -82,16 +83,14 @@ static struct vrnic_hello question(struct target *t)
 	};
 }
 
-void native_connect(struct target *t)
+/* The device answers, at some time: with the link that has the nonce, or a new one. */
+static void ask_for_link(struct target *t)
 {
-	struct vrnic_hello h;
+	struct vrnic_hello h = question(t);
 	u32 i;
 
 	t->dead = false;
 	t->live = false;
-	t->nonce = draw();
-	t->psn = draw() & VRNIC_PSN_MASK;
-	h = question(t);
 	asking = t;
 	for (i = 0; i < ANSWER_TIMES && !t->live; i++) {
 		if (i % 16 == 0)
@@ -103,6 +102,28 @@ void native_connect(struct target *t)
 	if (!t->live)
 		die("%s: nobody answers who asks for a link", t->name);
 	seen[SEEN_LINKS]++;
+}
+
+void native_connect(struct target *t)
+{
+	t->nonce = draw();
+	t->psn = draw() & VRNIC_PSN_MASK;
+	ask_for_link(t);
+}
+
+/*
+ * A link that ends says so once, and that may be lost, as any datagram: then this question
+ * makes a link anew.
+ */
+bool native_is_another(struct target *t)
+{
+	u32 was = t->qpn;
+
+	ask_for_link(t);
+	if (t->qpn == was)
+		return false;
+	goodbyes_lost++;
+	return true;
 }
 
 void native_take_hello(const u8 *data, u32 len)

@@ -987,7 +987,7 @@ static void probe(struct target *t)
 		if (!t->live && target_state(t) != t->rest)
 			t->dead = true;
 	}
-	if (!t->live && !t->dead)
+	if (!t->live && !t->dead && !(t->link && native_is_another(t)))
 		die("%s: does not answer any more", t->name);
 }
 
@@ -1115,6 +1115,7 @@ static void tell_seen(void)
 
 	for (i = 0; i < SEEN_NR; i++)
 		printf("  %10llu %s\n", seen[i], names[i]);
+	printf("  %10llu goodbyes of native links lost\n", goodbyes_lost);
 	for (i = 0; opt.packets >= 20000 && i < SEEN_NR; i++)
 		if (!seen[i])
 			die("no %s: the packets do not get deep enough", names[i]);

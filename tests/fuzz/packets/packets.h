@@ -133,6 +133,7 @@ extern const unsigned int nr_targets;
 enum seen { SEEN(X) SEEN_NR };
 #undef X
 extern u64 seen[SEEN_NR];
+extern u64 goodbyes_lost;	/* of links that ended, by a host that is short of time */
 
 /**
  * struct pkt - a packet to be made; pkt_init() makes it a right one
@@ -182,6 +183,7 @@ void verbs_close(void);
 void native_open(struct ibv_context *ctx, struct ibv_pd *pd);
 void native_close(void);
 void native_connect(struct target *t);
+bool native_is_another(struct target *t);
 /* A packet of the other end; the hello datagrams are of any link. */
 void native_take(struct target *t, u8 opcode, u32 psn, const u8 *data, u32 len);
 void native_take_hello(const u8 *data, u32 len);

@@ -75,7 +75,7 @@
 
 /* ---- memory, time, locks ---- */
 
-typedef unsigned int gfp_t;
+#define gfp_t			unsigned int
 #define GFP_KERNEL		0
 #define GFP_KERNEL_ACCOUNT	0
 #define kzalloc(size, gfp)	calloc(1, size)
