@@ -4,7 +4,7 @@
  *
  * The way of a WRITE: the process fills a slot of its send ring and rings the
  * doorbell (ucontext.c); the engine runs the ring (engine.c, sq.c), looks the
- * opcode up (opcode.c) and executes it on the flow to the peer (flow_loop.c),
+ * opcode up (opcode.c) and executes it on the flow to the peer (verbs/loop.c),
  * which finds the memory by its keys and copies it (mem.c); the completion goes
  * into a mapped ring (cq.c).
  */
@@ -16,9 +16,9 @@
 #include <net/net_namespace.h>
 #include <rdma/rdma_netlink.h>
 
-#include "icrc_pick.h"
-#include "native.h"
-#include "target.h"
+#include "compat/icrc_pick.h"
+#include "native/native.h"
+#include "queue/target.h"
 
 static bool loopback = true;
 module_param(loopback, bool, 0444);

@@ -8,7 +8,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "native.h"
+#include "native/native.h"
 
 #define show_vrnic_step(step)				\
 	__print_symbolic(step,				\

@@ -30,12 +30,12 @@
 #include <rdma/uverbs_ioctl.h>
 #include <rdma/vrnic-abi.h>
 
-#include "compat.h"
-#include "engine.h"
+#include "compat/compat.h"
+#include "engine/engine.h"
 #include "fault.h"
-#include "ids.h"
-#include "mem.h"
-#include "ring.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "queue/ring.h"
 #include "stats.h"
 
 struct vrnic_link;
@@ -475,11 +475,11 @@ struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
 void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes);
 
-/* roce_arrive.c */
+/* roce/arrive.c */
 void vrnic_late_init(struct vrnic_dev *dev);
 void vrnic_late_drop(struct vrnic_dev *dev);
 
-/* roce_net.c */
+/* roce/socket.c */
 int vrnic_wire_init(void);
 void vrnic_wire_exit(void);
 int vrnic_wire_open(struct vrnic_dev *dev);
@@ -566,7 +566,7 @@ int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad);
 
-/* qp_state.c */
+/* verbs/qp_modify.c */
 int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
 void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event);
@@ -577,7 +577,7 @@ void vrnic_sq_drained(struct vrnic_qp *qp);
 /* sq.c: runs a send ring */
 extern const struct vrnic_runnable_ops vrnic_sq_ops;
 
-/* responder.c: a queue pair as the target */
+/* queue/recv.c: a queue pair as the target */
 int vrnic_recv_take(struct vrnic_qp *qp);
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 			 bool solicited);

@@ -19,7 +19,7 @@
 #include <linux/crc32.h>
 #include <linux/types.h>
 
-#include "icrc_pick.h"
+#include "compat/icrc_pick.h"
 
 #ifdef __CHECKER__
 /* sparse knows no vectors */

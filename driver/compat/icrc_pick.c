@@ -11,8 +11,8 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "icrc.h"
-#include "icrc_pick.h"
+#include "compat/icrc_pick.h"
+#include "lib/icrc.h"
 
 #define ROUNDS	8
 

@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #include <asm/byteorder.h>
 
-#include "icrc_pick.h"
+#include "compat/icrc_pick.h"
 
 #define WORDS	5
 #define BYTES	(WORDS * sizeof(u64))

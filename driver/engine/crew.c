@@ -20,7 +20,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "engine_run.h"
+#include "engine/run.h"
 
 static unsigned int engine_threads = 4;
 module_param(engine_threads, uint, 0444);

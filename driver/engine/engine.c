@@ -5,7 +5,7 @@
  * Whoever is there may drive. A doorbell runs the ring in the caller's own
  * context, within a budget: no context switch lies between the descriptor and
  * its execution. What is left then, what kernel consumers post (they may be in
- * atomic context), and what waited for a timer goes to a thread (engine_thread.c).
+ * atomic context), and what waited for a timer goes to a thread (engine/thread.c).
  *
  * One runner at a time: VRNIC_RUN_BUSY is set by whoever may run the ring, and
  * stays set while the ring is in a thread's queue. Others set VRNIC_RUN_AGAIN,
@@ -27,8 +27,8 @@
 #include <linux/sched/clock.h>
 #include <linux/sizes.h>
 
-#include "compat.h"
-#include "engine_run.h"
+#include "compat/compat.h"
+#include "engine/run.h"
 
 static unsigned int caller_bytes = SZ_1M;
 module_param(caller_bytes, uint, 0644);

@@ -20,8 +20,8 @@
 #include <linux/minmax.h>
 #include <linux/moduleparam.h>
 
-#include "compat.h"
-#include "engine_run.h"
+#include "compat/compat.h"
+#include "engine/run.h"
 
 static unsigned int gather_us = 200;
 module_param(gather_us, uint, 0644);

@@ -17,7 +17,7 @@
 #include <linux/sched/stat.h>
 #include <linux/sizes.h>
 
-#include "engine_run.h"
+#include "engine/run.h"
 
 static unsigned int stay_us = 50;
 module_param(stay_us, uint, 0644);

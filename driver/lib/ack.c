@@ -4,7 +4,7 @@
 #include <linux/bug.h>
 #include <linux/minmax.h>
 
-#include "ack.h"
+#include "lib/ack.h"
 
 /* ---- requester ---- */
 

@@ -26,7 +26,7 @@
 
 #include <linux/types.h>
 
-#include "psn.h"
+#include "lib/psn.h"
 
 #define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
 

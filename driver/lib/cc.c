@@ -19,7 +19,7 @@
 
 #include <linux/types.h>
 
-#include "cc.h"
+#include "lib/cc.h"
 
 #define ALPHA_SHIFT	5	/* alpha moves by that power of two a period */
 #define FAST		5	/* steps of fast recovery */

@@ -29,7 +29,7 @@
 /*
  * Of the manufacturer-specific range, and used between devices of ours only,
  * which agreed on it before: messages of a native link, in packets like those of
- * a SEND, and the datagrams that make such links; see native_wire.h.
+ * a SEND, and the datagrams that make such links; see lib/link_wire.h.
  */
 #define VRNIC_SVC_NATIVE	0xc0
 #define VRNIC_BTH_HELLO		0xe0

@@ -11,9 +11,9 @@
 #include <linux/crc32.h>
 #include <linux/string.h>
 
-#include "hdr.h"
-#include "icrc.h"
-#include "icrc_pick.h"
+#include "compat/icrc_pick.h"
+#include "lib/hdr.h"
+#include "lib/icrc.h"
 
 #define IP4_BYTES	20
 #define IP6_BYTES	40

@@ -4,7 +4,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "ids.h"
+#include "lib/ids.h"
 
 /* With the set half full, this many tries fail once in 2^32. */
 #define TRIES	32

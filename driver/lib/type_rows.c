@@ -19,7 +19,7 @@
 #include <linux/overflow.h>
 #include <linux/string.h>
 
-#include "type_rows.h"
+#include "lib/type_rows.h"
 
 /* Lowest and after the highest byte of a row; false: one of them is no s64. */
 static bool row_extent(const struct vrnic_type_row *row, s64 *lower, s64 *upper)

@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "link.h"
+#include "native/link.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)

@@ -5,8 +5,8 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
-#include "flow.h"
-#include "native.h"
+#include "native/native.h"
+#include "verbs/flow.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>

@@ -13,9 +13,9 @@
 
 #include <linux/ktime.h>
 
-#include "flow.h"
-#include "native.h"
+#include "native/native.h"
 #include "trace.h"
+#include "verbs/flow.h"
 
 /* Note a failure; the caller returns what this returns. */
 enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)

@@ -8,7 +8,7 @@
  * A link belongs to the endpoint at one end, and to the FIFO at the other. When
  * either goes, or the link fails, a datagram says so; if that is lost, the other end
  * finds out when it next has something to send, or asks whether anybody is there
- * (native_keep.c).
+ * (native/link_keep.c).
  *
  * Datagrams come in by softirq, and are looked at by work items. To accept a link
  * takes memory that the process with the FIFO pays for, and its lock: so FIFOs are spread
@@ -25,9 +25,9 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
-#include "link.h"
-#include "native.h"
-#include "roce.h"
+#include "native/link.h"
+#include "native/native.h"
+#include "roce/roce.h"
 
 #define LINK_SLOTS	64	/* of a send ring */
 #define LINKS_MAX	4096	/* that a FIFO accepts */

@@ -4,13 +4,13 @@
  * RC queue pair of the driver's own at either end, between the FIFO of an
  * endpoint and its peer; messages go over it as they would over any other.
  *
- *	native_link.c		makes links
- *	native_keep.c		how long they last
- *	native_host.c		whose they are, and what each host may cost
- *	native_grant.c		counters that a peer may name
- *	native_msg.c		messages, until the peer has them
- *	flow_roce_native.c	descriptors become requests
- *	native_serve.c		requests are executed; answers come in
+ *	native/link.c		makes links
+ *	native/link_keep.c		how long they last
+ *	native/link_host.c		whose they are, and what each host may cost
+ *	native/link_grant.c		counters that a peer may name
+ *	native/link_msg.c		messages, until the peer has them
+ *	native/remote.c	descriptors become requests
+ *	native/link_serve.c		requests are executed; answers come in
  *
  * Each descriptor becomes one request or, if it is long, one after the other.
  * Its injector goes away until the answer is there.
@@ -27,10 +27,10 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-#include "mem.h"
-#include "native_wire.h"
-#include "opcode.h"
-#include "type.h"
+#include "lib/link_wire.h"
+#include "mem/mem.h"
+#include "native/type.h"
+#include "queue/opcode.h"
 #include "vrnic.h"
 
 struct net;
@@ -275,7 +275,7 @@ struct vrnic_link {
 	u64 secret;
 };
 
-/* native_link.c */
+/* native/link.c */
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer);
 void vrnic_link_leave(struct vrnic_link *link);
@@ -285,7 +285,7 @@ void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
 void vrnic_hello_init(void);
 void vrnic_hello_exit(void);
 
-/* native_keep.c */
+/* native/link_keep.c */
 void vrnic_link_begin(struct vrnic_link *link);
 void vrnic_link_kill(struct vrnic_link *link);
 void vrnic_link_failed(struct vrnic_link *link);
@@ -294,19 +294,19 @@ void vrnic_links_let_go(const struct vrnic_mr *mr);
 int vrnic_links_init(void);
 void vrnic_links_exit(void);
 
-/* native_host.c */
+/* native/link_host.c */
 struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid);
 void vrnic_host_put(struct vrnic_host *host);
 u64 vrnic_host_number(const struct vrnic_host *host);
 bool vrnic_host_charge(struct vrnic_host *host, u64 bytes);
 void vrnic_host_uncharge(struct vrnic_host *host, u64 bytes);
 
-/* native_grant.c */
+/* native/link_grant.c */
 int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr);
 bool vrnic_granted(struct vrnic_link *link, u32 id);
 void vrnic_grants_free(struct vrnic_link *link);
 
-/* native_msg.c */
+/* native/link_msg.c */
 void vrnic_nmsg_add(struct vrnic_nmsg *msg, const struct vrnic_seg *seg);
 void vrnic_nmsg_release(struct vrnic_nmsg *msg);
 void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg);
@@ -320,12 +320,12 @@ void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
 
-/* native_serve.c */
+/* native/link_serve.c */
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_types_forget(struct vrnic_link *link);
 void vrnic_rx_rows_free(struct vrnic_link *link);
 
-/* flow_roce_native.c */
+/* native/remote.c */
 enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget);
 bool vrnic_wire_tell(struct vrnic_injector *inj);

@@ -10,8 +10,8 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 
-#include "link.h"
-#include "native.h"
+#include "native/link.h"
+#include "native/native.h"
 
 #define SLOTS_MIN	64U
 #define SLOTS_MAX	SZ_8K		/* a look at all of them takes microseconds */

@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include "link.h"
+#include "native/link.h"
 
 #define HOST_BYTES	SZ_64M	/* that one host may make this one keep */
 #define ALL_BYTES	SZ_256M	/* that all of them may */

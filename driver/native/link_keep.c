@@ -14,9 +14,9 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "link.h"
-#include "native.h"
-#include "roce.h"
+#include "native/link.h"
+#include "native/native.h"
+#include "roce/roce.h"
 
 /* Half a round trip is most of what it takes; and nobody waits for the dead. */
 #define LINGER_MS	200

@@ -7,9 +7,9 @@
 
 #include <linux/slab.h>
 
-#include "link.h"
-#include "native.h"
-#include "roce.h"
+#include "native/link.h"
+#include "native/native.h"
+#include "roce/roce.h"
 
 static struct vrnic_nmsg *to_msg(u64 cookie)
 {

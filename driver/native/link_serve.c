@@ -16,9 +16,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "link.h"
-#include "native.h"
-#include "roce.h"
+#include "native/link.h"
+#include "native/native.h"
+#include "roce/roce.h"
 
 /*
  * Types that a peer tells of: bytes of rows, and how many. More of them, and they are

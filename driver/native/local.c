@@ -11,9 +11,9 @@
 
 #include <linux/ktime.h>
 
-#include "flow.h"
-#include "native.h"
-#include "type.h"
+#include "native/native.h"
+#include "native/type.h"
+#include "verbs/flow.h"
 
 /* A full queue of remote gets: 20 us, and twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL

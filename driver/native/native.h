@@ -33,8 +33,8 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "link.h"
-#include "opcode.h"
+#include "native/link.h"
+#include "queue/opcode.h"
 #include "vrnic.h"
 
 struct eventfd_ctx;
@@ -345,7 +345,7 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure);
 
-/* pace.c: runs what peers injected */
+/* native/rget.c: runs what peers injected */
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,
@@ -358,7 +358,7 @@ void vrnic_rget_free(struct vrnic_rget *rget);
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host, gfp_t gfp);
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
 
-/* rdma_object.c: local memory that needs no region (S1) */
+/* native/pin.c: local memory that needs no region (S1) */
 int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg);
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
@@ -375,7 +375,7 @@ bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
 void vrnic_nop_typed_end(struct vrnic_injector *inj);
 void vrnic_nop_typed_free(struct vrnic_injector *inj);
 
-/* flow_loop_native.c */
+/* native/local.c */
 enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget);
 unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,

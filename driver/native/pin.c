@@ -5,7 +5,7 @@
  * falls as each portion has moved; what has moved is unpinned by then.
  *
  * The address is one of the process that made the FIFO. Usually that is who
- * rings the doorbell: then its own page tables translate (flow_loop_native.c), and
+ * rings the doorbell: then its own page tables translate (native/local.c), and
  * nothing need be pinned. Pages that are not there come here. A disk may have to be waited
  * for, a file system that the process itself runs, or its own handler of userfaults: for
  * as long as they please, and nothing tells before the fault that it will not take long.
@@ -20,7 +20,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "native.h"
+#include "native/native.h"
 
 /* A burst of 1 MiB, wherever in a page it starts. */
 #define VIRTUAL_PAGES	(SZ_1M / PAGE_SIZE + 1)

@@ -10,7 +10,7 @@
 
 #include <linux/eventfd.h>
 
-#include "native.h"
+#include "native/native.h"
 
 /* Who waits for whose reception ring. Rare, so one lock for all will do. */
 static DEFINE_SPINLOCK(stall_lock);

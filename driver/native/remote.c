@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The RoCE flow for native descriptors: the peer's FIFO is on another host, at
- * the other end of a native link (native_link.c). A descriptor becomes a request,
+ * the other end of a native link (native/link.c). A descriptor becomes a request,
  * or one after the other if it is long; its injector goes away until the answer
  * is there.
  *
  * Nothing of an answer but what was asked for is used; its data goes from the
- * packets to where the request, not the answer, says (native_serve.c).
+ * packets to where the request, not the answer, says (native/link_serve.c).
  */
 
 #include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
-#include "flow.h"
-#include "link.h"
-#include "native.h"
+#include "native/link.h"
+#include "native/native.h"
+#include "verbs/flow.h"
 
 /* The peer's reception FIFO is full: 50 us, and twice as long, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL

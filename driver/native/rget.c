@@ -19,9 +19,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
-#include "flow.h"
-#include "native.h"
+#include "native/native.h"
 #include "trace.h"
+#include "verbs/flow.h"
 
 /* Who has no memory left is not helped by a thread that serves others: he tries again. */
 #define RGET_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)

@@ -17,7 +17,7 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
-#include "type.h"
+#include "native/type.h"
 #include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic

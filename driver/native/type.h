@@ -12,7 +12,7 @@
 #include <linux/refcount.h>
 #include <linux/types.h>
 
-#include "type_rows.h"
+#include "lib/type_rows.h"
 
 struct ib_ucontext;
 struct mem_cgroup;

@@ -6,8 +6,8 @@
 
 #include <linux/slab.h>
 
-#include "native.h"
-#include "type.h"
+#include "native/native.h"
+#include "native/type.h"
 
 static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
 {

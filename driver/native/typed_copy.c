@@ -21,8 +21,8 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "mem.h"
-#include "type.h"
+#include "mem/mem.h"
+#include "native/type.h"
 #include "vrnic.h"
 
 /* PACKED: bytes of a portion. */

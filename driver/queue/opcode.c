@@ -6,9 +6,9 @@
 
 #include <linux/ktime.h>
 
-#include "link.h"
-#include "opcode.h"
-#include "target.h"
+#include "native/link.h"
+#include "queue/opcode.h"
+#include "queue/target.h"
 #include "vrnic.h"
 
 /* Note a failure; the caller returns what this returns. */

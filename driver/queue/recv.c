@@ -5,7 +5,7 @@
  * whoever runs the target's own ring.
  */
 
-#include "target.h"
+#include "queue/target.h"
 #include "vrnic.h"
 
 /* One that has a wire to its peer is the target of that alone: its run bit does. */

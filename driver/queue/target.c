@@ -7,7 +7,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
 
-#include "target.h"
+#include "queue/target.h"
 #include "vrnic.h"
 
 static struct lock_class_key target_key;

@@ -7,7 +7,7 @@
 
 #include <linux/ktime.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 #include "trace.h"
 
 /* Packets that fault injection may hold up on a device. */

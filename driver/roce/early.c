@@ -8,7 +8,7 @@
 #include <linux/ktime.h>
 #include <linux/udp.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 /*
  * Of one queue pair and direction, so that no peer can take more. No peer that expects

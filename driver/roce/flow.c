@@ -10,8 +10,8 @@
 #include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 
-#include "roce_req.h"
-#include "target.h"
+#include "queue/target.h"
+#include "roce/req.h"
 
 /* The first message says that the connection is there: IBTA 11.6.3.1. */
 static void note_contact(struct vrnic_qp *qp)
@@ -274,7 +274,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 		kfree(roce);
 		return err;
 	}
-	/* pairs with the acquire of is_welcome() in roce_arrive.c */
+	/* pairs with the acquire of is_welcome() in roce/arrive.c */
 	smp_store_release(&qp->roce, roce);
 	err = vrnic_resp_init(qp, attr);
 	if (!err)

@@ -15,8 +15,8 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
-#include "icrc.h"
-#include "roce.h"
+#include "lib/icrc.h"
+#include "roce/roce.h"
 
 /* IP options and extension headers are none of RoCEv2. */
 static bool network_fits(const struct sk_buff *skb, bool *ipv6)
@@ -205,7 +205,7 @@ static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 }
 
 /*
- * It was never on a wire, but has the fragments that roce_tx.c made, which are marked as
+ * It was never on a wire, but has the fragments that roce/tx.c made, which are marked as
  * shared; what devices receive has no such mark. (A program that lends pages to a
  * socket of its own has it, and could as well have made an ICRC that fits.) Whatever
  * changes such fragments, or computes a checksum over them, has to copy them first, and

@@ -10,7 +10,7 @@
 
 #include <linux/ktime.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 #define CNP_EVERY	(50 * NSEC_PER_USEC)
 #define PERIOD_MIN	CNP_EVERY

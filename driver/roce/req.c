@@ -13,7 +13,7 @@
 
 #include <linux/bottom_half.h>
 
-#include "roce_req.h"
+#include "roce/req.h"
 
 static bool is_local(const struct vrnic_wop *w)
 {

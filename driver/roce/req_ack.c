@@ -4,7 +4,7 @@
  * refusals, and the data of READs and atomics.
  */
 
-#include "roce_req.h"
+#include "roce/req.h"
 
 /* All packets before @limit were executed. Return: as vrnic_flight_acked(). */
 static bool acked(struct vrnic_qp *qp, u64 limit)

@@ -6,7 +6,7 @@
 
 #include <linux/ktime.h>
 
-#include "roce_req.h"
+#include "roce/req.h"
 
 #define RNR_FOREVER	7
 #define RTT_MIN_SHIFT	12	/* the least time is forgotten by that power of two a sample */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a RoCEv2 requester sends: the packets of each operation. roce_tx.c makes
+ * What a RoCEv2 requester sends: the packets of each operation. roce/tx.c makes
  * them.
  */
 
 #include <linux/bottom_half.h>
 #include <linux/ktime.h>
 
-#include "roce_req.h"
+#include "roce/req.h"
 
 static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)
 {

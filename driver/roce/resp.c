@@ -2,7 +2,7 @@
 /*
  * The responder: a queue pair as the target of a peer on the network. IBTA 9.7
  * for RC, 9.8 for UC. Requests in their order, and what is said of those that came
- * too early, or once more. What they do is in roce_exec.c.
+ * too early, or once more. What they do is in roce/resp_exec.c.
  *
  * All of this runs with the queue pair's run bit, mostly in softirq.
  */
@@ -10,8 +10,8 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
-#include "roce_resp.h"
-#include "target.h"
+#include "queue/target.h"
+#include "roce/resp.h"
 
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {

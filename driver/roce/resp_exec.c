@@ -4,8 +4,8 @@
  * packet to where it belongs; every packet's memory is looked up and checked anew.
  */
 
-#include "link.h"
-#include "roce_resp.h"
+#include "native/link.h"
+#include "roce/resp.h"
 
 /* UC: what is left of the message is dropped, and nobody is told. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)

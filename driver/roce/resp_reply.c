@@ -4,7 +4,7 @@
  * the results of atomics. They are remembered, because the peer may ask again.
  */
 
-#include "roce_resp.h"
+#include "roce/resp.h"
 
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 {

@@ -2,17 +2,17 @@
 /*
  * The RoCEv2 flow: what its files share.
  *
- *	roce_net.c	sockets, routes; packets in from and out to the network
- *	roce_arrive.c	packets that came, into the queue of their queue pair
- *	roce_room.c	memory that packets hold which wait
- *	roce_tx.c	makes packets
- *	roce_pkt.c	reads packets
+ *	roce/socket.c	sockets, routes; packets in from and out to the network
+ *	roce/arrive.c	packets that came, into the queue of their queue pair
+ *	roce/room.c	memory that packets hold which wait
+ *	roce/tx.c	makes packets
+ *	roce/pkt.c	reads packets
  *	ack.h		what is outstanding, and what an acknowledgment means
- *	roce_resp.h	requests of a peer: the responder and its files
- *	flow_roce.c	connects queue pairs, looks at what came in for them
- *	roce_req.h	requests to a peer: the requester and its files
- *	roce_early.c	packets that came before one that is missing
- *	roce_ud.c	datagrams, both ways
+ *	roce/resp.h	requests of a peer: the responder and its files
+ *	roce/flow.c	connects queue pairs, looks at what came in for them
+ *	roce/req.h	requests to a peer: the requester and its files
+ *	roce/early.c	packets that came before one that is missing
+ *	roce/ud_wire.c	datagrams, both ways
  *
  * All that a queue pair has here is protected by its run bit, except its queue
  * of received packets. Packets are looked at by whoever holds the run bit:
@@ -24,11 +24,11 @@
 #include <linux/sizes.h>
 #include <linux/skbuff.h>
 
-#include "ack.h"
-#include "cc.h"
-#include "flow.h"
-#include "hdr.h"
-#include "psn.h"
+#include "lib/ack.h"
+#include "lib/cc.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 struct dst_entry;
@@ -396,7 +396,7 @@ struct vrnic_roce {
 	struct vrnic_resp resp;
 };
 
-/* roce_net.c */
+/* roce/socket.c */
 int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
 		    int oif, u32 sqpn, u32 dqpn);
@@ -405,7 +405,7 @@ struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 
-/* roce_room.c */
+/* roce/room.c */
 #define VRNIC_ROOM_ANY	U32_MAX
 bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
 		    u32 *bytes, u32 most);
@@ -413,7 +413,7 @@ void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes)
 int vrnic_room_init(void);
 void vrnic_room_exit(void);
 
-/* roce_arrive.c */
+/* roce/arrive.c */
 bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small);
@@ -421,13 +421,13 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp);
 void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_rxq_purge(struct vrnic_qp *qp);
 
-/* roce_tx.c */
+/* roce/tx.c */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx);
 void vrnic_roce_push(struct vrnic_qp *qp);
 void vrnic_burst_drop(struct vrnic_burst *b);
 
-/* roce_pkt.c */
+/* roce/pkt.c */
 bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size);
 u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size);
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb);
@@ -438,7 +438,7 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 		    union ib_gid *to);
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final);
 
-/* roce_rx.c */
+/* roce/resp.c */
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 void vrnic_resp_free(struct vrnic_qp *qp);
 bool vrnic_resp_busy(const struct vrnic_qp *qp);
@@ -448,10 +448,10 @@ void vrnic_resp_gap(struct vrnic_qp *qp);
 bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx);
 void vrnic_resp_ack(struct vrnic_qp *qp);
 
-/* roce_reply.c */
+/* roce/resp_reply.c */
 bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
-/* roce_early.c */
+/* roce/early.c */
 void vrnic_early_init(struct vrnic_early *e);
 void vrnic_early_purge(struct vrnic_early *e);
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn);
@@ -470,13 +470,13 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 count);
 void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 
-/* roce_retry.c */
+/* roce/req_retry.c */
 void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at);
 
-/* roce_answer.c */
+/* roce/req_ack.c */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);
 
-/* roce_ud.c */
+/* roce/ud_wire.c */
 void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb);
 
 #endif /* VRNIC_ROCE_H */

@@ -10,7 +10,7 @@
 #include <linux/percpu_counter.h>
 #include <linux/sizes.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 /* Bytes of all lists: so many, but no more than a part of the memory. */
 #define TOTAL_BYTES	SZ_64M

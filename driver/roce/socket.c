@@ -16,8 +16,8 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
-#include "link.h"
-#include "roce.h"
+#include "native/link.h"
+#include "roce/roce.h"
 
 static bool force_roce;
 module_param(force_roce, bool, 0644);

@@ -22,8 +22,8 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 
-#include "icrc.h"
-#include "roce.h"
+#include "lib/icrc.h"
+#include "roce/roce.h"
 #include "trace.h"
 
 /* Up to here a copy costs less than a fragment, of which there are few. */

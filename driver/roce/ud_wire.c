@@ -4,7 +4,7 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 /* Does @av, found by number once more, lead to where it did when it was copied? */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)

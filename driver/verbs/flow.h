@@ -7,7 +7,7 @@
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H
 
-#include "opcode.h"
+#include "queue/opcode.h"
 
 #include "vrnic.h"
 
@@ -43,41 +43,41 @@ struct vrnic_datagram {
 bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead);
 void vrnic_sq_complete(struct vrnic_qp *qp);
 
-/* flow_loop.c */
+/* verbs/loop.c */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget);
 void vrnic_loop_release(struct vrnic_qp *qp);
 u32 vrnic_rnr_ns(u8 code);
 
-/* flow_loop_ud.c */
+/* verbs/ud.c */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
 bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
 
-/* roce_ud.c */
+/* roce/ud_wire.c */
 void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const struct vrnic_datagram *dg,
 		       const struct rdma_ah_attr *attr,
 		       const union ib_gid *sgid, int oif);
 
-/* roce_tx.c */
+/* roce/tx.c */
 void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
 void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
 
-/* roce_req.c */
+/* roce/req.c */
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 bool vrnic_roce_expects(const struct vrnic_qp *qp);
 u32 vrnic_roce_ahead(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
-/* roce_send.c */
+/* roce/req_send.c */
 enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
 
-/* roce_net.c */
+/* roce/socket.c */
 bool vrnic_force_roce(void);
 
-/* flow_roce.c */
+/* roce/flow.c */
 int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
 void vrnic_roce_ready(struct vrnic_qp *qp);

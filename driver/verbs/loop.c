@@ -12,8 +12,8 @@
 #include <linux/ktime.h>
 #include <linux/netdevice.h>
 
-#include "flow.h"
-#include "target.h"
+#include "queue/target.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 /**

@@ -4,10 +4,10 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "flow.h"
-#include "link.h"
-#include "opcode.h"
-#include "target.h"
+#include "native/link.h"
+#include "queue/opcode.h"
+#include "queue/target.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 /*

@@ -4,9 +4,9 @@
  * errors move it from within runners. Both write the state under state_lock.
  */
 
-#include "flow.h"
-#include "target.h"
+#include "queue/target.h"
 #include "trace.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 #define KBPS	125	/* a rate limit of 1, in bytes a second */

@@ -10,10 +10,10 @@
 
 #include <linux/ktime.h>
 
-#include "flow.h"
-#include "link.h"
-#include "opcode.h"
+#include "native/link.h"
+#include "queue/opcode.h"
 #include "trace.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 /* The producer index is wild: nothing in the ring can be believed any more. */

@@ -13,8 +13,8 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
-#include "flow.h"
-#include "target.h"
+#include "queue/target.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 /* UDP, BTH, DETH, ICRC: what the headers say a datagram has around its data. */

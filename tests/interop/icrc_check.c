@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdr.h"
-#include "icrc.h"
+#include "lib/hdr.h"
+#include "lib/icrc.h"
 
 #define PCAP_MAGIC	0xa1b2c3d4	/* microseconds, this machine's byte order */
 #define PCAP_MAGIC_NS	0xa1b23c4d

@@ -12,7 +12,7 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 #define PEER		0xc0000201U	/* 192.0.2.1 */
 #define OWN		0xc0000202U

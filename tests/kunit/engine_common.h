@@ -13,7 +13,7 @@
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 #define PATIENCE	(10 * HZ)
 

@@ -8,7 +8,7 @@
 #include <linux/sizes.h>
 
 #include "engine_common.h"
-#include "native.h"
+#include "native/native.h"
 
 #define TURN	16	/* descriptors of a turn */
 #define SLOTS	256

@@ -3,7 +3,7 @@
 
 #include <kunit/test.h>
 
-#include "opcode.h"
+#include "queue/opcode.h"
 #include "vrnic.h"
 
 #define RC	BIT(IB_QPT_RC)

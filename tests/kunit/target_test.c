@@ -11,7 +11,7 @@
 #include <linux/sched/mm.h>
 
 #include "consumer.h"
-#include "target.h"
+#include "queue/target.h"
 #include "vrnic.h"
 
 #define MSG	64

@@ -8,7 +8,7 @@
 #include <linux/udp.h>
 #include <net/net_namespace.h>
 
-#include "roce.h"
+#include "roce/roce.h"
 
 #define PAYLOAD		64
 #define SIZE		(sizeof(struct vrnic_bth) + PAYLOAD + VRNIC_ICRC_BYTES)

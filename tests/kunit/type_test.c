@@ -10,7 +10,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
-#include "type.h"
+#include "native/type.h"
 #include "vrnic.h"
 
 #define ROUNDS		200

@@ -7,9 +7,9 @@
 #include <linux/string.h>
 #include <linux/unaligned.h>
 
-#include "hdr.h"
-#include "icrc.h"
-#include "psn.h"
+#include "lib/hdr.h"
+#include "lib/icrc.h"
+#include "lib/psn.h"
 #include "packets.h"
 
 static const u8 *transport(const struct packet *p)

@@ -346,7 +346,7 @@ void raw_fill(struct raw_fifo *fifo, const struct vrnic_ndesc *d,
 		slots = 1 + (len + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
 	if (slots > fifo->inject_entries)
 		slots = fifo->inject_entries;
-	/* pairs with the engine's acquire, driver/ring.h */
+	/* pairs with the engine's acquire, driver/queue/ring.h */
 	__atomic_store_n(&fifo->inject->prod, prod + slots, __ATOMIC_RELEASE);
 }
 
@@ -369,7 +369,7 @@ static bool next_record(struct raw_fifo *fifo, struct vrnic_record *record)
 	struct vrnic_ring_hdr *hdr = fifo->receive;
 	uint32_t cons = hdr->cons, slot;
 
-	/* pairs with the engine's release of prod, driver/ring.h */
+	/* pairs with the engine's release of prod, driver/queue/ring.h */
 	if (__atomic_load_n(&hdr->prod, __ATOMIC_ACQUIRE) == cons)
 		return false;
 	slot = cons & (fifo->receive_entries - 1);

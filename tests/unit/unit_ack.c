@@ -2,7 +2,7 @@
 /* What is outstanding, and what an acknowledgment means: each rule by itself. */
 #include <string.h>
 
-#include "ack.h"
+#include "lib/ack.h"
 
 #include "unit.h"
 

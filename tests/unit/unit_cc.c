@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cc.h"
+#include "lib/cc.h"
 
 #include "unit.h"
 

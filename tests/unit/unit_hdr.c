@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "hdr.h"
+#include "lib/hdr.h"
 
 #include "unit.h"
 

@@ -2,8 +2,8 @@
 /* The invariant CRC, against packets of another implementation. */
 #include <string.h>
 
-#include "hdr.h"
-#include "icrc.h"
+#include "lib/hdr.h"
+#include "lib/icrc.h"
 #include "packets.h"
 
 #include "unit.h"

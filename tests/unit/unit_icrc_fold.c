@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <linux/crc32.h>
 
-#include "icrc_pick.h"
+#include "compat/icrc_pick.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Packet sequence numbers, above all where 24 bits end. */
-#include "psn.h"
+#include "lib/psn.h"
 
 #include "unit.h"
 

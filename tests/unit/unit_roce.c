@@ -16,9 +16,9 @@
  * Each host is requester and responder at once. What is written is the number of the
  * operation and the place, so that who looks knows whose it is.
  */
-#include "roce_req.h"
-#include "roce_resp.h"
-#include "target.h"
+#include "queue/target.h"
+#include "roce/req.h"
+#include "roce/resp.h"
 
 #include "unit.h"
 

@@ -10,7 +10,7 @@
 
 #include <linux/limits.h>
 
-#include "type_rows.h"
+#include "lib/type_rows.h"
 #include "unit.h"
 
 #define ROUNDS		20000

@@ -3,7 +3,7 @@
  * The process's half of a context's two rings and of its counters, and every
  * memory barrier of the library.
  *
- * Barriers and their partners (driver/ring.h and driver/counter.c have the
+ * Barriers and their partners (driver/queue/ring.h and driver/native/counter.c have the
  * other half):
  *
  *  P1 vrnic_ring_publish()        release of prod after the slots were filled,

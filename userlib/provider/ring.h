@@ -4,7 +4,7 @@
  * provider. A ring is one mapping: a page of indices and flags, then a power of
  * two of entries. It is ordinary coherent memory.
  *
- * Barriers and their partners (driver/ring.h has the other half):
+ * Barriers and their partners (driver/queue/ring.h has the other half):
  *
  *  P1 vrnic_ring_publish()        release of prod after the entries were filled
  *       with the kernel's acquire of prod

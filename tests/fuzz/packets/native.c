@@ -11,8 +11,8 @@
 
 #include "native_raw.h"
 
+#include "lib/link_wire.h"
 #include "packets.h"
-#include "native_wire.h"
 
 #define SLOTS		1024
 #define TYPE_NUMBERS	2000	/* more than a link remembers */

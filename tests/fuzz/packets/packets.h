@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hdr.h"
-#include "psn.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
 
 #define SECRET		0x5ec2e7a15ec2e70dULL	/* what memory has that nobody may read */
 #define GROUP4		"\xef\x01\x02\x4d"	/* 239.1.2.77 */

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "icrc.h"
-#include "native_wire.h"
+#include "lib/icrc.h"
+#include "lib/link_wire.h"
 #include "packets.h"
 
 #define BATCH		32

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "hdr.h"
-#include "icrc.h"
+#include "lib/hdr.h"
+#include "lib/icrc.h"
 #include "neighbour.h"
 
 #define PAIRS	8

@@ -261,7 +261,7 @@ enum {
 
 /* ---- the rest of the driver ---- */
 
-#include "ring.h"
+#include "queue/ring.h"
 #include "stats.h"
 
 #define VRNIC_MAX_MSG		BIT(31)

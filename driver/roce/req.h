@@ -2,18 +2,18 @@
 /*
  * The RoCEv2 requester: what its files share.
  *
- *	roce_req.c	the window: operations come, are sent, and are retired
- *	roce_send.c	what each operation sends
- *	roce_answer.c	what comes back
- *	roce_retry.c	timers, retries, going back
+ *	roce/req.c	the window: operations come, are sent, and are retired
+ *	roce/req_send.c	what each operation sends
+ *	roce/req_ack.c	what comes back
+ *	roce/req_retry.c	timers, retries, going back
  */
 #ifndef VRNIC_ROCE_REQ_H
 #define VRNIC_ROCE_REQ_H
 
-#include "roce.h"
+#include "roce/roce.h"
 
 #define VRNIC_BURST	16	/* packets of a message between looks at what came in */
-#define VRNIC_BURST_OPS	64	/* messages; small ones fill a buffer: see roce_tx.c */
+#define VRNIC_BURST_OPS	64	/* messages; small ones fill a buffer: see roce/tx.c */
 
 static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
 {
@@ -26,18 +26,18 @@ static inline bool window_open(const struct vrnic_req *q)
 	return q->fly.cur - q->fly.una < q->window && (!q->fly.hold || q->fly.cur < q->fly.hold);
 }
 
-/* roce_req.c */
+/* roce/req.c */
 void vrnic_req_load(struct vrnic_qp *qp, u32 i);
 void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
 		    int verr);
 void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr);
 bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
-/* roce_send.c */
+/* roce/req_send.c */
 bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 		       struct vrnic_budget *budget);
 
-/* roce_retry.c */
+/* roce/req_retry.c */
 void vrnic_req_progress(struct vrnic_qp *qp, u64 before);
 void vrnic_req_go_back_lost(struct vrnic_qp *qp);
 void vrnic_req_go_back_once(struct vrnic_qp *qp);

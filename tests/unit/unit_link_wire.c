@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "native_wire.h"
+#include "lib/link_wire.h"
 
 #include "unit.h"
 

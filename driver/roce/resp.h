@@ -2,14 +2,14 @@
 /*
  * The RoCEv2 responder: what its files share.
  *
- *	roce_rx.c	requests in their order, acknowledgments
- *	roce_exec.c	what each request does
- *	roce_reply.c	answers with data, which may be asked for again
+ *	roce/resp.c	requests in their order, acknowledgments
+ *	roce/resp_exec.c	what each request does
+ *	roce/resp_reply.c	answers with data, which may be asked for again
  */
 #ifndef VRNIC_ROCE_RESP_H
 #define VRNIC_ROCE_RESP_H
 
-#include "roce.h"
+#include "roce/roce.h"
 
 /* What became of a request packet. */
 enum vrnic_rx {
@@ -23,18 +23,18 @@ static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)
 	return &qp->roce->resp;
 }
 
-/* roce_rx.c */
+/* roce/resp.c */
 void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx);
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome);
 void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn);
 void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome);
 
-/* roce_exec.c */
+/* roce/resp_exec.c */
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb);
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access);
 
-/* roce_reply.c */
+/* roce/resp_reply.c */
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res);
 
 #endif /* VRNIC_ROCE_RESP_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Between the parts of the engine: engine.c, who runs a ring; engine_thread.c, what its
- * threads do; engine_crew.c, whose threads there are; and gather.c, when doorbells may be
+ * Between the parts of the engine: engine.c, who runs a ring; engine/thread.c, what its
+ * threads do; engine/crew.c, whose threads there are; and gather.c, when doorbells may be
  * late.
  */
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* Callers in a row that come back faster than they are served, before a thread stays. */
 #define VRNIC_PATIENCE_MIN	16
@@ -19,7 +19,7 @@ bool vrnic_give_back(struct vrnic_runnable *r, bool more);
 void vrnic_leave(struct vrnic_runnable *r, bool more);
 void vrnic_release_parked(struct vrnic_runnable *r);
 
-/* engine_thread.c */
+/* engine/thread.c */
 void vrnic_thread_add(struct vrnic_runnable *r);
 bool vrnic_thread_withdraw(struct vrnic_runnable *r);
 bool vrnic_thread_stays(const struct vrnic_runnable *r);
