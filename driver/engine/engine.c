@@ -83,10 +83,13 @@ static bool release_or_again(struct vrnic_runnable *r)
 	return again;
 }
 
-/* Give the run bit back to who parks @r, and waits for it. */
-void vrnic_release_parked(struct vrnic_runnable *r)
+/*
+ * Give the run bit back to who parks @r, and waits for it. Return: true if the parking
+ * has ended meanwhile, and there is work: then the caller has the run bit again.
+ */
+bool vrnic_release_parked(struct vrnic_runnable *r)
 {
-	WARN_ON_ONCE(release_or_again(r));
+	return release_or_again(r);
 }
 
 /**

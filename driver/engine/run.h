@@ -17,7 +17,7 @@ bool vrnic_take(struct vrnic_runnable *r, bool brief);
 enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget);
 bool vrnic_give_back(struct vrnic_runnable *r, bool more);
 void vrnic_leave(struct vrnic_runnable *r, bool more);
-void vrnic_release_parked(struct vrnic_runnable *r);
+bool vrnic_release_parked(struct vrnic_runnable *r);
 
 /* engine/thread.c */
 void vrnic_thread_add(struct vrnic_runnable *r);

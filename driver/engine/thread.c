@@ -43,17 +43,13 @@ static void call_thread(struct vrnic_crew *crew)
 	wake_up_process(thread->task);
 }
 
-/*
- * The run bit goes with @r; if it is being parked, it is given back. When the lock is free
- * again, @r may have been run and may be gone, and its crew, too.
- */
-static void enqueue(struct vrnic_runnable *r, bool call)
+/* Into the queue, with its run bit; not if it is being parked. */
+static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
 {
 	struct vrnic_crew *crew = r->crew;
 	unsigned long flags;
 	bool parked;
 
-	WRITE_ONCE(r->brief, false);
 	spin_lock_irqsave(&crew->lock, flags);
 	/* who parks it looks for it here after that bit was set: vrnic_thread_withdraw() */
 	parked = test_bit(VRNIC_RUN_PARKED, &r->state);
@@ -63,8 +59,19 @@ static void enqueue(struct vrnic_runnable *r, bool call)
 			call_thread(crew);
 	}
 	spin_unlock_irqrestore(&crew->lock, flags);
-	if (parked)
-		vrnic_release_parked(r);
+	return !parked;
+}
+
+/*
+ * The run bit goes with @r: into the queue, or to who parks it; but the parking may be
+ * over before the bit is given back, and then its work is to be done by a thread all the
+ * same. Afterwards @r may have been run and may be gone, and its crew, too.
+ */
+static void enqueue(struct vrnic_runnable *r, bool call)
+{
+	WRITE_ONCE(r->brief, false);
+	while (!enqueue_unparked(r, call) && vrnic_release_parked(r))
+		;
 }
 
 /**
