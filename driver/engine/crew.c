@@ -12,6 +12,7 @@
 
 #include <linux/cgroup.h>
 #include <linux/cpumask.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/memcontrol.h>
@@ -73,7 +74,7 @@ static int thread_start(struct vrnic_crew *crew)
  * Every runnable is parked for good by now. A thread leaves its cgroups before it ends, not a
  * while after that: then they can be removed, and it ends even if they get no CPU time.
  */
-static void crew_free(struct vrnic_crew *crew)
+static void crew_stop(struct vrnic_crew *crew)
 {
 	struct vrnic_crew *own = crew->engine->own;
 	unsigned int i;
@@ -84,6 +85,11 @@ static void crew_free(struct vrnic_crew *crew)
 			cgroup_attach_task_all(own->threads[0].task, crew->threads[i].task);
 		kthread_stop(crew->threads[i].task);
 	}
+	crew->nr = 0;
+}
+
+static void crew_free(struct vrnic_crew *crew)
+{
 	mem_cgroup_put(crew->memcg);
 	kfree(crew);
 }
@@ -133,12 +139,52 @@ static struct vrnic_crew *crew_find(struct vrnic_engine *engine)
 	if (in_my_cgroups(engine->own->threads[0].task))
 		return engine->own;
 	list_for_each_entry(crew, &engine->crews, link) {
-		if (in_my_cgroups(crew->threads[0].task)) {
+		if (crew->refs && in_my_cgroups(crew->threads[0].task)) {
 			crew->refs++;
 			return crew;
 		}
 	}
 	return NULL;
+}
+
+/* No user with many cgroups, of a subtree of his own, takes the crews of all others. */
+static bool has_room(struct vrnic_engine *engine, kuid_t uid)
+{
+	unsigned int nr = 0, of_user = 0;
+	struct vrnic_crew *crew;
+
+	lockdep_assert_held(&engine->lock);
+	list_for_each_entry(crew, &engine->crews, link) {
+		nr++;
+		of_user += uid_eq(crew->uid, uid);
+	}
+	return nr < VRNIC_MAX_CREWS &&
+	       (of_user < VRNIC_MAX_USER_CREWS || uid_eq(uid, GLOBAL_ROOT_UID));
+}
+
+/* It counts from now on, and nobody finds it before it has references. */
+static bool crew_announce(struct vrnic_crew *crew)
+{
+	struct vrnic_engine *engine = crew->engine;
+	bool room;
+
+	spin_lock(&engine->lock);
+	room = has_room(engine, crew->uid);
+	if (room)
+		list_add(&crew->link, &engine->crews);
+	spin_unlock(&engine->lock);
+	return room;
+}
+
+static void crew_end(struct vrnic_crew *crew)
+{
+	struct vrnic_engine *engine = crew->engine;
+
+	crew_stop(crew);
+	spin_lock(&engine->lock);
+	list_del(&crew->link);
+	spin_unlock(&engine->lock);
+	crew_free(crew);
 }
 
 static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
@@ -148,14 +194,18 @@ static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
 
 	if (!crew)
 		return ERR_PTR(-ENOMEM);
-	crew->refs = 1;
+	crew->uid = current_uid();
 	crew->memcg = get_mem_cgroup_from_mm(current->mm);
+	if (!crew_announce(crew)) {
+		crew_free(crew);
+		return ERR_PTR(-ENOMEM);
+	}
 	crew->owner = current;
 	err = crew_start(crew);
 	crew->owner = NULL;
 	if (!err)
 		return crew;
-	crew_free(crew);
+	crew_end(crew);
 	return ERR_PTR(err);
 }
 
@@ -167,14 +217,12 @@ static struct vrnic_crew *crew_add(struct vrnic_engine *engine, struct vrnic_cre
 	spin_lock(&engine->lock);
 	crew = crew_find(engine);
 	if (!crew) {
-		list_add(&new->link, &engine->crews);
+		new->refs = 1;
 		crew = new;
 	}
 	spin_unlock(&engine->lock);
-	if (crew != new) {
-		crew_free(new);
-		atomic_dec(&engine->nr_crews);
-	}
+	if (crew != new)
+		crew_end(new);
 	return crew;
 }
 
@@ -195,13 +243,8 @@ struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine)
 	spin_unlock(&engine->lock);
 	if (crew)
 		return crew;
-	crew = ERR_PTR(-ENOMEM);
-	if (atomic_inc_return(&engine->nr_crews) <= VRNIC_MAX_CREWS)
-		crew = crew_new(engine);
-	if (!IS_ERR(crew))
-		return crew_add(engine, crew);
-	atomic_dec(&engine->nr_crews);
-	return crew;
+	crew = crew_new(engine);
+	return IS_ERR(crew) ? crew : crew_add(engine, crew);
 }
 
 /**
@@ -220,13 +263,9 @@ void vrnic_crew_put(struct vrnic_crew *crew)
 		return;
 	spin_lock(&engine->lock);
 	last = !--crew->refs;
-	if (last)
-		list_del(&crew->link);
 	spin_unlock(&engine->lock);
-	if (!last)
-		return;
-	crew_free(crew);
-	atomic_dec(&engine->nr_crews);
+	if (last)
+		crew_end(crew);
 }
 
 /* ---- of a device ---- */
@@ -251,7 +290,6 @@ int vrnic_engine_start(struct vrnic_engine *engine, const char *name, unsigned i
 
 	spin_lock_init(&engine->lock);
 	INIT_LIST_HEAD(&engine->crews);
-	atomic_set(&engine->nr_crews, 0);
 	engine->threads = threads;
 	strscpy(engine->name, name, sizeof(engine->name));
 	engine->own = crew_alloc(engine);
@@ -267,6 +305,7 @@ int vrnic_engine_start(struct vrnic_engine *engine, const char *name, unsigned i
 void vrnic_engine_stop(struct vrnic_engine *engine)
 {
 	WARN_ON(!list_empty(&engine->crews));
+	crew_stop(engine->own);
 	crew_free(engine->own);
 	engine->own = NULL;
 }

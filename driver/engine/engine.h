@@ -219,7 +219,8 @@ struct vrnic_thread {
  *	ring is to come
  * @engine: whose it is
  * @link: in its list; protected by its lock, as what follows
- * @refs: contexts whose rings it runs; the device's own has none
+ * @refs: contexts whose rings it runs; the device's own has none; 0: its threads begin, or end
+ * @uid: user who opened the first of these
  * @owner: in whose cgroups its threads begin, while they do; NULL: those of all threads
  * @memcg: pays for what its threads allocate; NULL: nobody does, and no I/O is started
  * @joined: a thread has begun
@@ -235,6 +236,7 @@ struct vrnic_crew {
 	struct vrnic_engine *engine;
 	struct list_head link;
 	unsigned int refs;
+	kuid_t uid;
 	struct task_struct *owner;
 	struct mem_cgroup *memcg;
 	struct completion joined;
@@ -243,14 +245,14 @@ struct vrnic_crew {
 	struct vrnic_thread threads[];
 };
 
-#define VRNIC_MAX_CREWS	1024	/* that users' contexts make, for each device */
+#define VRNIC_MAX_CREWS		1024	/* that users' contexts make, for each device */
+#define VRNIC_MAX_USER_CREWS	128	/* of these, one user's; root's are not counted */
 
 /**
  * struct vrnic_engine - the threads of a device
  * @own: the device's own crew: runs what is no process's
  * @lock: protects @crews, and their @link and @refs
- * @crews: those of processes
- * @nr_crews: how many there are, or begin or end just now
+ * @crews: those of processes, with those that begin or end just now
  * @threads: of each crew
  * @name: the device's, for the threads' names
  */
@@ -258,7 +260,6 @@ struct vrnic_engine {
 	struct vrnic_crew *own;
 	spinlock_t lock;	/* protects @crews, and their @link and @refs */
 	struct list_head crews;
-	atomic_t nr_crews;
 	unsigned int threads;
 	char name[24];
 };

@@ -132,4 +132,57 @@ TEST_F(cgroup, goes_with_its_last_process)
 	}
 }
 
+#define USER_GROUPS	128	/* that one user may have threads in */
+
+/* A context in a group of its own, number @i; its threads stay there. */
+static struct ibv_context *context_in(const struct group *parent, int i)
+{
+	struct ibv_context *context;
+	struct group group = *parent;
+
+	snprintf(group.path, sizeof(group.path), "%s/user-%d", parent->root, i);
+	if (mkdir(group.path, 0700) || group_enter(&group))
+		return NULL;
+	context = dev_open_context();
+	if (!context)
+		i = errno;
+	group_leave(&group);
+	if (!context)
+		errno = i;
+	return context;
+}
+
+static void remove_groups(const struct group *parent, int n)
+{
+	char path[80];
+
+	while (n--) {
+		snprintf(path, sizeof(path), "%s/user-%d", parent->root, n);
+		rmdir(path);
+	}
+}
+
+/* A user who has a subtree of groups leaves threads to others. */
+TEST_F(cgroup, one_user_has_threads_in_a_share_of_the_groups)
+{
+	struct ibv_context *contexts[USER_GROUPS + 1];
+	int i;
+
+	ASSERT_OK(group_leave(&self->group));
+	ASSERT_EQ(0, setreuid(1000, 0));
+	for (i = 0; i < USER_GROUPS; i++) {
+		contexts[i] = context_in(&self->group, i);
+		ASSERT_NE(NULL, contexts[i]);
+	}
+	EXPECT_EQ(NULL, context_in(&self->group, USER_GROUPS));
+	EXPECT_EQ(ENOMEM, errno);
+	ASSERT_EQ(0, setreuid(0, 0));
+	contexts[USER_GROUPS] = context_in(&self->group, USER_GROUPS + 1);
+	EXPECT_NE(NULL, contexts[USER_GROUPS]);
+	for (i = 0; i <= USER_GROUPS; i++)
+		if (contexts[i])
+			EXPECT_OK(ibv_close_device(contexts[i]));
+	remove_groups(&self->group, USER_GROUPS + 2);
+}
+
 TEST_HARNESS_MAIN
