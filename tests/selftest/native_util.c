@@ -240,7 +240,7 @@ static void let_others(int looks)
 static int until(struct vrnic_context *one, struct vrnic_context *other,
 		 const int *count, int n)
 {
-	uint64_t end = now_ns() + WAIT_NS;
+	struct patience p = {};
 	int ret, looks = 0;
 
 	while (*(volatile const int *)count < n) {
@@ -251,7 +251,7 @@ static int until(struct vrnic_context *one, struct vrnic_context *other,
 			return ret;
 		looks = ret ? 0 : looks + 1;
 		let_others(looks);
-		if (now_ns() > end)
+		if (!still_patient(&p, *(volatile const int *)count))
 			return -ETIMEDOUT;
 	}
 	return 0;

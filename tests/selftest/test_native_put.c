@@ -76,7 +76,7 @@ TEST_F(put, nobody_waits)
 {
 	struct nbed *bed = &self->bed;
 	const unsigned char *last = bed->b.buf.addr;
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	unsigned int round, i;
 
 	for (round = 1; round < 100; round++) {
@@ -84,7 +84,7 @@ TEST_F(put, nobody_waits)
 		for (i = 0; i < 48 - round % 16; i++)
 			ASSERT_OK(nbed_put(bed, i, i, 1, NULL));
 		while (__atomic_load_n(last + i - 1, __ATOMIC_ACQUIRE) != round &&
-		       time(NULL) <= end)
+		       still_patient(&p, round))
 			;
 		ASSERT_EQ(round, last[i - 1]);
 	}

@@ -73,7 +73,7 @@ static int post_quickly(struct bed *bed, unsigned int total, unsigned int depth,
 		.wr.rdma.remote_addr = (uintptr_t)bed->dst.addr,
 		.wr.rdma.rkey = bed->dst.mr->rkey,
 	};
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
 	unsigned int posted = 0, done = 0;
 
@@ -81,7 +81,7 @@ static int post_quickly(struct bed *bed, unsigned int total, unsigned int depth,
 		wr.send_flags = ++posted % (DEPTH / 4) ? 0 : IBV_SEND_SIGNALED;
 		if (ibv_post_send(bed->a->qp, &wr, &bad))
 			return -ENOMEM;
-		while (posted - done > depth && time(NULL) <= end)
+		while (posted - done > depth && still_patient(&p, done))
 			done += reap(bed->a->scq, &wc);
 		if (posted - done > depth)
 			return -ETIMEDOUT;
@@ -202,14 +202,14 @@ static int settle(struct bed *bed)
 TEST_F(stream, nobody_polls)
 {
 	struct bed *bed = &self->bed;
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	unsigned int round;
 	int n;
 
 	for (round = 1; round < 100; round++) {
 		n = write_unasked(bed, round);
 		ASSERT_LT(0, n);
-		while (look(&bed->dst, n - 1) != round && time(NULL) <= end)
+		while (look(&bed->dst, n - 1) != round && still_patient(&p, round))
 			;
 		ASSERT_EQ(round, look(&bed->dst, n - 1));
 		ASSERT_DONE(settle(bed));

@@ -38,10 +38,10 @@ static int run_workers(struct bed *bed, struct worker *w, void *(*fn)(void *))
 static void *post_to_one(void *arg)
 {
 	struct worker *w = arg;
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	int ret;
 
-	while (w->done < ROUNDS && time(NULL) <= end) {
+	while (w->done < ROUNDS && still_patient(&p, w->done)) {
 		ret = POST(w->bed->a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
 			   .local = &w->bed->src, .loff = 64 * w->id,
 			   .remote = &w->bed->dst, .value = 1,
@@ -59,11 +59,11 @@ static void *post_to_one(void *arg)
 static void *poll_some(void *arg)
 {
 	struct worker *w = arg;
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	struct ibv_wc wc;
 	int n;
 
-	while (w->done < THREADS * ROUNDS && time(NULL) <= end) {
+	while (w->done < THREADS * ROUNDS && still_patient(&p, w->done)) {
 		n = ibv_poll_cq(w->bed->a->scq, 1, &wc);
 		if (n > 0 && wc.status == IBV_WC_SUCCESS)
 			w->done++;
@@ -93,12 +93,12 @@ static int shared_count;
 static void *poll_shared(void *arg)
 {
 	struct worker *w = arg;
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	struct ibv_wc wc[4];
-	int n;
+	int n, count;
 
-	while (__atomic_load_n(&shared_count, __ATOMIC_RELAXED) < ROUNDS &&
-	       time(NULL) <= end) {
+	while ((count = __atomic_load_n(&shared_count, __ATOMIC_RELAXED)) < ROUNDS &&
+	       still_patient(&p, count)) {
 		n = ibv_poll_cq(w->bed->a->scq, 4, wc);
 		if (n < 0)
 			w->error = EIO;

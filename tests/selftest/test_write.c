@@ -110,7 +110,7 @@ TEST_F(write_order, last_byte_arrives_last)
 {
 	struct bed *bed = &self->bed;
 	volatile uint8_t *last = &bed->dst.addr[65535];
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct patience p = {};
 	int i;
 
 	for (i = 1; i < 50; i++) {
@@ -118,7 +118,7 @@ TEST_F(write_order, last_byte_arrives_last)
 		ASSERT_OK(POST(bed->a, .op = IBV_WR_RDMA_WRITE,
 			       .local = &bed->src, .len = 65536,
 			       .remote = &bed->dst));
-		while (*last != i && time(NULL) < end)
+		while (*last != i && still_patient(&p, i))
 			sched_yield();
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		ASSERT_EQ(-1, buf_is_not(&bed->dst, 0, 65536, i));

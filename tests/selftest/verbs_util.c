@@ -43,6 +43,17 @@ static time_t now(void)
 	return ts.tv_sec;
 }
 
+bool still_patient(struct patience *p, unsigned long progress)
+{
+	time_t t = now();
+
+	if (!p->end || progress != p->seen) {
+		p->seen = progress;
+		p->end = t + WAIT_SECONDS;
+	}
+	return t <= p->end;
+}
+
 static struct waiter waiter_start(void)
 {
 	return (struct waiter){ .end = now() + WAIT_SECONDS };

@@ -20,6 +20,19 @@
 #define WAIT_SECONDS	wait_seconds()
 int wait_seconds(void);
 
+/**
+ * struct patience - waiting for what comes bit by bit, on a machine that may be slow
+ * @seen: how far it was
+ * @end: it hangs, if that is so then; 0: nobody has looked yet
+ */
+struct patience {
+	unsigned long seen;
+	time_t end;
+};
+
+/* @progress is how far it is: false if that has not changed for WAIT_SECONDS. */
+bool still_patient(struct patience *p, unsigned long progress);
+
 #define DEVICE_FLUSH_GLOBAL	(1ULL << 38)	/* device_cap_flags_ex */
 #define DEVICE_FLUSH_PERSISTENT	(1ULL << 39)
 #define DEVICE_ATOMIC_WRITE	(1ULL << 40)
