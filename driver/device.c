@@ -2,7 +2,6 @@
 /* The device and its port: what it is, what it can do, where it sits. */
 
 #include <linux/ethtool.h>
-#include <linux/hashtable.h>
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -13,10 +12,6 @@
 #include <rdma/ib_mad.h>
 
 #include "vrnic.h"
-
-/* Devices by what they sit on; readers under RCU. */
-static DEFINE_HASHTABLE(devs, 6);
-static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
 /* One is added at a time, so that two do not find an interface without any. */
 static DEFINE_MUTEX(add_lock);
@@ -34,70 +29,6 @@ static struct net_device *adding_to;
 	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
 	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
 
-/*
- * What is advertised, and what users get of them, all together. A region has two keys out
- * of 2^24, a window one: about half of them stay free.
- */
-static const int object_max[VRNIC_OBJECTS] = {
-	[VRNIC_OBJECT_PD] = 1 << 20,
-	[VRNIC_OBJECT_CQ] = 1 << 20,
-	[VRNIC_OBJECT_SRQ] = 1 << 20,
-	[VRNIC_OBJECT_QP] = 1 << 20,
-	[VRNIC_OBJECT_MR] = 1 << 21,
-	[VRNIC_OBJECT_MW] = 1 << 22,
-	[VRNIC_OBJECT_AH] = 1 << 20,
-};
-
-static bool get_one(atomic_t *count, int max)
-{
-	if (atomic_inc_return(count) <= max)
-		return true;
-	atomic_dec(count);
-	return false;
-}
-
-static void put_one(atomic_t *count)
-{
-	WARN_ON_ONCE(atomic_dec_return(count) < 0);
-}
-
-/**
- * vrnic_object_get() - may there be one more?
- * @dev: device
- * @kind: of these
- * @user: a process is to have it; else a kernel consumer
- *
- * Return: false if there are as many as the device advertises, with those that are kept
- * for kernel consumers. Context: any.
- */
-bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
-{
-	if (user && !get_one(&dev->of_users[kind], object_max[kind]))
-		return false;
-	if (get_one(&dev->objects[kind], object_max[kind] + VRNIC_KERNEL_SHARE))
-		return true;
-	if (user)
-		put_one(&dev->of_users[kind]);
-	return false;
-}
-
-/* One of them is gone, or did not come to be. */
-void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
-{
-	put_one(&dev->objects[kind]);
-	if (user)
-		put_one(&dev->of_users[kind]);
-}
-
-/* Each was put as it had been got. */
-static void warn_of_objects(const struct vrnic_dev *dev)
-{
-	int kind;
-
-	for (kind = 0; kind < VRNIC_OBJECTS; kind++)
-		WARN_ON(atomic_read(&dev->objects[kind]) || atomic_read(&dev->of_users[kind]));
-}
-
 static int vrnic_query_device(struct ib_device *ibdev,
 			      struct ib_device_attr *attr,
 			      struct ib_udata *udata)
@@ -110,18 +41,18 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.vendor_id = 0xffffff,	/* no OUI: software */
 		.max_mr_size = VRNIC_MAX_MR,
 		.page_size_cap = PAGE_SIZE,
-		.max_qp = object_max[VRNIC_OBJECT_QP],
+		.max_qp = vrnic_object_max(VRNIC_OBJECT_QP),
 		.max_qp_wr = VRNIC_MAX_WR,
 		.device_cap_flags = VRNIC_DEVICE_CAPS,
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
 		.max_send_sge = VRNIC_MAX_SGE,
 		.max_recv_sge = VRNIC_MAX_SGE,
 		.max_sge_rd = VRNIC_MAX_SGE,
-		.max_cq = object_max[VRNIC_OBJECT_CQ],
+		.max_cq = vrnic_object_max(VRNIC_OBJECT_CQ),
 		.max_cqe = VRNIC_MAX_CQE,
-		.max_mr = object_max[VRNIC_OBJECT_MR],
-		.max_mw = object_max[VRNIC_OBJECT_MW],
-		.max_pd = object_max[VRNIC_OBJECT_PD],
+		.max_mr = vrnic_object_max(VRNIC_OBJECT_MR),
+		.max_mw = vrnic_object_max(VRNIC_OBJECT_MW),
+		.max_pd = vrnic_object_max(VRNIC_OBJECT_PD),
 		.max_qp_rd_atom = VRNIC_MAX_RD_ATOM,
 		.max_qp_init_rd_atom = VRNIC_MAX_RD_ATOM,
 		.max_res_rd_atom = VRNIC_MAX_RD_ATOM << 10,
@@ -129,8 +60,8 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_mcast_grp = VRNIC_MAX_GROUPS,
 		.max_mcast_qp_attach = VRNIC_MAX_MEMBERS,
 		.max_total_mcast_qp_attach = VRNIC_MAX_ATTACHED,
-		.max_ah = object_max[VRNIC_OBJECT_AH],
-		.max_srq = object_max[VRNIC_OBJECT_SRQ],
+		.max_ah = vrnic_object_max(VRNIC_OBJECT_AH),
+		.max_srq = vrnic_object_max(VRNIC_OBJECT_SRQ),
 		.max_srq_wr = VRNIC_MAX_WR,
 		.max_srq_sge = VRNIC_MAX_SGE,
 		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
@@ -144,14 +75,6 @@ static int vrnic_query_device(struct ib_device *ibdev,
 static bool port_is_up(const struct net_device *ndev)
 {
 	return netif_running(ndev) && netif_carrier_ok(ndev);
-}
-
-/* 80 bytes: the headers of a RoCEv2 packet, at their longest, and the ICRC. */
-enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
-{
-	int mtu = READ_ONCE(dev->ndev->mtu) - 80;
-
-	return mtu < 256 ? IB_MTU_256 : ib_mtu_int_to_enum(mtu);
 }
 
 /* Virtual interfaces know no speed: memory is the limit there. */
@@ -217,113 +140,11 @@ static void vrnic_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "%u", VRNIC_ABI_VERSION);
 }
 
-/**
- * vrnic_net() - the network namespace that an interface is in, to look into it
- * @ndev: interface
- *
- * An interface may move to another namespace, and the one that it leaves may be freed: a
- * grace period after the move, at the earliest. A caller that only compares namespaces
- * needs no more than dev_net().
- *
- * Return: namespace. Context: RCU lock.
- */
-struct net *vrnic_net(const struct net_device *ndev)
-{
-	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "nothing keeps the namespace");
-	return dev_net(ndev);
-}
-
-/* As vrnic_net(), with a reference for put_net(); NULL: the namespace is going. Context: any. */
-struct net *vrnic_net_get(const struct net_device *ndev)
-{
-	struct net *net;
-
-	rcu_read_lock();
-	net = maybe_get_net(vrnic_net(ndev));
-	rcu_read_unlock();
-	return net;
-}
-
-/* What a device may sit on: @ndev, or what is below it if that is a VLAN. */
-struct net_device *vrnic_lower(struct net_device *ndev)
-{
-	return is_vlan_dev(ndev) ? vlan_dev_real_dev(ndev) : ndev;
-}
-
-/* The device that hears what comes through @ndev, or NULL. Caller holds the RCU lock. */
-static struct vrnic_dev *hearer(struct net_device *ndev)
-{
-	struct net_device *lower = vrnic_lower(ndev);
-	struct vrnic_dev *dev;
-
-	hash_for_each_possible_rcu(devs, dev, link, (unsigned long)lower)
-		if (dev->ndev == lower)
-			return dev;
-	return NULL;
-}
-
-/* Count packets that came through @ndev and are nobody's. */
-void vrnic_dev_count(struct net *net, struct net_device *ndev,
-		     enum vrnic_stat stat, u32 count)
-{
-	struct vrnic_dev *dev;
-
-	rcu_read_lock();
-	dev = hearer(ndev);
-	if (dev && net_eq(dev_net(dev->ndev), net))
-		this_cpu_add(dev->stats->count[stat], count);
-	rcu_read_unlock();
-}
-
-/**
- * vrnic_mcast_receive() - a multicast came from the network
- * @net: network namespace
- * @ndev: interface that it came through
- * @from: sender; its own device has heard it already
- * @to: group
- * @fn: called for each member, must not sleep
- * @arg: for @fn
- *
- * Return: members.
- */
-unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
-				 const union ib_gid *from,
-				 const union ib_gid *to,
-				 void (*fn)(struct vrnic_qp *qp, void *arg),
-				 void *arg)
-{
-	struct vrnic_dev *dev;
-	unsigned int n = 0;
-
-	rcu_read_lock();
-	dev = hearer(ndev);
-	if (dev && net_eq(dev_net(dev->ndev), net) && !vrnic_owns(dev, from))
-		n = vrnic_mcast_members(dev, to, fn, arg);
-	rcu_read_unlock();
-	return n;
-}
-
-/* The interface that a GID belongs to: the device's, or a VLAN on it. */
-int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr)
-{
-	struct net_device *ndev;
-	int oif = dev->ndev->ifindex;
-
-	rcu_read_lock();
-	ndev = rcu_dereference(attr->ndev);
-	if (ndev)
-		oif = ndev->ifindex;
-	rcu_read_unlock();
-	return oif;
-}
-
 static void vrnic_dealloc_driver(struct ib_device *ibdev)
 {
 	struct vrnic_dev *dev = to_vdev(ibdev);
 
-	spin_lock(&devs_lock);
-	hash_del_rcu(&dev->link);
-	spin_unlock(&devs_lock);
+	vrnic_port_close(dev);
 	/* who found it here, or by one of its GIDs, may look at all that goes now */
 	synchronize_rcu();
 	vrnic_faults_drop(dev);
@@ -332,7 +153,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_wire_close(dev);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
-	warn_of_objects(dev);
+	vrnic_objects_gone(dev);
 	vrnic_mcast_exit(dev);
 	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);
@@ -483,9 +304,7 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 	err = ib_device_set_netdev(ibdev, dev->ndev, 1);
 	if (err)
 		return err;
-	spin_lock(&devs_lock);
-	hash_add_rcu(devs, &dev->link, (unsigned long)dev->ndev);
-	spin_unlock(&devs_lock);
+	vrnic_port_open(dev);
 	return ib_register_device(ibdev, name, NULL);
 }
 

@@ -134,57 +134,21 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 	return local;
 }
 
-/*
- * The queue pair 1 of whoever has @gid. Link-local GIDs are not unique: the device on
- * @best is the best. Caller keeps @net.
+/**
+ * vrnic_gid_owners() - look at the devices that have @gid
+ * @net: in this namespace, which the caller keeps
+ * @gid: link-local ones are not unique
+ * @fn: called for each, under the RCU lock, until it returns true
+ * @arg: for @fn
  */
-static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
-				 const struct net_device *best)
+void vrnic_gid_owners(const struct net *net, const union ib_gid *gid,
+		      bool (*fn)(struct vrnic_dev *dev, void *arg), void *arg)
 {
-	struct vrnic_qp *qp = NULL, *found;
 	struct vrnic_gid *g;
 
 	rcu_read_lock();
-	hlist_for_each_entry_rcu(g, bucket(net, gid), node) {
-		if (!is_entry(g, net, gid) || (qp && g->dev->ndev != best))
-			continue;
-		found = vrnic_gsi_get(g->dev);
-		if (!found)
-			continue;
-		if (qp)
-			vrnic_qp_put(qp);
-		qp = found;
-		if (g->dev->ndev == best)
+	hlist_for_each_entry_rcu(g, bucket(net, gid), node)
+		if (is_entry(g, net, gid) && fn(g->dev, arg))
 			break;
-	}
 	rcu_read_unlock();
-	return qp;
-}
-
-/**
- * vrnic_gsi_by_gid() - the queue pair 1 that @gid leads to
- * @from: sender's device, and the first choice
- * @gid: destination
- *
- * Return: with a reference held, or NULL.
- */
-struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
-				  const union ib_gid *gid)
-{
-	struct vrnic_qp *qp;
-
-	rcu_read_lock();
-	qp = gsi_find(vrnic_net(from->ndev), gid, from->ndev);
-	rcu_read_unlock();
-	return qp;
-}
-
-/*
- * As vrnic_gsi_by_gid(), for what came from the network through @ndev, if that is known.
- * Caller keeps @net.
- */
-struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
-				  const union ib_gid *gid)
-{
-	return gsi_find(net, gid, ndev ? vrnic_lower(ndev) : NULL);
 }

@@ -439,20 +439,24 @@ struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 
-/* device.c */
+/* objects.c */
+int vrnic_object_max(enum vrnic_object kind);
 bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user);
 void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user);
+void vrnic_objects_gone(const struct vrnic_dev *dev);
+
+/* device.c */
 int vrnic_device_add(const char *name, struct net_device *ndev);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);
+
+/* port.c */
+void vrnic_port_open(struct vrnic_dev *dev);
+void vrnic_port_close(struct vrnic_dev *dev);
+struct vrnic_dev *vrnic_hearer(struct net_device *ndev);
 struct net_device *vrnic_lower(struct net_device *ndev);
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
 		     enum vrnic_stat stat, u32 count);
-unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
-				 const union ib_gid *from,
-				 const union ib_gid *to,
-				 void (*fn)(struct vrnic_qp *qp, void *arg),
-				 void *arg);
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 struct net *vrnic_net(const struct net_device *ndev);
 struct net *vrnic_net_get(const struct net_device *ndev);
@@ -465,10 +469,8 @@ bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid);
 bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid);
 bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 		   struct vrnic_dev *to);
-struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
-				  const union ib_gid *gid);
-struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
-				  const union ib_gid *gid);
+void vrnic_gid_owners(const struct net *net, const union ib_gid *gid,
+		      bool (*fn)(struct vrnic_dev *dev, void *arg), void *arg);
 
 /* rate.c */
 #define VRNIC_RATE_ANY	U64_MAX
@@ -505,6 +507,8 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx);
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx);
 int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* udata.c */
 struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata);
 int vrnic_udata_empty(struct ib_udata *udata);
 int vrnic_udata_request(struct ib_udata *udata, void *req, size_t size,
@@ -554,11 +558,19 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
+
+/* queue/qp_table.c */
+int vrnic_qp_publish(struct vrnic_qp *qp);
+void vrnic_qp_hide(struct vrnic_qp *qp);
 struct vrnic_qp *vrnic_qp_get(u32 qpn);
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev);
 void vrnic_qp_put(struct vrnic_qp *qp);
 int vrnic_qps_init(void);
 void vrnic_qps_exit(void);
+struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
+				  const union ib_gid *gid);
+struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
+				  const union ib_gid *gid);
 
 /* post.c: kernel consumers */
 int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -569,6 +581,9 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 /* verbs/qp_modify.c */
 int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
+
+/* queue/qp_error.c */
+void vrnic_rings_fail(struct vrnic_qp *qp);
 void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event);
 void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event);
 void vrnic_sq_error(struct vrnic_qp *qp);
@@ -578,6 +593,7 @@ void vrnic_sq_drained(struct vrnic_qp *qp);
 extern const struct vrnic_runnable_ops vrnic_sq_ops;
 
 /* queue/recv.c: a queue pair as the target */
+u32 vrnic_rnr_ns(u8 code);
 int vrnic_recv_take(struct vrnic_qp *qp);
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 			 bool solicited);
@@ -592,6 +608,11 @@ struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid
 				  unsigned long *number);
 unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
 				 const union ib_gid *gid,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg);
+unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+				 const union ib_gid *from,
+				 const union ib_gid *to,
 				 void (*fn)(struct vrnic_qp *qp, void *arg),
 				 void *arg);
 

@@ -333,3 +333,31 @@ out:
 	rcu_read_unlock();
 	return n;
 }
+
+/**
+ * vrnic_mcast_receive() - a multicast came from the network
+ * @net: network namespace
+ * @ndev: interface that it came through
+ * @from: sender; its own device has heard it already
+ * @to: group
+ * @fn: called for each member, must not sleep
+ * @arg: for @fn
+ *
+ * Return: members.
+ */
+unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
+				 const union ib_gid *from,
+				 const union ib_gid *to,
+				 void (*fn)(struct vrnic_qp *qp, void *arg),
+				 void *arg)
+{
+	struct vrnic_dev *dev;
+	unsigned int n = 0;
+
+	rcu_read_lock();
+	dev = vrnic_hearer(ndev);
+	if (dev && net_eq(dev_net(dev->ndev), net) && !vrnic_owns(dev, from))
+		n = vrnic_mcast_members(dev, to, fn, arg);
+	rcu_read_unlock();
+	return n;
+}

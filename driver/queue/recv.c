@@ -8,6 +8,19 @@
 #include "queue/target.h"
 #include "vrnic.h"
 
+/* RNR timer codes, in units of 10 us; IBTA table 45. */
+static const u32 rnr_10us[32] = {
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
+	16384, 24576, 32768, 49152,
+};
+
+/* How long the RNR timer code @code tells a requester to wait. */
+u32 vrnic_rnr_ns(u8 code)
+{
+	return rnr_10us[code % ARRAY_SIZE(rnr_10us)] * 10000U;
+}
+
 /* One that has a wire to its peer is the target of that alone: its run bit does. */
 static void assert_target(struct vrnic_qp *qp)
 {

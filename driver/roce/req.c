@@ -145,7 +145,7 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 	enum vrnic_step step;
 
 	/* it may wait for the last user of a region: not for us */
-	vrnic_loop_release(qp);
+	vrnic_hold_release(qp);
 	step = w->info->execute(qp, &qp->op);
 	if (step == VRNIC_STEP_FAIL)
 		vrnic_req_fail(qp, w, qp->op.status, qp->op.vendor_err);

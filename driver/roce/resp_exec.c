@@ -136,7 +136,7 @@ static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 	int ret;
 
 	/* it waits for the last user of the region, who must not be this run */
-	vrnic_loop_release(qp);
+	vrnic_hold_release(qp);
 	ret = vrnic_key_invalidate(qp, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
 		return VRNIC_RX_DONE;

@@ -7,52 +7,19 @@
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H
 
+#include "queue/datagram.h"
+#include "queue/hold.h"
 #include "queue/opcode.h"
-
+#include "queue/sq_ring.h"
 #include "vrnic.h"
-
-/**
- * struct vrnic_datagram - a UD message on its way
- * @qkey: what the target has to have
- * @src_qpn: sender
- * @len: bytes of data
- * @vlan: 1 + the VLAN that it came by; 0: none
- * @with_imm: @imm is valid
- * @solicited: the sender asked for an event
- * @imm: immediate data in network order
- * @grh: what a receive buffer starts with
- * @network_hdr: kind of header in @grh
- * @put: writes the data
- * @arg: for @put
- */
-struct vrnic_datagram {
-	u32 qkey;
-	u32 src_qpn;
-	u32 len;
-	u16 vlan;
-	bool with_imm;
-	bool solicited;
-	u32 imm;
-	u8 grh[VRNIC_GRH_BYTES];
-	u8 network_hdr;
-	void (*put)(struct vrnic_datagram *dg, struct vrnic_sgl *dst);
-	void *arg;
-};
-
-/* sq.c */
-bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead);
-void vrnic_sq_complete(struct vrnic_qp *qp);
 
 /* verbs/loop.c */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget);
-void vrnic_loop_release(struct vrnic_qp *qp);
-u32 vrnic_rnr_ns(u8 code);
 
 /* verbs/ud.c */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
-bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
 
 /* roce/ud_wire.c */
 void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,

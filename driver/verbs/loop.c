@@ -32,20 +32,7 @@ struct loop {
 	struct vrnic_budget *budget;
 };
 
-/* RNR timer codes, in units of 10 us; IBTA table 45. */
-static const u32 rnr_10us[32] = {
-	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
-	16384, 24576, 32768, 49152,
-};
-
 #define RNR_FOREVER	7
-
-/* How long the RNR timer code @code tells a requester to wait. */
-u32 vrnic_rnr_ns(u8 code)
-{
-	return rnr_10us[code % ARRAY_SIZE(rnr_10us)] * 10000U;
-}
 
 static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 {
@@ -206,14 +193,6 @@ static enum vrnic_step need_recv(struct loop *l)
 	}
 }
 
-/* The regions that the run has kept; it may find them again. */
-static void regions_release(struct vrnic_hold *hold)
-{
-	vrnic_held_put(&hold->local);
-	vrnic_held_put(&hold->remote);
-	vrnic_held_put(&hold->recv);
-}
-
 static void deliver(struct loop *l, u8 opcode, u64 byte_len)
 {
 	struct vrnic_cqe cqe = { .opcode = opcode, .byte_len = byte_len };
@@ -238,7 +217,7 @@ static enum vrnic_step invalidate(struct loop *l)
 	int ret;
 
 	vrnic_sgl_put(&l->qp->sgl);
-	regions_release(&l->qp->hold);
+	vrnic_hold_regions_put(&l->qp->hold);
 	ret = vrnic_key_invalidate(l->peer, l->d->imm, true);
 	if (!ret)
 		return VRNIC_STEP_DONE;
@@ -495,7 +474,7 @@ static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 
 /*
  * Have the peer in hand: found, locked, and connected to us. It stays so until
- * vrnic_loop_release(); what may change meanwhile is its state.
+ * vrnic_hold_release(); what may change meanwhile is its state.
  *
  * Return: 0; -EBUSY: somebody else has its lock; -ENOTCONN: nobody is there.
  */
@@ -521,25 +500,6 @@ static int hold_peer(struct vrnic_qp *qp)
 err_put:
 	vrnic_qp_put(peer);
 	return err;
-}
-
-/**
- * vrnic_loop_release() - let go of what the burst kept hold of
- * @qp: requester
- *
- * To be called at the end of a burst, and before this queue pair's own
- * resp_lock is taken, or anything waits for a region's last user, or sleeps.
- */
-void vrnic_loop_release(struct vrnic_qp *qp)
-{
-	struct vrnic_hold *hold = &qp->hold;
-
-	regions_release(hold);
-	if (!hold->peer)
-		return;
-	vrnic_target_unlock(hold->peer);
-	vrnic_qp_put(hold->peer);
-	hold->peer = NULL;
 }
 
 static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,

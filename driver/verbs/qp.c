@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Queue pairs: create, query, destroy, and how others find and hold them. */
+/* Queue pairs: create, query, destroy. */
 
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -9,62 +9,6 @@
 #include "queue/target.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
-
-/*
- * All queue pairs of this host by number, whatever their device: a number alone
- * finds the peer of a loopback flow. Readers under RCU.
- */
-static struct vrnic_ids vrnic_qps;
-
-#define QPN_MIN		16
-#define QPN_MAX		(BIT(24) - 3)	/* above: VRNIC_HELLO_QPN, multicast */
-
-/**
- * vrnic_qp_get() - find a queue pair by its number
- * @qpn: number
- *
- * Return: with a reference held, or NULL.
- */
-struct vrnic_qp *vrnic_qp_get(u32 qpn)
-{
-	struct vrnic_qp *qp;
-
-	rcu_read_lock();
-	qp = vrnic_ids_find(&vrnic_qps, qpn);
-	if (qp && !refcount_inc_not_zero(&qp->refs))
-		qp = NULL;
-	rcu_read_unlock();
-	return qp;
-}
-
-/* As vrnic_qp_get(), for the queue pair 1 of @dev. */
-struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev)
-{
-	struct vrnic_qp *qp;
-
-	rcu_read_lock();
-	qp = rcu_dereference(dev->gsi);
-	if (qp && !refcount_inc_not_zero(&qp->refs))
-		qp = NULL;
-	rcu_read_unlock();
-	return qp;
-}
-
-void vrnic_qp_put(struct vrnic_qp *qp)
-{
-	if (refcount_dec_and_test(&qp->refs))
-		complete(&qp->gone);
-}
-
-int vrnic_qps_init(void)
-{
-	return vrnic_ids_init(&vrnic_qps);
-}
-
-void vrnic_qps_exit(void)
-{
-	vrnic_ids_exit(&vrnic_qps);
-}
 
 static int check_init(const struct ib_qp_init_attr *init)
 {
@@ -175,22 +119,6 @@ static void qp_free(struct vrnic_qp *qp)
 	kfree_rcu(qp, rcu);
 }
 
-/* From here on others can find the queue pair. */
-static int qp_publish(struct vrnic_qp *qp)
-{
-	int err = vrnic_ids_alloc(&vrnic_qps, qp, qp->gfp, QPN_MIN, QPN_MAX, &qp->qpn);
-
-	if (err)
-		return err;
-	qp->ibqp->qp_num = qp->qpn;
-	if (qp->type != IB_QPT_GSI)
-		return 0;
-	/* only the core's MAD layer makes one, and one at a time */
-	qp->ibqp->qp_num = 1;
-	rcu_assign_pointer(qp->dev->gsi, qp);
-	return 0;
-}
-
 static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 				  struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
@@ -212,7 +140,7 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 	if (err)
 		goto err_free;
 	qp->cap = init->cap;
-	err = qp_publish(qp);
+	err = vrnic_qp_publish(qp);
 	if (err)
 		goto err_free;
 	return qp;
@@ -270,7 +198,7 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 	if (!err)
 		err = rq_init(qp, &init.cap);
 	if (!err)
-		err = qp_publish(qp);
+		err = vrnic_qp_publish(qp);
 	if (err) {
 		qp_free(qp);
 		return err;
@@ -311,9 +239,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct vrnic_qp *qp = to_vqp(ibqp);
 
-	if (qp->type == IB_QPT_GSI)
-		rcu_assign_pointer(qp->dev->gsi, NULL);
-	vrnic_ids_free(&vrnic_qps, qp->qpn);
+	vrnic_qp_hide(qp);
 	vrnic_park(&qp->run);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);

@@ -11,105 +11,6 @@
 
 #define KBPS	125	/* a rate limit of 1, in bytes a second */
 
-/**
- * vrnic_qp_event() - tell the consumer
- * @qp: queue pair
- * @event: IB_EVENT_*
- *
- * Context: no spinlock held.
- */
-void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
-{
-	struct ib_event e = {
-		.device = qp->ibqp->device,
-		.event = event,
-		.element.qp = qp->ibqp,
-	};
-
-	if (qp->ibqp->event_handler)
-		qp->ibqp->event_handler(&e, qp->ibqp->qp_context);
-}
-
-/* From ERR on, what is posted is flushed: posting takes a doorbell. */
-static void rings_fail(struct vrnic_qp *qp)
-{
-	if (!qp->srq)
-		vrnic_ring_ask_doorbell(&qp->rq.ring);
-	vrnic_ring_ask_doorbell(&qp->sq);
-}
-
-static bool enter_error(struct vrnic_qp *qp)
-{
-	unsigned long flags;
-	bool entered = false;
-
-	spin_lock_irqsave(&qp->state_lock, flags);
-	switch (qp->state) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-	case IB_QPS_SQE:
-		WRITE_ONCE(qp->state, IB_QPS_ERR);
-		WRITE_ONCE(qp->sq_draining, false);
-		entered = true;
-		break;
-	default:
-		break;
-	}
-	spin_unlock_irqrestore(&qp->state_lock, flags);
-	return entered;
-}
-
-/**
- * vrnic_qp_error() - an error moves the queue pair to ERR
- * @qp: queue pair
- * @event: what to tell its consumer, or -1: the completion tells it
- *
- * A thread will flush its rings. Context: process context, no spinlock held.
- */
-void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
-{
-	if (!enter_error(qp))
-		return;
-	trace_vrnic_qp_error(qp, event);
-	rings_fail(qp);
-	vrnic_queue(&qp->run);
-	if ((int)event >= 0)
-		vrnic_qp_event(qp, event);
-}
-
-/* A send request failed: RC goes to ERR, UC and UD only stop sending. */
-void vrnic_sq_error(struct vrnic_qp *qp)
-{
-	unsigned long flags;
-
-	if (qp->type == IB_QPT_RC) {
-		vrnic_qp_error(qp, -1);
-		return;
-	}
-	spin_lock_irqsave(&qp->state_lock, flags);
-	if (qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQD) {
-		WRITE_ONCE(qp->state, IB_QPS_SQE);
-		WRITE_ONCE(qp->sq_draining, false);
-	}
-	spin_unlock_irqrestore(&qp->state_lock, flags);
-	vrnic_ring_ask_doorbell(&qp->sq);
-}
-
-/* The send ring has nothing in hand while the queue pair is in SQD. */
-void vrnic_sq_drained(struct vrnic_qp *qp)
-{
-	unsigned long flags;
-	bool tell;
-
-	spin_lock_irqsave(&qp->state_lock, flags);
-	tell = qp->sq_draining;
-	WRITE_ONCE(qp->sq_draining, false);
-	spin_unlock_irqrestore(&qp->state_lock, flags);
-	if (tell && qp->attr.en_sqd_async_notify)
-		vrnic_qp_event(qp, IB_EVENT_SQ_DRAINED);
-}
-
 static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
 	if (!(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) || !ah->grh.sgid_attr)
@@ -272,7 +173,7 @@ static int move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 	WRITE_ONCE(qp->state, next);
 	spin_unlock_irqrestore(&qp->state_lock, flags);
 	if (next == IB_QPS_ERR)
-		rings_fail(qp);
+		vrnic_rings_fail(qp);
 	return 0;
 }
 

@@ -16,118 +16,6 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* The producer index is wild: nothing in the ring can be believed any more. */
-static void ring_broken(struct vrnic_qp *qp)
-{
-	vrnic_count(qp->dev, RING_ERRORS);
-	WRITE_ONCE(qp->sq.idx, READ_ONCE(qp->sq.hdr->prod));
-	vrnic_ring_consume(&qp->sq, 0);
-	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
-}
-
-static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
-{
-	u32 i;
-
-	for (i = first; i < n; i++)
-		memcpy(qp->op.slots + i * VRNIC_SLOT_SIZE,
-		       vrnic_ring_slot(&qp->sq, qp->sq.idx + ahead + i),
-		       VRNIC_SLOT_SIZE);
-}
-
-/* It is a consumer's, and fault injection wants it to fail. */
-static bool must_fail(struct vrnic_qp *qp)
-{
-	return qp->type != IB_QPT_GSI && !qp->link &&
-	       vrnic_fault(qp, VRNIC_FAULT_COMPLETION);
-}
-
-/**
- * vrnic_sq_fetch() - take a private copy of the next descriptor
- * @qp: queue pair; the copy is in its op
- * @ahead: slots that were fetched before, and are not complete yet
- *
- * What it says about itself is looked at only in the copy.
- *
- * Return: false if there is none.
- */
-bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
-{
-	struct vrnic_op *op = &qp->op;
-	struct vrnic_desc *d = vrnic_op_desc(op);
-	u32 avail = vrnic_ring_avail(&qp->sq);
-
-	if (avail > qp->sq.entries) {
-		ring_broken(qp);
-		return false;
-	}
-	/* the producer may also have taken back what was fetched */
-	if (avail <= ahead)
-		return false;
-	avail -= ahead;
-	copy_slots(qp, ahead, 0, 1);
-	op->active = true;
-	op->done = 0;
-	op->member = 0;
-	op->tries = 0;
-	op->moved = false;
-	op->total = 0;
-	op->status = IB_WC_SUCCESS;
-	op->vendor_err = VRNIC_VERR_NONE;
-	op->rnr_left = qp->attr.rnr_retry;
-	op->retry_left = qp->attr.retry_cnt;
-	op->info = NULL;
-	if (!d->num_slots || d->num_slots > min_t(u32, avail, VRNIC_MAX_SLOTS)) {
-		d->num_slots = 1;
-		vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
-		return true;
-	}
-	copy_slots(qp, ahead, 1, d->num_slots);
-	if (must_fail(qp))
-		vrnic_op_fail(op, vrnic_fault_own(qp, VRNIC_FAULT_COMPLETION),
-			      VRNIC_VERR_INJECTED);
-	vrnic_count(qp->dev, DESCRIPTORS);
-	trace_vrnic_fetch(qp, d);
-	return true;
-}
-
-/**
- * vrnic_sq_complete() - report what became of the oldest descriptor
- * @qp: queue pair; the descriptor is in its op
- *
- * Its slots are free before: whoever sees the completion may post again at once.
- */
-void vrnic_sq_complete(struct vrnic_qp *qp)
-{
-	struct vrnic_op *op = &qp->op;
-	const struct vrnic_desc *d = vrnic_op_desc(op);
-	struct vrnic_cqe cqe = {
-		.cookie = d->cookie,
-		.qpn = qp->qpn,
-		.status = op->status,
-		.vendor_err = op->vendor_err,
-		.flags = VRNIC_CQE_SEND,
-		.sq_done = ++qp->sq_done,
-	};
-
-	if (op->info) {
-		cqe.opcode = op->info->wc;
-		if (op->info->data == VRNIC_DATA_IN)
-			cqe.byte_len = op->total;
-	}
-	op->active = false;
-	vrnic_ring_consume(&qp->sq, d->num_slots);
-	if (qp->link) {
-		vrnic_native_sent(qp->link, d->cookie, op->status);
-		return;
-	}
-	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
-	    !(d->flags & VRNIC_DESC_SIGNALED))
-		return;
-	if (vrnic_cq_post(vrnic_send_cq(qp), &cqe, false))
-		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
-}
-
 static void fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
@@ -151,7 +39,7 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 	if (op->info->execute) {
 		/* it may wait for the last user of a region: not for us */
-		vrnic_loop_release(qp);
+		vrnic_hold_release(qp);
 		return op->info->execute(qp, op);
 	}
 	if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
@@ -285,7 +173,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	enum ib_qp_state state = READ_ONCE(qp->state);
 
 	if (state != IB_QPS_RTS)
-		vrnic_loop_release(qp);
+		vrnic_hold_release(qp);
 	if (receive(qp, state, budget))
 		return true;
 	if (state == IB_QPS_ERR && budget->atomic) {
@@ -349,7 +237,7 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 			break;
 		}
 	}
-	vrnic_loop_release(qp);
+	vrnic_hold_release(qp);
 	budget->stream = vrnic_ring_streams(&qp->sq);
 	if (has_window(qp) && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&qp->sq, vrnic_roce_ahead(qp));

@@ -109,91 +109,11 @@ static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	return 0;
 }
 
-static bool accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg)
-{
-	enum ib_qp_state state = READ_ONCE(to->state);
-
-	if (to->type != IB_QPT_UD && to->type != IB_QPT_GSI)
-		return false;
-	if (state != IB_QPS_RTR && state != IB_QPS_RTS &&
-	    state != IB_QPS_SQD && state != IB_QPS_SQE)
-		return false;
-	return to->attr.qkey == dg->qkey;
-}
-
-/* Something is wrong with the receive itself: it fails, and its queue pair. */
-static void fail_target(struct vrnic_qp *to, u8 status, int verr)
-{
-	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
-
-	vrnic_recv_complete(to, &cqe, true);
-	vrnic_qp_error(to, -1);
-}
-
-/* There is no service level in RoCE: programs read the kind of the packet there. */
-static u8 sl_of(const struct vrnic_datagram *dg)
-{
-	return dg->network_hdr == RDMA_NETWORK_IPV4 ? VRNIC_WC_SL_IPV4 :
-						      VRNIC_WC_SL_IPV6;
-}
-
-static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg)
-{
-	struct vrnic_cqe cqe = {
-		.opcode = IB_WC_RECV,
-		.byte_len = dg->len + VRNIC_GRH_BYTES,
-		.src_qp = dg->src_qpn,
-		.sl = sl_of(dg),
-		.wc_flags = VRNIC_WC_GRH,
-		.network_hdr = dg->network_hdr,
-		.vlan = dg->vlan,
-	};
-
-	if (dg->with_imm) {
-		cqe.imm = dg->imm;
-		cqe.wc_flags |= VRNIC_WC_WITH_IMM;
-	}
-	vrnic_recv_complete(to, &cqe, dg->solicited);
-}
-
-/**
- * vrnic_ud_deliver() - a datagram arrived
- * @to: target; the caller has its lock
- * @dg: datagram
- *
- * Return: false if the target does not take it, or has no receive posted, or one
- * that is too small, which stays for the next datagram.
- */
-bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
-{
-	struct vrnic_sgl *dst = &to->recv_sgl;
-	int verr;
-
-	if (!accepts(to, dg) || vrnic_recv_take(to))
-		return false;
-	/* the sender's mistake: it must not cost the target its queue pair */
-	if (dg->len + VRNIC_GRH_BYTES >
-	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
-		return false;
-	verr = vrnic_sgl_local(to, to->recv.sge, to->recv.num_sge,
-			       IB_ACCESS_LOCAL_WRITE, NULL, dst);
-	if (verr) {
-		fail_target(to, IB_WC_LOC_PROT_ERR, verr);
-		return false;
-	}
-	/* header and data go straight into the target's buffer */
-	vrnic_sgl_write(dst, dg->grh, VRNIC_GRH_BYTES, false);
-	dg->put(dg, dst);
-	vrnic_sgl_put(dst);
-	complete_target(to, dg);
-	return true;
-}
-
 /* Return: false if the target is somebody else's just now. */
 static bool deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
 	/* who may not send to it does not hold it up */
-	if (!accepts(to, &l->dg)) {
+	if (!vrnic_ud_accepts(to, &l->dg)) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
 		return true;
 	}

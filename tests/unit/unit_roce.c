@@ -621,7 +621,7 @@ void vrnic_sq_error(struct vrnic_qp *qp)
 	vrnic_qp_error(qp, 0);
 }
 
-void vrnic_loop_release(struct vrnic_qp *qp)
+void vrnic_hold_release(struct vrnic_qp *qp)
 {
 }
 

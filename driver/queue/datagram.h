@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Datagrams, as their targets see them. */
+#ifndef VRNIC_DATAGRAM_H
+#define VRNIC_DATAGRAM_H
+
+#include "vrnic.h"
+
+/**
+ * struct vrnic_datagram - a UD message on its way
+ * @qkey: what the target has to have
+ * @src_qpn: sender
+ * @len: bytes of data
+ * @vlan: 1 + the VLAN that it came by; 0: none
+ * @with_imm: @imm is valid
+ * @solicited: the sender asked for an event
+ * @imm: immediate data in network order
+ * @grh: what a receive buffer starts with
+ * @network_hdr: kind of header in @grh
+ * @put: writes the data
+ * @arg: for @put
+ */
+struct vrnic_datagram {
+	u32 qkey;
+	u32 src_qpn;
+	u32 len;
+	u16 vlan;
+	bool with_imm;
+	bool solicited;
+	u32 imm;
+	u8 grh[VRNIC_GRH_BYTES];
+	u8 network_hdr;
+	void (*put)(struct vrnic_datagram *dg, struct vrnic_sgl *dst);
+	void *arg;
+};
+
+bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg);
+bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
+
+#endif /* VRNIC_DATAGRAM_H */

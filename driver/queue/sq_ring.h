@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Between a send ring and what executes its descriptors. */
+#ifndef VRNIC_SQ_RING_H
+#define VRNIC_SQ_RING_H
+
+#include "vrnic.h"
+
+bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead);
+void vrnic_sq_complete(struct vrnic_qp *qp);
+
+#endif /* VRNIC_SQ_RING_H */
