@@ -30,13 +30,13 @@
 #include <rdma/uverbs_ioctl.h>
 #include <rdma/vrnic-abi.h>
 
+#include "base/fault.h"
+#include "base/stats.h"
 #include "compat/compat.h"
 #include "engine/engine.h"
-#include "fault.h"
 #include "lib/ids.h"
 #include "mem/mem.h"
 #include "queue/ring.h"
-#include "stats.h"
 
 struct vrnic_link;
 

@@ -13,8 +13,8 @@
 
 #include <linux/ktime.h>
 
+#include "base/trace.h"
 #include "native/native.h"
-#include "trace.h"
 #include "verbs/flow.h"
 
 /* Note a failure; the caller returns what this returns. */

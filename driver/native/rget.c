@@ -19,8 +19,8 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "base/trace.h"
 #include "native/native.h"
-#include "trace.h"
 #include "verbs/flow.h"
 
 /* Who has no memory left is not helped by a thread that serves others: he tries again. */

@@ -6,7 +6,7 @@
 
 #include <linux/ktime.h>
 
-#include "trace.h"
+#include "base/trace.h"
 #include "vrnic.h"
 
 /* Nothing is lost silently: the queue is in error from now on. */

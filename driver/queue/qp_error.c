@@ -4,8 +4,8 @@
  * IBTA 10.3.1. Both write the state under state_lock.
  */
 
+#include "base/trace.h"
 #include "queue/ring.h"
-#include "trace.h"
 #include "vrnic.h"
 
 /**

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A send ring: its next descriptor is fetched, its oldest one completed. */
 
+#include "base/trace.h"
 #include "native/link.h"
 #include "queue/opcode.h"
 #include "queue/sq_ring.h"
-#include "trace.h"
 #include "vrnic.h"
 
 /* The producer index is wild: nothing in the ring can be believed any more. */

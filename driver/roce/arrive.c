@@ -7,8 +7,8 @@
 
 #include <linux/ktime.h>
 
+#include "base/trace.h"
 #include "roce/roce.h"
-#include "trace.h"
 
 /* Packets that fault injection may hold up on a device. */
 #define LATE_MAX	1024

@@ -22,9 +22,9 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 
+#include "base/trace.h"
 #include "lib/icrc.h"
 #include "roce/roce.h"
-#include "trace.h"
 
 /* Up to here a copy costs less than a fragment, of which there are few. */
 #define COPY_MAX	1024

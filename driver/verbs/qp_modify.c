@@ -4,8 +4,8 @@
  * errors move it from within runners. Both write the state under state_lock.
  */
 
+#include "base/trace.h"
 #include "queue/target.h"
-#include "trace.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
 

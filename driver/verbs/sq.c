@@ -10,9 +10,9 @@
 
 #include <linux/ktime.h>
 
+#include "base/trace.h"
 #include "native/link.h"
 #include "queue/opcode.h"
-#include "trace.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
 

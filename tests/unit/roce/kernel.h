@@ -262,7 +262,7 @@ enum {
 /* ---- the rest of the driver ---- */
 
 #include "queue/ring.h"
-#include "stats.h"
+#include "base/stats.h"
 
 #define VRNIC_MAX_MSG		BIT(31)
 #define VRNIC_GRH_BYTES		40

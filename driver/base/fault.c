@@ -12,7 +12,7 @@
 #include <linux/random.h>
 #include <linux/siphash.h>
 
-#include "fault.h"
+#include "base/fault.h"
 #include "vrnic.h"
 
 #define US_DEFAULT	1000

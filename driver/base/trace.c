@@ -2,4 +2,4 @@
 /* Where the tracepoints are made. */
 
 #define CREATE_TRACE_POINTS
-#include "trace.h"
+#include "base/trace.h"

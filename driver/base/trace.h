@@ -186,6 +186,6 @@ TRACE_EVENT(vrnic_native_execute,
 #endif /* VRNIC_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH .
+#define TRACE_INCLUDE_PATH base
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>
