@@ -321,6 +321,25 @@ struct vrnic_hold {
 };
 
 /**
+ * struct vrnic_link_ops - what the queue pair of a native link asks of the link
+ * @open: the memory of a message that is to be sent; need not be put
+ * @sent: a message is not needed any more: it was acknowledged, or has failed
+ * @receive: a packet of a message came. Return: 0, -EAGAIN: it is to come again, or
+ *	another negative errno: it makes no sense
+ * @broken: nothing can be posted from now on
+ * @flushed: the queue pair has failed, and has nothing of the link in hand
+ *
+ * @cookie is the descriptor's. Context: the run of the queue pair.
+ */
+struct vrnic_link_ops {
+	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
+	void (*sent)(struct vrnic_link *link, u64 cookie, u8 status);
+	int (*receive)(struct vrnic_link *link, struct sk_buff *skb);
+	void (*broken)(struct vrnic_link *link);
+	void (*flushed)(struct vrnic_link *link);
+};
+
+/**
  * struct vrnic_qp - a queue pair
  * @rcu: it is freed an RCU grace period after it was destroyed
  * @refs: held by its owner, and by peers for the length of a burst
@@ -368,6 +387,7 @@ struct vrnic_hold {
  * @ud_psn: of the next datagram to the wire; protected by the run bit
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that it carries; NULL: it is a consumer's
+ * @link_ops: what it asks of @link
  * @gfp: how it gets memory
  */
 struct vrnic_qp {
@@ -410,6 +430,7 @@ struct vrnic_qp {
 	u32 ud_psn;
 	u32 groups;
 	struct vrnic_link *link;
+	const struct vrnic_link_ops *link_ops;
 	gfp_t gfp;
 };
 
@@ -484,6 +505,7 @@ void vrnic_late_drop(struct vrnic_dev *dev);
 /* roce/socket.c */
 int vrnic_wire_init(void);
 void vrnic_wire_exit(void);
+void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb));
 int vrnic_wire_open(struct vrnic_dev *dev);
 void vrnic_wire_close(struct vrnic_dev *dev);
 
@@ -554,7 +576,8 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv);
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
 int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 struct vrnic_crew *crew, u32 slots);
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
+			 u32 slots, gfp_t gfp);
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);

@@ -191,6 +191,7 @@ struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset);
 int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr));
 void vrnic_mr_put(struct vrnic_mr *mr);
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key);
 void vrnic_key_free(struct vrnic_dev *dev, u32 key);

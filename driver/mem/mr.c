@@ -6,7 +6,6 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "native/link.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)
@@ -115,6 +114,15 @@ static int mr_keys(struct vrnic_mr *mr)
 	return 0;
 }
 
+/* Ends what keeps a region for long, and is not of this host alone. */
+static void (*let_go)(const struct vrnic_mr *mr);
+
+/* @fn: see there. Before there are regions. */
+void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr))
+{
+	let_go = fn;
+}
+
 /*
  * Bursts that use a region are short, and so should be messages to another host; who
  * keeps one for longer is not waited for.
@@ -122,7 +130,7 @@ static int mr_keys(struct vrnic_mr *mr)
 static void mr_wait_unused(struct vrnic_mr *mr)
 {
 	while (!wait_for_completion_timeout(&mr->gone, HZ))
-		vrnic_links_let_go(mr);
+		let_go(mr);
 }
 
 /* Take the keys away and wait for the bursts that use the region. */
@@ -265,7 +273,7 @@ static int mr_pause(struct vrnic_mr *mr)
 	WRITE_ONCE(mr->valid, false);
 	vrnic_mr_put(mr);
 	while (!(left = wait_for_completion_killable_timeout(&mr->gone, HZ)))
-		vrnic_links_let_go(mr);
+		let_go(mr);
 	if (left > 0)
 		return 0;
 	if (refcount_inc_not_zero(&mr->refs)) {

@@ -90,6 +90,14 @@ static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
 
 /* ---- life of a link ---- */
 
+static const struct vrnic_link_ops link_ops = {
+	.open = vrnic_native_open,
+	.sent = vrnic_native_sent,
+	.receive = vrnic_native_receive,
+	.broken = vrnic_link_broken,
+	.flushed = vrnic_link_flushed,
+};
+
 static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *peer)
 {
 	struct vrnic_link *link = kvzalloc(sizeof(*link), VRNIC_GFP_LINK);
@@ -110,7 +118,8 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	memcpy(link->peer.gid, peer, sizeof(*peer));
 	link->shell.ibqp.device = &fifo->dev->ibdev;
 	link->shell.ibqp.pd = fifo->pd;
-	err = vrnic_create_link_qp(&link->shell, link, fifo->crew, LINK_SLOTS);
+	err = vrnic_create_link_qp(&link->shell, link, &link_ops, fifo->crew, LINK_SLOTS,
+				   VRNIC_GFP_LINK);
 	if (err)
 		goto err_host;
 	link->qp = link->shell.qp;
@@ -837,11 +846,11 @@ free:
 }
 
 /**
- * vrnic_hello_receive() - a datagram about links came
+ * hello_receive() - a datagram about links came
  * @net: network namespace
  * @skb: packet; gone afterwards
  */
-void vrnic_hello_receive(struct net *net, struct sk_buff *skb)
+static void hello_receive(struct net *net, struct sk_buff *skb)
 {
 	struct heard *heard = NULL;
 
@@ -863,6 +872,7 @@ void vrnic_hello_init(void)
 {
 	struct lane *lane;
 
+	vrnic_wire_on_hello(hello_receive);
 	for (lane = lanes; lane < lanes + ARRAY_SIZE(lanes); lane++) {
 		INIT_WORK(&lane->work, lane_work);
 		spin_lock_init(&lane->lock);

@@ -281,7 +281,6 @@ struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 void vrnic_link_leave(struct vrnic_link *link);
 void vrnic_link_put(struct vrnic_link *link);
 void vrnic_link_say_bye(struct vrnic_link *link);
-void vrnic_hello_receive(struct net *net, struct sk_buff *skb);
 void vrnic_hello_init(void);
 void vrnic_hello_exit(void);
 
@@ -290,7 +289,6 @@ void vrnic_link_begin(struct vrnic_link *link);
 void vrnic_link_kill(struct vrnic_link *link);
 void vrnic_link_failed(struct vrnic_link *link);
 void vrnic_links_kill(struct vrnic_fifo *fifo);
-void vrnic_links_let_go(const struct vrnic_mr *mr);
 int vrnic_links_init(void);
 void vrnic_links_exit(void);
 

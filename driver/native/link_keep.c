@@ -238,12 +238,12 @@ static bool holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 }
 
 /**
- * vrnic_links_let_go() - end the links whose messages hold a region
+ * links_let_go() - end the links whose messages hold a region
  * @mr: region that somebody wants to be rid of, and waited for long enough
  *
  * When a peer acknowledges, or answers, is up to the peer.
  */
-void vrnic_links_let_go(const struct vrnic_mr *mr)
+static void links_let_go(const struct vrnic_mr *mr)
 {
 	struct vrnic_link *link;
 
@@ -260,7 +260,10 @@ void vrnic_links_let_go(const struct vrnic_mr *mr)
 int vrnic_links_init(void)
 {
 	ends = alloc_workqueue("vrnic-links", WQ_UNBOUND, 0);
-	return ends ? 0 : -ENOMEM;
+	if (!ends)
+		return -ENOMEM;
+	vrnic_mr_on_long_use(links_let_go);
+	return 0;
 }
 
 /* No link is left, but what is left to do of the last ones. */

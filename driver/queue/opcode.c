@@ -6,7 +6,6 @@
 
 #include <linux/ktime.h>
 
-#include "native/link.h"
 #include "queue/opcode.h"
 #include "queue/target.h"
 #include "vrnic.h"
@@ -204,7 +203,7 @@ int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
 		return 0;
 	}
 	if (d->opcode == VRNIC_OP_NATIVE) {
-		vrnic_native_open(&qp->sgl, d->cookie);
+		qp->link_ops->open(&qp->sgl, d->cookie);
 		return 0;
 	}
 	if (d->flags & VRNIC_DESC_INLINE) {

@@ -2,7 +2,6 @@
 /* A send ring: its next descriptor is fetched, its oldest one completed. */
 
 #include "base/trace.h"
-#include "native/link.h"
 #include "queue/opcode.h"
 #include "queue/sq_ring.h"
 #include "vrnic.h"
@@ -109,7 +108,7 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 	op->active = false;
 	vrnic_ring_consume(&qp->sq, d->num_slots);
 	if (qp->link) {
-		vrnic_native_sent(qp->link, d->cookie, op->status);
+		qp->link_ops->sent(qp->link, d->cookie, op->status);
 		return;
 	}
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&

@@ -4,7 +4,6 @@
  * packet to where it belongs; every packet's memory is looked up and checked anew.
  */
 
-#include "native/link.h"
 #include "roce/resp.h"
 
 /* UC: what is left of the message is dropped, and nobody is told. */
@@ -418,7 +417,7 @@ static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	if (!length_fits(qp, vrnic_pkt(skb)))
 		return refuse_request(qp);
-	switch (vrnic_native_receive(qp->link, skb)) {
+	switch (qp->link_ops->receive(qp->link, skb)) {
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:

@@ -16,7 +16,6 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
-#include "native/link.h"
 #include "roce/roce.h"
 
 static bool force_roce;
@@ -103,6 +102,19 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 	return NULL;
 }
 
+static void (*on_hello)(struct net *net, struct sk_buff *skb);
+
+/**
+ * vrnic_wire_on_hello() - whose are datagrams about native links?
+ * @fn: called for each, which is its from then on; in softirq
+ *
+ * Before there are sockets.
+ */
+void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb))
+{
+	on_hello = fn;
+}
+
 static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
 		 u32 count)
 {
@@ -126,7 +138,7 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 		return NULL;
 	}
 	if (vrnic_pkt(skb)->info & VRNIC_PKT_HELLO) {
-		vrnic_hello_receive(net, skb);
+		on_hello(net, skb);
 		return NULL;
 	}
 	if (vrnic_pkt(skb)->qpn == VRNIC_BTH_QPN) {

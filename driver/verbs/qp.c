@@ -4,7 +4,6 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "native/link.h"
 #include "queue/opcode.h"
 #include "queue/target.h"
 #include "verbs/flow.h"
@@ -176,24 +175,28 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
  * the core does not know, and without completion queues
  * @ibqp: what stands for the core's part
  * @link: whose it is
+ * @ops: what it asks of that
  * @crew: runs it when no caller does: that of the FIFO at this end
  * @slots: of its send ring
+ * @gfp: how it gets memory
  *
  * Return: 0 or a negative errno. Undone by vrnic_destroy_qp().
  */
 int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 struct vrnic_crew *crew, u32 slots)
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
+			 u32 slots, gfp_t gfp)
 {
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
 		.cap = { .max_send_wr = slots, .max_send_sge = 1 },
 	};
-	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, crew, VRNIC_GFP_LINK);
+	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, crew, gfp);
 	int err;
 
 	if (!qp)
 		return -ENOMEM;
 	qp->link = link;
+	qp->link_ops = ops;
 	err = sq_init(qp, &init.cap);
 	if (!err)
 		err = rq_init(qp, &init.cap);

@@ -11,7 +11,6 @@
 #include <linux/ktime.h>
 
 #include "base/trace.h"
-#include "native/link.h"
 #include "queue/opcode.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
@@ -191,11 +190,11 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		return flush_sq(qp, budget);
 	case IB_QPS_ERR:
 		if (qp->link)
-			vrnic_link_broken(qp->link);
+			qp->link_ops->broken(qp->link);
 		if (flush_sq(qp, budget))
 			return true;
 		if (qp->link)
-			vrnic_link_flushed(qp->link);
+			qp->link_ops->flushed(qp->link);
 		return vrnic_recv_flush(qp, budget);
 	default:
 		return false;

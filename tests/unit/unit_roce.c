@@ -715,15 +715,6 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	return 0;
 }
 
-int vrnic_native_receive(void *link, struct sk_buff *skb)
-{
-	return -EINVAL;
-}
-
-void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
-{
-}
-
 /* ---- descriptors, as the process posts them ---- */
 
 static const u8 opcodes[KINDS] = {

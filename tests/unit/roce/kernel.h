@@ -364,8 +364,6 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solici
 int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
 int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
 int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d);
-int vrnic_native_receive(void *link, struct sk_buff *skb);
-void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 
 int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len, int access,
 		     struct vrnic_held *held, struct vrnic_seg *seg);
