@@ -5,6 +5,9 @@
 
 #include "vrnic.h"
 
+struct vrnic_hold;
+struct vrnic_qp;
+
 void vrnic_hold_regions_put(struct vrnic_hold *hold);
 void vrnic_hold_release(struct vrnic_qp *qp);
 

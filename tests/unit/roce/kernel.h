@@ -345,6 +345,7 @@ struct vrnic_qp {
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
 	void *link;
+	const struct vrnic_link_ops *link_ops;
 };
 
 #define VRNIC_RATE_ANY	U64_MAX
