@@ -87,6 +87,7 @@ enum vrnic_object {
  * @groups: struct vrnic_group by GID; readers under RCU
  * @attached: members of all groups; protected by @mcast_lock
  * @wire: the sockets of its network namespace, once it has any; set once
+ * @wired: in the list of @wire, if there is one
  * @link: in the table of devices; readers under RCU
  */
 struct vrnic_dev {
@@ -108,6 +109,7 @@ struct vrnic_dev {
 	struct rhashtable groups;
 	u32 attached;
 	struct vrnic_wire *wire;
+	struct list_head wired;
 	struct hlist_node link;
 };
 
@@ -180,7 +182,8 @@ struct vrnic_mmap {
  * @lock: protects what follows
  * @dst: the route there that was found last, with a reference; or NULL
  * @cookie: for dst_check()
- * @gone: it was replaced or destroyed: no route is kept any more
+ * @gone: it is about to be replaced or destroyed, or its device's namespace goes: no
+ *	route is kept any more
  */
 struct vrnic_av {
 	struct rcu_head rcu;
@@ -388,6 +391,7 @@ struct vrnic_link_ops {
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that it carries; NULL: it is a consumer's
  * @link_ops: what it asks of @link
+ * @wired: in the list of its wire as long as it may have a route; changed with @ctrl held
  * @gfp: how it gets memory
  */
 struct vrnic_qp {
@@ -431,6 +435,7 @@ struct vrnic_qp {
 	u32 groups;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
+	struct list_head wired;
 	gfp_t gfp;
 };
 
@@ -508,6 +513,7 @@ void vrnic_wire_exit(void);
 void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb));
 int vrnic_wire_open(struct vrnic_dev *dev);
 void vrnic_wire_close(struct vrnic_dev *dev);
+void vrnic_route_put(struct vrnic_dev *dev, struct dst_entry *dst);
 
 /* sysfs.c */
 extern const struct attribute_group vrnic_attr_group;
@@ -545,7 +551,9 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
 struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie);
-void vrnic_av_keep(struct vrnic_av *av, struct dst_entry *dst, u32 cookie);
+void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,
+		   u32 cookie);
+void vrnic_avs_forget(struct vrnic_dev *dev);
 
 /* cq.c */
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

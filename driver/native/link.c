@@ -234,11 +234,11 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
 			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
 	if (!err) {
-		/* as the requester does it */
+		/* as the requester does it; and the route's namespace waits for that */
 		local_bh_disable();
 		err = vrnic_roce_xmit(qp, &path, &tx);
-		local_bh_enable();
 		vrnic_path_drop(&path);
+		local_bh_enable();
 	}
 	kfree(pkt);
 	return err;

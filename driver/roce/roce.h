@@ -32,7 +32,6 @@
 #include "vrnic.h"
 
 struct dst_entry;
-struct vrnic_wire;
 
 #define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
 #define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
@@ -42,6 +41,34 @@ struct vrnic_wire;
 #define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
 #define VRNIC_ACK_EVERY		32	/* packets; at most */
 #define VRNIC_RXQ_BYTES		SZ_4M	/* memory of packets that wait for their turn */
+
+/**
+ * struct vrnic_wire - the sockets of a network namespace
+ * @link: in wires; as what follows, protected by wires_lock
+ * @users: @devs, and who waits for @qps
+ * @devs: struct vrnic_dev
+ * @net: namespace; NULL once that is gone
+ * @sock: IPv4, IPv6; NULL without that family
+ * @sk: likewise, for senders; readers under RCU
+ * @order: packets of a flow wait for their turn in the order in which they came
+ * @qps_lock: protects what follows, and is a leaf
+ * @qps: queue pairs that may have a route
+ * @shut: there are no more of them
+ * @over: no route is kept, nor used; written once
+ */
+struct vrnic_wire {
+	struct list_head link;
+	unsigned int users;
+	struct list_head devs;
+	struct net *net;
+	struct socket *sock[2];
+	struct sock __rcu *sk[2];
+	spinlock_t order;	/* from a socket's queue to those of queue pairs */
+	spinlock_t qps_lock;	/* protects @qps and @shut */
+	struct list_head qps;
+	bool shut;
+	bool over;
+};
 
 /**
  * struct vrnic_net_crc - part of the ICRC of packets that have the same length
@@ -65,7 +92,8 @@ struct vrnic_net_crc {
  * @sport: UDP source port
  * @sgid: own address
  * @dgid: peer's address
- * @dst: route, or NULL: to be looked up
+ * @dst: route, or NULL: to be looked up. Of a queue pair that is in the list of @wire;
+ *	all others have it no longer than they are under RCU, or hold softirqs off
  * @cookie: for dst_check()
  * @crc: what the ICRC of a packet begins with: [true] of an acknowledgment, [false] of
  *	those that were made last
@@ -404,6 +432,13 @@ void vrnic_path_drop(struct vrnic_path *path);
 struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path);
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
+void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp);
+void vrnic_wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp);
+struct vrnic_wire *vrnic_wire_alloc(struct net *net);
+void vrnic_wire_end(struct vrnic_wire *w);
+
+/* roce/flow.c */
+void vrnic_roce_forget(struct vrnic_qp *qp);
 
 /* roce/room.c */
 #define VRNIC_ROOM_ANY	U32_MAX

@@ -27,30 +27,13 @@ bool vrnic_force_roce(void)
 	return READ_ONCE(force_roce);
 }
 
-/**
- * struct vrnic_wire - the sockets of a network namespace
- * @link: in wires; as what follows, protected by wires_lock
- * @users: devices
- * @net: namespace; NULL once that is gone
- * @sock: IPv4, IPv6; NULL without that family
- * @sk: likewise, for senders; readers under RCU
- * @order: packets of a flow wait for their turn in the order in which they came
- */
-struct vrnic_wire {
-	struct list_head link;
-	unsigned int users;
-	struct net *net;
-	struct socket *sock[2];
-	struct sock __rcu *sk[2];
-	spinlock_t order;	/* from a socket's queue to those of queue pairs */
-};
-
 /* What the sockets hold; softirqs empty them at once. */
 #define RCVBUF_BYTES	SZ_4M
 
 /*
- * The lock is held while sockets are opened, and for a grace period when they are closed.
- * Nobody waits for it who sends: vrnic_wire_open() takes it once for each device.
+ * The lock is held while sockets are opened, and for a grace period when they are closed; if
+ * their namespace goes, while the address handles of its devices are walked. Nobody waits
+ * for it who sends: vrnic_wire_open() takes it once for each device.
  */
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
@@ -323,15 +306,29 @@ static int wire_open_socks(struct vrnic_wire *w)
 	return 0;
 }
 
-static struct vrnic_wire *wire_new(struct net *net)
+/* Without sockets, and in no list. NULL: no memory. */
+struct vrnic_wire *vrnic_wire_alloc(struct net *net)
 {
 	struct vrnic_wire *w = kzalloc(sizeof(*w), GFP_KERNEL);
+
+	if (!w)
+		return NULL;
+	w->net = net;
+	INIT_LIST_HEAD(&w->link);
+	INIT_LIST_HEAD(&w->devs);
+	INIT_LIST_HEAD(&w->qps);
+	spin_lock_init(&w->order);
+	spin_lock_init(&w->qps_lock);
+	return w;
+}
+
+static struct vrnic_wire *wire_new(struct net *net)
+{
+	struct vrnic_wire *w = vrnic_wire_alloc(net);
 	int err;
 
 	if (!w)
 		return ERR_PTR(-ENOMEM);
-	w->net = net;
-	spin_lock_init(&w->order);
 	err = wire_open_socks(w);
 	if (err) {
 		wire_shut(w);
@@ -342,20 +339,36 @@ static struct vrnic_wire *wire_new(struct net *net)
 	return w;
 }
 
-static struct vrnic_wire *wire_get(struct net *net)
+static struct vrnic_wire *wire_find(struct net *net)
 {
 	struct vrnic_wire *w;
 
 	lockdep_assert_held(&wires_lock);
 	list_for_each_entry(w, &wires, link)
 		if (w->net && net_eq(w->net, net))
-			goto found;
-	w = wire_new(net);
-	if (IS_ERR(w))
-		return w;
-found:
-	w->users++;
+			return w;
+	return NULL;
+}
+
+static struct vrnic_wire *wire_get(struct net *net)
+{
+	struct vrnic_wire *w = wire_find(net) ?: wire_new(net);
+
+	if (!IS_ERR(w))
+		w->users++;
 	return w;
+}
+
+static void wire_put(struct vrnic_wire *w)
+{
+	lockdep_assert_held(&wires_lock);
+	if (--w->users)
+		return;
+	WARN_ON(!list_empty(&w->qps));
+	list_del(&w->link);
+	if (w->net)
+		wire_shut(w);
+	kfree(w);
 }
 
 /**
@@ -381,11 +394,13 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 	mutex_lock(&wires_lock);
 	if (!dev->wire) {
 		w = wire_get(net);
-		if (IS_ERR(w))
+		if (IS_ERR(w)) {
 			err = PTR_ERR(w);
-		else
+		} else {
+			list_add(&dev->wired, &w->devs);
 			/* pairs with the acquire above, and that of vrnic_path_init() */
 			smp_store_release(&dev->wire, w);
+		}
 	}
 	mutex_unlock(&wires_lock);
 	put_net(net);
@@ -400,28 +415,101 @@ void vrnic_wire_close(struct vrnic_dev *dev)
 	if (!w)
 		return;
 	mutex_lock(&wires_lock);
-	if (!--w->users) {
-		list_del(&w->link);
-		if (w->net)
-			wire_shut(w);
-		kfree(w);
-	}
+	list_del(&dev->wired);
+	wire_put(w);
 	mutex_unlock(&wires_lock);
 	dev->wire = NULL;
 }
 
+/**
+ * vrnic_wire_join() - a queue pair has a path, and may have a route from now on
+ * @w: the path's
+ * @qp: queue pair; parked
+ *
+ * If no route can be found any more, it does not matter who has the path.
+ */
+void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
+{
+	lockdep_assert_held(&qp->ctrl);
+	spin_lock(&w->qps_lock);
+	if (!w->shut)
+		list_add(&qp->wired, &w->qps);
+	spin_unlock(&w->qps_lock);
+}
+
+/* It has no route, and gets none. */
+void vrnic_wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
+{
+	lockdep_assert_held(&qp->ctrl);
+	spin_lock(&w->qps_lock);
+	list_del_init(&qp->wired);
+	spin_unlock(&w->qps_lock);
+}
+
+/* A queue pair that may have a route, with a reference; none will come behind the last. */
+static struct vrnic_qp *next_qp(struct vrnic_wire *w)
+{
+	struct vrnic_qp *qp;
+
+	spin_lock(&w->qps_lock);
+	w->shut = true;
+	qp = list_first_entry_or_null(&w->qps, struct vrnic_qp, wired);
+	/* it leaves the list before its owner puts his */
+	if (qp)
+		refcount_inc(&qp->refs);
+	spin_unlock(&w->qps_lock);
+	return qp;
+}
+
+/**
+ * vrnic_wire_end() - the namespace of a wire goes
+ * @w: wire; the caller keeps it
+ *
+ * A route leads to its namespace and does not keep it. So from here on nobody of ours has
+ * one. Once the sockets are shut, none is found any more; and who looked one up before has put
+ * it where it is looked for, because he did so under RCU, or with a run bit.
+ *
+ * Context: process context, may sleep. Waits for whoever has vrnic_qp.ctrl or a run bit.
+ */
+void vrnic_wire_end(struct vrnic_wire *w)
+{
+	struct vrnic_dev *dev;
+	struct vrnic_qp *qp;
+
+	mutex_lock(&wires_lock);
+	wire_shut(w);
+	list_for_each_entry(dev, &w->devs, wired)
+		vrnic_avs_forget(dev);
+	mutex_unlock(&wires_lock);
+	/* without the lock, which is taken by who changes a queue pair */
+	while ((qp = next_qp(w))) {
+		vrnic_roce_forget(qp);
+		vrnic_qp_put(qp);
+	}
+	/* what address vectors have just given back, and datagrams and acknowledgments use */
+	synchronize_rcu();
+	WRITE_ONCE(w->over, true);
+}
+
 /*
- * The namespace goes. Its interfaces went before, and the devices on them; what
- * is left is a device whose interface moved away a moment ago.
+ * Interfaces that were made in the namespace went before it, and the devices on them. What is
+ * left are devices whose interface moved away: nobody waited for their end, which a process
+ * can put off. With pernet_ops_rwsem.
  */
 static void wire_net_exit(struct net *net)
 {
 	struct vrnic_wire *w;
 
 	mutex_lock(&wires_lock);
-	list_for_each_entry(w, &wires, link)
-		if (w->net && net_eq(w->net, net))
-			wire_shut(w);
+	w = wire_find(net);
+	if (w)
+		w->users++;
+	mutex_unlock(&wires_lock);
+	if (!w)
+		return;
+	vrnic_wire_end(w);
+	mutex_lock(&wires_lock);
+	wire_put(w);
 	mutex_unlock(&wires_lock);
 }
 
@@ -488,9 +576,22 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	return 0;
 }
 
+static void route_put(struct vrnic_wire *w, struct dst_entry *dst)
+{
+	/* the namespace that it leads to may be gone */
+	WARN_ON_ONCE(dst && READ_ONCE(w->over));
+	dst_release(dst);
+}
+
+/* A device's route is not kept any more. @dst may be NULL. */
+void vrnic_route_put(struct vrnic_dev *dev, struct dst_entry *dst)
+{
+	route_put(READ_ONCE(dev->wire), dst);
+}
+
 void vrnic_path_drop(struct vrnic_path *path)
 {
-	dst_release(path->dst);
+	route_put(path->wire, path->dst);
 	path->dst = NULL;
 }
 

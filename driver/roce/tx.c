@@ -537,7 +537,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 
 /**
  * struct ack - an acknowledgment to be made: a parcel
- * @path: to the peer; with a reference to the route
+ * @path: to the peer; with a reference to the route, until softirqs are no longer held off
  * @psn: as what follows: of struct vrnic_tx
  * @dqpn: likewise
  * @aeth: its extension header

@@ -15,7 +15,7 @@ static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path
 
 /*
  * A datagram goes by the route of the last one, unless something has changed; all queue
- * pairs that use the address vector do, whatever their source ports.
+ * pairs that use the address vector do, whatever their source ports. Under RCU.
  */
 static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int oif)
 {
@@ -23,17 +23,15 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
 	struct vrnic_av *av;
 	u32 cookie;
 
-	rcu_read_lock();
 	av = xa_load(&qp->dev->avs, ah);
-	if (av && leads_there(av, path, oif)) {
-		kept = vrnic_av_route(av, &cookie);
-		path->dst = kept;
-		path->cookie = cookie;
-		/* that a route was found once more makes it valid again */
-		if (vrnic_path_route(qp, path) != kept || path->cookie != cookie)
-			vrnic_av_keep(av, path->dst, path->cookie);
-	}
-	rcu_read_unlock();
+	if (!av || !leads_there(av, path, oif))
+		return;
+	kept = vrnic_av_route(av, &cookie);
+	path->dst = kept;
+	path->cookie = cookie;
+	/* that a route was found once more makes it valid again */
+	if (vrnic_path_route(qp, path) != kept || path->cookie != cookie)
+		vrnic_av_keep(qp->dev, av, path->dst, path->cookie);
 }
 
 /**
@@ -84,9 +82,12 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		vrnic_count(qp->dev, UD_DROPPED);
 		return;
 	}
+	/* the namespace of the route waits for this: vrnic_wire_end() */
+	rcu_read_lock();
 	find_route(qp, vrnic_op_desc(op)->ah, &path, oif);
 	vrnic_roce_xmit(qp, &path, &tx);
 	vrnic_path_drop(&path);
+	rcu_read_unlock();
 }
 
 /* As a GRH: an IPv6 header, or an IPv4 header in the last 20 bytes. */

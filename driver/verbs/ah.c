@@ -52,21 +52,46 @@ static struct vrnic_av *av_new(struct ib_ah *ibah, struct rdma_ah_attr *attr,
 }
 
 /*
- * Nobody finds it from now on. Who found it before may still use it, under RCU; but the
- * route goes now, while device and namespace are there.
+ * It keeps no route any more, whoever uses it still, under RCU. To be called before it leaves
+ * dev->avs: what is not in there has no route. Who finds here that another one was quicker
+ * knows that the route goes within a grace period.
  */
-static void av_free(struct vrnic_av *av)
+static void av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
 {
 	struct dst_entry *dst;
 	unsigned long flags;
 
+	rcu_read_lock();
 	spin_lock_irqsave(&av->lock, flags);
 	av->gone = true;
 	dst = av->dst;
 	av->dst = NULL;
 	spin_unlock_irqrestore(&av->lock, flags);
-	dst_release(dst);
-	kfree_rcu(av, rcu);
+	vrnic_route_put(dev, dst);
+	rcu_read_unlock();
+}
+
+/**
+ * vrnic_avs_forget() - the namespace goes that a device's routes lead to
+ * @dev: device; no route is found for it any more
+ *
+ * A grace period later its address vectors have none. Context: process context, may sleep.
+ */
+void vrnic_avs_forget(struct vrnic_dev *dev)
+{
+	struct vrnic_av *av;
+	unsigned long id;
+
+	for (id = 0;; id++) {
+		rcu_read_lock();
+		av = xa_find(&dev->avs, &id, ULONG_MAX, XA_PRESENT);
+		if (av)
+			av_forget(dev, av);
+		rcu_read_unlock();
+		if (!av)
+			return;
+		cond_resched();
+	}
 }
 
 /**
@@ -90,11 +115,13 @@ struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
 
 /**
  * vrnic_av_keep() - have an address vector keep another route
- * @av: address vector; the caller is under RCU
+ * @dev: its device
+ * @av: address vector; the caller is under RCU, and was when he looked up the route
  * @dst: route, or NULL; the caller's reference stays the caller's
  * @cookie: for dst_check()
  */
-void vrnic_av_keep(struct vrnic_av *av, struct dst_entry *dst, u32 cookie)
+void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,
+		   u32 cookie)
 {
 	struct dst_entry *old = NULL;
 	unsigned long flags;
@@ -106,7 +133,7 @@ void vrnic_av_keep(struct vrnic_av *av, struct dst_entry *dst, u32 cookie)
 		av->cookie = cookie;
 	}
 	spin_unlock_irqrestore(&av->lock, flags);
-	dst_release(old);
+	vrnic_route_put(dev, old);
 }
 
 static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
@@ -131,9 +158,10 @@ static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
 	return 0;
 
 err_erase:
+	av_forget(dev, ah->av);
 	xa_erase_irq(&dev->avs, ah->av->id);
 err_free:
-	av_free(ah->av);
+	kfree_rcu(ah->av, rcu);
 	return err;
 }
 
@@ -172,12 +200,13 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	if (!av)
 		return -ENOMEM;
 	av->id = old->id;
+	av_forget(dev, old);
 	xa_lock_irqsave(&dev->avs, flags);
 	/* replaces an entry that is there: allocates nothing */
 	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
 	xa_unlock_irqrestore(&dev->avs, flags);
 	ah->av = av;
-	av_free(old);
+	kfree_rcu(old, rcu);
 	return 0;
 }
 
@@ -194,10 +223,11 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct vrnic_av *av = to_vah(ibah)->av;
 	unsigned long irq;
 
+	av_forget(dev, av);
 	xa_lock_irqsave(&dev->avs, irq);
 	__xa_erase(&dev->avs, av->id);
 	xa_unlock_irqrestore(&dev->avs, irq);
-	av_free(av);
+	kfree_rcu(av, rcu);
 	vrnic_object_put(dev, VRNIC_OBJECT_AH, to_vah(ibah)->user);
 	return 0;
 }

@@ -106,6 +106,7 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	vrnic_target_init(qp);
 	spin_lock_init(&qp->state_lock);
 	spin_lock_init(&qp->post_lock);
+	INIT_LIST_HEAD(&qp->wired);
 	skb_queue_head_init(&qp->rxq);
 	return qp;
 }
@@ -243,7 +244,10 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct vrnic_qp *qp = to_vqp(ibqp);
 
 	vrnic_qp_hide(qp);
+	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);
+	vrnic_roce_leave(qp);
+	mutex_unlock(&qp->ctrl);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);
 	/* the core does not know that of a link, nor its owner */

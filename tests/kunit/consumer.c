@@ -37,6 +37,11 @@ static void destroy_qp(void *qp)
 	WARN_ON(ib_destroy_qp(qp));
 }
 
+static void destroy_ah(void *ah)
+{
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+}
+
 static void dereg_mr(void *mr)
 {
 	WARN_ON(ib_dereg_mr(mr));
@@ -171,6 +176,14 @@ void end_ah_attr(struct kunit *test, struct rdma_ah_attr *ah)
 	rdma_ah_set_grh(ah, &dgid, 0, c->gid->index, 64, 0);
 }
 
+/* @ah goes when the test ends. */
+struct ib_ah *keep_ah(struct kunit *test, struct ib_ah *ah)
+{
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ah);
+	undo_later(test, destroy_ah, ah);
+	return ah;
+}
+
 void end_to_rtr(struct kunit *test, struct end *end, struct end *peer)
 {
 	struct ib_qp_attr attr = {
@@ -221,6 +234,19 @@ void new_pair(struct kunit *test, struct end **a, struct end **b)
 	*a = new_end(test, IB_QPT_RC);
 	*b = new_end(test, IB_QPT_RC);
 	connect_ends(test, *a, *b);
+}
+
+struct end *new_datagram_end(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
+	struct end *end = new_end(test, IB_QPT_UD);
+
+	end_to_init(test, end);
+	KUNIT_ASSERT_EQ(test, ib_modify_qp(end->qp, &attr, IB_QP_STATE), 0);
+	attr.qp_state = IB_QPS_RTS;
+	KUNIT_ASSERT_EQ(test, ib_modify_qp(end->qp, &attr, IB_QP_STATE |
+					   IB_QP_SQ_PSN), 0);
+	return end;
 }
 
 bool end_saw(struct end *end, enum ib_event_type event)
@@ -386,6 +412,28 @@ struct request *post_reg(struct kunit *test, struct end *end, struct ib_mr *mr,
 	};
 
 	post(test, end, &wr.wr);
+	return req;
+}
+
+struct request *send_datagram(struct kunit *test, struct end *from,
+			      struct ib_ah *ah, u32 qpn, u32 qkey,
+			      void *buf, u32 len)
+{
+	struct request *req = new_request(test);
+	struct ib_sge sge = sge_of(test, buf, len);
+	struct ib_ud_wr wr = {
+		.wr = {
+			.wr_cqe = &req->cqe, .sg_list = &sge, .num_sge = 1,
+			.opcode = IB_WR_SEND_WITH_IMM,
+			.send_flags = IB_SEND_SIGNALED,
+			.ex.imm_data = cpu_to_be32(len),
+		},
+		.ah = ah,
+		.remote_qpn = qpn,
+		.remote_qkey = qkey,
+	};
+
+	post(test, from, &wr.wr);
 	return req;
 }
 

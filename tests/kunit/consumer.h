@@ -73,6 +73,8 @@ void end_to_rts(struct kunit *test, struct end *end);
 void connect_ends(struct kunit *test, struct end *a, struct end *b);
 void new_pair(struct kunit *test, struct end **a, struct end **b);
 void end_ah_attr(struct kunit *test, struct rdma_ah_attr *ah);
+struct end *new_datagram_end(struct kunit *test);
+struct ib_ah *keep_ah(struct kunit *test, struct ib_ah *ah);
 bool end_saw(struct end *end, enum ib_event_type event);
 
 void *new_buffer(struct kunit *test, size_t bytes);
@@ -93,6 +95,9 @@ struct request *post_rdma(struct kunit *test, struct end *end,
 			  u64 addr, u32 rkey);
 struct request *post_reg(struct kunit *test, struct end *end, struct ib_mr *mr,
 			 int access);
+struct request *send_datagram(struct kunit *test, struct end *from,
+			      struct ib_ah *ah, u32 qpn, u32 qkey,
+			      void *buf, u32 len);
 bool completes(struct end *end, struct request *req);
 bool stays_open(struct end *end, struct request *req);
 void expect_status(struct kunit *test, struct end *end, struct request *req,

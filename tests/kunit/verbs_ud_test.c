@@ -13,31 +13,6 @@
 #define GRH	VRNIC_GRH_BYTES
 #define QKEY	0x1234		/* what end_to_init() sets */
 
-static struct end *new_datagram_end(struct kunit *test)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
-	struct end *end = new_end(test, IB_QPT_UD);
-
-	end_to_init(test, end);
-	KUNIT_ASSERT_EQ(test, ib_modify_qp(end->qp, &attr, IB_QP_STATE), 0);
-	attr.qp_state = IB_QPS_RTS;
-	KUNIT_ASSERT_EQ(test, ib_modify_qp(end->qp, &attr, IB_QP_STATE |
-					   IB_QP_SQ_PSN), 0);
-	return end;
-}
-
-static void destroy_ah(void *ah)
-{
-	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
-}
-
-static struct ib_ah *keep_ah(struct kunit *test, struct ib_ah *ah)
-{
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ah);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_ah, ah), 0);
-	return ah;
-}
-
 static struct ib_ah *new_ah(struct kunit *test)
 {
 	struct consumer *c = test->priv;
@@ -46,28 +21,6 @@ static struct ib_ah *new_ah(struct kunit *test)
 	end_ah_attr(test, &attr);
 	return keep_ah(test, rdma_create_ah(c->pd, &attr,
 					    RDMA_CREATE_AH_SLEEPABLE));
-}
-
-static struct request *send_datagram(struct kunit *test, struct end *from,
-				     struct ib_ah *ah, u32 qpn, u32 qkey,
-				     void *buf, u32 len)
-{
-	struct request *req = new_request(test);
-	struct ib_sge sge = sge_of(test, buf, len);
-	struct ib_ud_wr wr = {
-		.wr = {
-			.wr_cqe = &req->cqe, .sg_list = &sge, .num_sge = 1,
-			.opcode = IB_WR_SEND_WITH_IMM,
-			.send_flags = IB_SEND_SIGNALED,
-			.ex.imm_data = cpu_to_be32(len),
-		},
-		.ah = ah,
-		.remote_qpn = qpn,
-		.remote_qkey = qkey,
-	};
-
-	post(test, from, &wr.wr);
-	return req;
 }
 
 /* The buffer starts with 40 bytes of header: here, IPv4 in the last 20. */
