@@ -100,6 +100,29 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 	ip6_dst_lookup_flow(net, sk, fl, NULL)
 #endif
 
+/*
+ * A route that the network does not cache is in a list of such, so that it can go with its
+ * interface. Both address families have that in struct dst_entry since 6.4.
+ */
+#ifdef VRNIC_HAVE_DST_UNCACHED
+#include <net/dst.h>
+
+static inline bool vrnic_dst_is_cached(const struct dst_entry *dst)
+{
+	return list_empty(&dst->rt_uncached);
+}
+#else
+#include <net/ip6_fib.h>
+#include <net/route.h>
+
+static inline bool vrnic_dst_is_cached(const struct dst_entry *dst)
+{
+	if (dst->ops->family == AF_INET6)
+		return list_empty(&container_of(dst, struct rt6_info, dst)->rt6i_uncached);
+	return list_empty(&container_of(dst, struct rtable, dst)->rt_uncached);
+}
+#endif
+
 /* udp_tunnel_sock_release() takes a sock instead of a socket since 7.2 and 7.1.5. */
 #ifdef VRNIC_HAVE_UDP_TUNNEL_SOCK
 #define vrnic_udp_tunnel_release(sock)	udp_tunnel_sock_release((sock)->sk)

@@ -16,10 +16,13 @@ static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path
 /*
  * A datagram goes by the route of the last one, unless something has changed; all queue
  * pairs that use the address vector do, whatever their source ports. Under RCU.
+ *
+ * That is for routes which the network has anyway. Those that it makes for whoever asks, as
+ * of multicasts, are memory that nobody pays for, and there may be an address vector for each.
  */
 static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int oif)
 {
-	struct dst_entry *kept;
+	struct dst_entry *kept, *found;
 	struct vrnic_av *av;
 	u32 cookie;
 
@@ -29,9 +32,12 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
 	kept = vrnic_av_route(av, &cookie);
 	path->dst = kept;
 	path->cookie = cookie;
+	found = vrnic_path_route(qp, path);
+	if (found && !vrnic_dst_is_cached(found))
+		found = NULL;
 	/* that a route was found once more makes it valid again */
-	if (vrnic_path_route(qp, path) != kept || path->cookie != cookie)
-		vrnic_av_keep(qp->dev, av, path->dst, path->cookie);
+	if (found != kept || path->cookie != cookie)
+		vrnic_av_keep(qp->dev, av, found, path->cookie);
 }
 
 /**

@@ -232,6 +232,50 @@ TEST_F(route, datagrams_follow_a_route_that_changes)
 	EXPECT_LT(sent, link_packets());
 }
 
+/* From now on @side sends to @ipv4. */
+static int lead_to(struct side *side, struct dev *dev, const char *ipv4)
+{
+	struct pair_opts given = { .type = IBV_QPT_UD }, opts = pair_defaults(&given);
+	union ibv_gid peer = gid_of(ipv4);
+	int ret = side_close(side);
+
+	memset(side, 0, sizeof(*side));
+	if (!ret)
+		ret = side_open(side, dev, &opts, false);
+	return ret ?: side_connect(side, &opts, 17, &peer);
+}
+
+/* How often a route was looked up for @n datagrams; -1: they were not sent. */
+static long long lookups_of(struct side *side, struct buf *buf, int n)
+{
+	long long looked = statistic("route_lookups"), sent = link_packets();
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (send_one(side, buf))
+			return -1;
+	return link_packets() < sent + n ? -1 : statistic("route_lookups") - looked;
+}
+
+/* What the network makes anew for each who asks would be memory that nobody pays for. */
+TEST_F(route, a_route_that_the_network_does_not_cache_is_not_kept)
+{
+	/* a group is not what has the socket opened, so it is not the first */
+	static const char *const uncached[] = { "10.9.0.2", "239.1.2.3", "255.255.255.255" };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(uncached); i++) {
+		ASSERT_OK(lead_to(&self->side, &self->dev, uncached[i]));
+		EXPECT_EQ(10, lookups_of(&self->side, &self->buf, 10)) {
+			TH_LOG("%s", uncached[i]);
+		}
+	}
+	/* now there is one that it caches */
+	ASSERT_OK(system("ip route add 10.9.0.0/16 dev " LINK));
+	ASSERT_OK(lead_to(&self->side, &self->dev, uncached[0]));
+	EXPECT_EQ(1, lookups_of(&self->side, &self->buf, 10));
+}
+
 /* An address handle keeps its route, and the interface of that: both can go all the same. */
 TEST_F(route, an_interface_goes_whoever_has_sent_by_it)
 {
