@@ -507,6 +507,13 @@ void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes);
 void vrnic_late_init(struct vrnic_dev *dev);
 void vrnic_late_drop(struct vrnic_dev *dev);
 
+/* roce/av_route.c */
+struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie);
+void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,
+		   u32 cookie);
+void vrnic_avs_forget(struct vrnic_dev *dev);
+void vrnic_av_forget(struct vrnic_dev *dev, struct vrnic_av *av);
+
 /* roce/socket.c */
 int vrnic_wire_init(void);
 void vrnic_wire_exit(void);
@@ -550,10 +557,6 @@ int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
-struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie);
-void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,
-		   u32 cookie);
-void vrnic_avs_forget(struct vrnic_dev *dev);
 
 /* cq.c */
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

@@ -51,91 +51,6 @@ static struct vrnic_av *av_new(struct ib_ah *ibah, struct rdma_ah_attr *attr,
 	return av;
 }
 
-/*
- * It keeps no route any more, whoever uses it still, under RCU. To be called before it leaves
- * dev->avs: what is not in there has no route. Who finds here that another one was quicker
- * knows that the route goes within a grace period.
- */
-static void av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
-{
-	struct dst_entry *dst;
-	unsigned long flags;
-
-	rcu_read_lock();
-	spin_lock_irqsave(&av->lock, flags);
-	av->gone = true;
-	dst = av->dst;
-	av->dst = NULL;
-	spin_unlock_irqrestore(&av->lock, flags);
-	vrnic_route_put(dev, dst);
-	rcu_read_unlock();
-}
-
-/**
- * vrnic_avs_forget() - the namespace goes that a device's routes lead to
- * @dev: device; no route is found for it any more
- *
- * A grace period later its address vectors have none. Context: process context, may sleep.
- */
-void vrnic_avs_forget(struct vrnic_dev *dev)
-{
-	struct vrnic_av *av;
-	unsigned long id;
-
-	for (id = 0;; id++) {
-		rcu_read_lock();
-		av = xa_find(&dev->avs, &id, ULONG_MAX, XA_PRESENT);
-		if (av)
-			av_forget(dev, av);
-		rcu_read_unlock();
-		if (!av)
-			return;
-		cond_resched();
-	}
-}
-
-/**
- * vrnic_av_route() - the route that an address vector keeps
- * @av: address vector; the caller is under RCU
- * @cookie: for dst_check(), which is for the caller to ask
- *
- * Return: route, with a reference of the caller's; or NULL.
- */
-struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
-{
-	struct dst_entry *dst;
-	unsigned long flags;
-
-	spin_lock_irqsave(&av->lock, flags);
-	dst = dst_clone(av->dst);
-	*cookie = av->cookie;
-	spin_unlock_irqrestore(&av->lock, flags);
-	return dst;
-}
-
-/**
- * vrnic_av_keep() - have an address vector keep another route
- * @dev: its device
- * @av: address vector; the caller is under RCU, and was when he looked up the route
- * @dst: route, or NULL; the caller's reference stays the caller's
- * @cookie: for dst_check()
- */
-void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,
-		   u32 cookie)
-{
-	struct dst_entry *old = NULL;
-	unsigned long flags;
-
-	spin_lock_irqsave(&av->lock, flags);
-	if (!av->gone) {
-		old = av->dst;
-		av->dst = dst_clone(dst);
-		av->cookie = cookie;
-	}
-	spin_unlock_irqrestore(&av->lock, flags);
-	vrnic_route_put(dev, old);
-}
-
 static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
 		     struct ib_udata *udata)
 {
@@ -158,7 +73,7 @@ static int ah_create(struct ib_ah *ibah, struct rdma_ah_attr *attr, gfp_t gfp,
 	return 0;
 
 err_erase:
-	av_forget(dev, ah->av);
+	vrnic_av_forget(dev, ah->av);
 	xa_erase_irq(&dev->avs, ah->av->id);
 err_free:
 	kfree_rcu(ah->av, rcu);
@@ -200,7 +115,7 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	if (!av)
 		return -ENOMEM;
 	av->id = old->id;
-	av_forget(dev, old);
+	vrnic_av_forget(dev, old);
 	xa_lock_irqsave(&dev->avs, flags);
 	/* replaces an entry that is there: allocates nothing */
 	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
@@ -223,7 +138,7 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags)
 	struct vrnic_av *av = to_vah(ibah)->av;
 	unsigned long irq;
 
-	av_forget(dev, av);
+	vrnic_av_forget(dev, av);
 	xa_lock_irqsave(&dev->avs, irq);
 	__xa_erase(&dev->avs, av->id);
 	xa_unlock_irqrestore(&dev->avs, irq);

@@ -325,6 +325,12 @@ struct vrnic_recv {
 	struct vrnic_sge sge[2];
 };
 
+/* For the one type of queue pair that is not here. */
+struct vrnic_link_ops {
+	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
+	int (*receive)(void *link, struct sk_buff *skb);
+};
+
 struct vrnic_qp {
 	struct vrnic_dev *dev;
 	u32 qpn;
