@@ -325,6 +325,7 @@ struct vrnic_hold {
 
 /**
  * struct vrnic_link_ops - what the queue pair of a native link asks of the link
+ * @created: it is there, and nobody else finds it yet
  * @open: the memory of a message that is to be sent; need not be put
  * @sent: a message is not needed any more: it was acknowledged, or has failed
  * @receive: a packet of a message came. Return: 0, -EAGAIN: it is to come again, or
@@ -335,6 +336,7 @@ struct vrnic_hold {
  * @cookie is the descriptor's. Context: the run of the queue pair.
  */
 struct vrnic_link_ops {
+	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);
 	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
 	void (*sent)(struct vrnic_link *link, u64 cookie, u8 status);
 	int (*receive)(struct vrnic_link *link, struct sk_buff *skb);

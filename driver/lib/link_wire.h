@@ -256,7 +256,7 @@ enum vrnic_hello_why {
  * @order: order of bytes in the sender's memory: 0 little, 1 big endian
  * @why: NO, BYE: enum vrnic_hello_why
  * @secret: ASK: that of the address
- * @nonce: ASK: random; the others repeat it
+ * @nonce: ASK: random, not 0; the others repeat it
  * @fifo: ASK, and BYE without @to_qpn: FIFO that is asked for, or was
  * @qpn: sender's end of the link
  * @psn: first one that it sends
@@ -341,7 +341,7 @@ static inline bool vrnic_hello_read(const struct vrnic_hello_wire *w,
 		.task = be32_to_cpu(w->task),
 	};
 	return w->magic == cpu_to_be32(VRNIC_HELLO_MAGIC) && h->kind &&
-	       h->kind < VRNIC_HELLO_MAX && !(h->qpn >> 24) &&
+	       h->kind < VRNIC_HELLO_MAX && h->nonce && !(h->qpn >> 24) &&
 	       !(h->psn >> 24) && !(h->to_qpn >> 24);
 }
 

@@ -90,7 +90,13 @@ static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
 
 /* ---- life of a link ---- */
 
+static void link_created(struct vrnic_link *link, struct vrnic_qp *qp)
+{
+	link->qp = qp;
+}
+
 static const struct vrnic_link_ops link_ops = {
+	.created = link_created,
 	.open = vrnic_native_open,
 	.sent = vrnic_native_sent,
 	.receive = vrnic_native_receive,
@@ -122,7 +128,6 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 				   VRNIC_GFP_LINK);
 	if (err)
 		goto err_host;
-	link->qp = link->shell.qp;
 	refcount_inc(&fifo->refs);
 	vrnic_link_begin(link);
 	return link;
@@ -399,7 +404,7 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	memcpy(&to, peer->gid, sizeof(to));
 	link->peer = *peer;
 	link->peer.secret = 0;
-	link->nonce = get_random_u64();
+	WRITE_ONCE(link->nonce, get_random_u64() ?: 1);
 	h = hello_of(link, VRNIC_HELLO_ASK);
 	h.fifo = peer->fifo;
 	h.secret = peer->secret;
@@ -580,7 +585,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	if (IS_ERR(link))
 		return link;
 	link->accepted = true;
-	link->nonce = heard->h.nonce;
+	WRITE_ONCE(link->nonce, heard->h.nonce);
 	link->peer.fifo = heard->h.from_fifo;
 	link->peer.task = heard->h.task;
 	/* the first packet that it sends, as hello_of() cannot know */
@@ -694,9 +699,10 @@ static void heard_ask(const struct heard *heard)
 		say_no(heard, why);
 }
 
+/* One that nobody was told of yet has no nonce, and no datagram is without. */
 static void link_bye(struct vrnic_link *link, const struct heard *heard)
 {
-	if (link->nonce != heard->h.nonce ||
+	if (READ_ONCE(link->nonce) != heard->h.nonce ||
 	    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
 		return;
 	WRITE_ONCE(link->left, heard->h.why != VRNIC_WHY_FAILED);

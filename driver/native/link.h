@@ -209,7 +209,7 @@ struct vrnic_link_type {
  * @notice: that it failed, to be sent to @fifo; accepted links have it, until it is
  *	sent; protected by the queue pair's run bit
  * @heard: when the peer last gave a sign of life, in jiffies
- * @nonce: which link, for datagrams about it
+ * @nonce: which link, for datagrams about it; 0: nobody was told of it yet
  * @peer: where the other end is; secret: 0
  * @peer_qpn: its queue pair
  * @answered: there is an answer to what was asked

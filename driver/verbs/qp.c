@@ -198,6 +198,8 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 		return -ENOMEM;
 	qp->link = link;
 	qp->link_ops = ops;
+	/* who finds it by its number finds the link, and goes back from there */
+	ops->created(link, qp);
 	err = sq_init(qp, &init.cap);
 	if (!err)
 		err = rq_init(qp, &init.cap);

@@ -216,11 +216,25 @@ static void hello_is_not_believed(void)
 	}
 }
 
+/* That is what a link has which nobody was told of. */
+static void hello_has_a_nonce(void)
+{
+	struct vrnic_hello_wire w;
+	struct vrnic_hello h;
+
+	memcpy(&w, asks, sizeof(w));
+	w.nonce = 0;
+	CHECK(!vrnic_hello_read(&w, &h));
+	w.nonce = cpu_to_be64(1);
+	CHECK(vrnic_hello_read(&w, &h));
+}
+
 static const struct unit_test tests[] = {
 	UNIT(sizes), UNIT(header_is_packed), UNIT(versions_and_reserved_bytes),
 	UNIT(only_known_operations_and_flags), UNIT(lengths_of_moves),
 	UNIT(lengths_of_messages), UNIT(words), UNIT(rows_of_types),
 	UNIT(hello_is_packed), UNIT(hello_is_not_believed),
+	UNIT(hello_has_a_nonce),
 };
 
 UNIT_MAIN(tests)
