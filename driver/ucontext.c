@@ -6,6 +6,7 @@
 
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
@@ -38,6 +39,8 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
 	mmgrab(uc->mm);
+	/* the mm does not tell any more when this process has gone */
+	uc->memcg = get_mem_cgroup_from_mm(uc->mm);
 	return 0;
 }
 
@@ -47,6 +50,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 	struct vrnic_ucontext *uc = to_vuc(uctx);
 
 	vrnic_counter_pages_free(uc);
+	mem_cgroup_put(uc->memcg);
 	mmdrop(uc->mm);
 	vrnic_crew_put(uc->crew);
 }

@@ -38,6 +38,7 @@
 #include "mem/mem.h"
 #include "queue/ring.h"
 
+struct mem_cgroup;
 struct vrnic_link;
 
 #define VRNIC_MAX_WR		16384
@@ -139,6 +140,8 @@ struct vrnic_pd {
  * struct vrnic_ucontext - what a process has open
  * @ibuc: the core's part
  * @mm: memory of the process that opened it; its count is held
+ * @memcg: memory cgroup of that process when it did, which pays for what is kept for it, also
+ *	when the process has gone, and others have the context; a reference is held. May be NULL
  * @crew: the engine threads in its cgroups; a reference is held
  * @counter_lock: protects @counter_pages
  * @counter_pages: struct vrnic_counter_page
@@ -146,6 +149,7 @@ struct vrnic_pd {
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
 	struct mm_struct *mm;
+	struct mem_cgroup *memcg;
 	struct vrnic_crew *crew;
 	struct mutex counter_lock;	/* protects @counter_pages */
 	struct list_head counter_pages;

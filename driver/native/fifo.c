@@ -276,6 +276,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	fifo->pd = pd;
 	fifo->uctx = &uc->ibuc;
 	fifo->mm = uc->mm;
+	fifo->memcg = uc->memcg;
 	fifo->crew = uc->crew;
 	strscpy(fifo->name, req->name, sizeof(fifo->name));
 	fifo->context = req->context;

@@ -18,9 +18,7 @@
 
 #include <linux/bottom_half.h>
 #include <linux/hash.h>
-#include <linux/memcontrol.h>
 #include <linux/random.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
@@ -606,12 +604,10 @@ static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 					      const struct heard *heard,
 					      const struct ib_gid_attr *sgid)
 {
-	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(fifo->mm);
-	struct mem_cgroup *was = set_active_memcg(memcg);
+	struct mem_cgroup *was = vrnic_charge_begin(fifo);
 	struct vrnic_link *link = link_accept(fifo, heard, sgid);
 
-	set_active_memcg(was);
-	mem_cgroup_put(memcg);
+	vrnic_charge_end(was);
 	return link;
 }
 

@@ -12,8 +12,6 @@
  */
 
 #include <linux/hash.h>
-#include <linux/memcontrol.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "native/link.h"
@@ -88,17 +86,15 @@ void vrnic_rx_rows_free(struct vrnic_link *link)
 /* On behalf of the process that has the FIFO, which chose whom it gives its address. */
 static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 {
-	struct mem_cgroup *memcg, *was;
+	struct mem_cgroup *was;
 	void *mem;
 
 	if (!vrnic_host_charge(link->host, bytes))
 		return NULL;
-	memcg = get_mem_cgroup_from_mm(link->fifo->mm);
-	was = set_active_memcg(memcg);
+	was = vrnic_charge_begin(link->fifo);
 	/* its lack of memory is not to be made up for by a thread that serves others */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
-	set_active_memcg(was);
-	mem_cgroup_put(memcg);
+	vrnic_charge_end(was);
 	if (!mem)
 		vrnic_host_uncharge(link->host, bytes);
 	return mem;

@@ -30,6 +30,7 @@
 
 #include <linux/cred.h>
 #include <linux/hashtable.h>
+#include <linux/sched/mm.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -203,7 +204,8 @@ struct vrnic_rgets {
  * @pd: protection domain of the memory that its descriptors name
  * @uctx: context of the process that made it; only compared
  * @crew: runs its injectors, and its links, when no caller does: its process's
- * @mm: that process's memory; its count is held
+ * @mm: that process's memory; its context holds the count
+ * @memcg: its memory cgroup; its context holds a reference, and is there until this is gone
  * @id: number; unique on this host
  * @address: for peers
  * @name: how it is found on this host; protected by names_lock as what follows
@@ -240,6 +242,7 @@ struct vrnic_fifo {
 	struct ib_ucontext *uctx;
 	struct vrnic_crew *crew;
 	struct mm_struct *mm;
+	struct mem_cgroup *memcg;
 	u32 id;
 	struct vrnic_address address;
 	char name[VRNIC_CLIENT_NAME];
@@ -273,6 +276,20 @@ static inline bool vrnic_address_is(const struct vrnic_address *a,
 				    const struct vrnic_address *b)
 {
 	return a->fifo == b->fifo && !memcmp(a->gid, b->gid, sizeof(a->gid));
+}
+
+/*
+ * What is allocated with __GFP_ACCOUNT from here on is at the cost of the process that has
+ * @fifo, whoever does it; until vrnic_charge_end() with what this returned. In any context.
+ */
+static inline struct mem_cgroup *vrnic_charge_begin(const struct vrnic_fifo *fifo)
+{
+	return set_active_memcg(fifo->memcg);
+}
+
+static inline void vrnic_charge_end(struct mem_cgroup *was)
+{
+	set_active_memcg(was);
 }
 
 /* Whose request it is. */

@@ -15,8 +15,6 @@
  * next one, unless they are many.
  */
 
-#include <linux/memcontrol.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "base/trace.h"
@@ -383,12 +381,10 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,
 		       const struct vrnic_seg *descs, bool relayed)
 {
-	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(payer->mm);
-	struct mem_cgroup *was = set_active_memcg(memcg);
+	struct mem_cgroup *was = vrnic_charge_begin(payer);
 	int ret = deliver(to, from, link, descs, relayed);
 
-	set_active_memcg(was);
-	mem_cgroup_put(memcg);
+	vrnic_charge_end(was);
 	return ret;
 }
 

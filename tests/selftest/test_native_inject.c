@@ -3,8 +3,11 @@
  * S4.3: remote gets, whose payload is descriptors. They run with the rights of
  * who injected them: nothing moves that his own keys could not reach.
  */
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "native.h"
 #include "native_raw.h"
@@ -630,8 +633,8 @@ static void leave_group(void)
 	rmdir(top);
 }
 
-/* This process into a memory group of its own. */
-static int enter_group(void)
+/* A memory group; who enters it is up to who calls enter_group(). */
+static int make_group(void)
 {
 	int ret;
 
@@ -642,11 +645,14 @@ static int enter_group(void)
 	ret = group_write(top, "cgroup.subtree_control", "+memory");
 	if (!ret && mkdir(group, 0700))
 		ret = -errno;
-	if (!ret)
-		ret = group_write(group, "cgroup.procs", "0");
 	if (ret)
 		leave_group();
 	return ret;
+}
+
+static int enter_group(void)
+{
+	return group_write(group, "cgroup.procs", "0");
 }
 
 /* What the kernel keeps for the group, in bytes. */
@@ -679,49 +685,171 @@ static int group_slab_reaches(long long least)
 	return 0;
 }
 
+/**
+ * struct payer - who pays, and his peer, which is not in the group
+ * @a: his FIFO
+ * @b: the peer's
+ * @a_to_b, @handle: his endpoint
+ */
+struct payer {
+	struct raw_fifo a, b;
+	uint32_t a_to_b, handle;
+};
+
+FIXTURE(payer)
+{
+	struct payer *payer;	/* of all processes */
+	bool grouped;
+	long was;
+};
+
+FIXTURE_SETUP(payer)
+{
+	NEED_NATIVE();
+	self->was = module_param("caller_bytes");
+	self->grouped = !make_group();
+	if (!self->grouped)
+		return;
+	self->payer = mmap(NULL, sizeof(*self->payer), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->payer);
+	ASSERT_OK(raw_open(&self->payer->b, SLOTS, 256, LEN));
+	ASSERT_OK(set_module_param("caller_bytes", 4096));
+}
+
+FIXTURE_TEARDOWN(payer)
+{
+	if (!self->payer)
+		return;
+	EXPECT_OK(set_module_param("caller_bytes", self->was));
+	EXPECT_OK(raw_close(&self->payer->b));
+	leave_group();
+}
+
+/* In the group, with descriptors that his remote gets bring. */
+static int payer_open(struct payer *payer, uint32_t slots)
+{
+	struct vrnic_ndesc *batch;
+	int i, ret;
+
+	ret = enter_group();
+	if (!ret)
+		ret = raw_open(&payer->a, slots, 256, LEN);
+	if (!ret)
+		ret = raw_endpoint(&payer->a, &payer->b.address, &payer->a_to_b, &payer->handle);
+	if (ret)
+		return ret;
+	batch = (struct vrnic_ndesc *)payer->a.buf.addr;
+	for (i = 0; i < 16; i++)
+		batch[i] = notify(0, i);
+	return 0;
+}
+
 /*
  * A put that is more than its caller does, so that a thread goes on, and behind it remote
  * gets whose descriptors wait at the peer.
  */
-static int post_behind_a_put(FIXTURE_DATA(inject) *self)
+static void fill_behind_a_put(struct payer *payer, int n)
 {
-	struct raw_fifo *a = &self->pair.a, *b = &self->pair.b;
+	struct raw_fifo *a = &payer->a, *b = &payer->b;
 	struct vrnic_ndesc put = {
-		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .endpoint = self->pair.a_to_b,
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .endpoint = payer->a_to_b,
 		.length = LEN, .local_addr = (uintptr_t)a->buf.addr, .lkey = a->buf.mr->lkey,
 		.remote_addr = (uintptr_t)b->buf.addr, .rkey = b->buf.mr->rkey,
 	}, d = put;
-	int i, ret;
+	int i;
 
 	d.opcode = VRNIC_NOP_RGET;
 	d.length = 16 * sizeof(d);
 	raw_fill(a, &put, NULL, 0);
-	for (i = 1; i < SLOTS; i++)
+	for (i = 1; i < n; i++)
 		raw_fill(a, &d, NULL, 0);
+}
+
+static int post_behind_a_put(struct payer *payer)
+{
+	struct raw_fifo *a = &payer->a;
+	int ret;
+
+	fill_behind_a_put(payer, SLOTS);
 	ret = raw_ring(a);
 	while (!ret && __atomic_load_n(&a->inject->cons, __ATOMIC_ACQUIRE) != a->inject->prod)
 		usleep(1000);
 	return ret;
 }
 
-TEST_F(inject, what_a_thread_delivers_is_charged_to_who_posted_it)
+TEST_F(payer, what_a_thread_delivers_is_charged_to_who_posted_it)
 {
-	long was = module_param("caller_bytes");
+	struct payer *payer = self->payer;
 	long long before;
 	int i;
 
-	if (enter_group())
+	if (!self->grouped)
 		SKIP(return, "no groups that count memory");
-	ASSERT_OK(set_module_param("caller_bytes", 4096));
-	for (i = 0; i < 16; i++)
-		self->batch[i] = notify(0, i);
+	ASSERT_OK(payer_open(payer, SLOTS));
 	before = group_slab();
 	EXPECT_LE(0, before);
 	for (i = 0; i < ROUNDS; i++)
-		EXPECT_OK(post_behind_a_put(self));
+		EXPECT_OK(post_behind_a_put(payer));
 	EXPECT_OK(group_slab_reaches(before + LEAST_BYTES));
-	EXPECT_OK(set_module_param("caller_bytes", was));
-	leave_group();
+	EXPECT_OK(raw_endpoint_destroy(&payer->a, payer->handle));
+	EXPECT_OK(raw_close(&payer->a));
+}
+
+/*
+ * Who opened the device fills a ring, and goes. A child of his has the files, and rings,
+ * when it may, until it is killed; what became of that is told through @told.
+ */
+static void fill_and_go(struct payer *payer, int told, int may)
+{
+	int ret = payer_open(payer, 4 * SLOTS);
+	pid_t self = getpid();
+	char c;
+
+	if (!ret) {
+		fill_behind_a_put(payer, 4 * SLOTS - 1);
+		ret = fork();
+	}
+	if (ret)
+		_exit(ret < 0);
+	while (getppid() == self)
+		usleep(1000);
+	if (write(told, "", 1) != 1 || read(may, &c, 1) != 1)
+		_exit(1);
+	while (!ioctl(payer->a.bell, VRNIC_ADVANCE, payer->a.address.fifo))
+		usleep(1000);
+	_exit(1);
+}
+
+TEST_F(payer, what_was_posted_is_charged_when_its_process_has_gone)
+{
+	int told[2], may[2], status;
+	long long before;
+	pid_t opener, heir;
+	char c;
+
+	if (!self->grouped)
+		SKIP(return, "no groups that count memory");
+	ASSERT_OK(pipe(told));
+	ASSERT_OK(pipe(may));
+	ASSERT_OK(prctl(PR_SET_CHILD_SUBREAPER, 1));
+	opener = fork();
+	if (!opener)
+		fill_and_go(self->payer, told[1], may[0]);
+	close(told[1]);
+	ASSERT_EQ(opener, waitpid(opener, &status, 0));
+	ASSERT_EQ(0, status);
+	/* the child is there, and its parent's memory is not */
+	ASSERT_EQ(1, read(told[0], &c, 1));
+	before = group_slab();
+	EXPECT_LE(0, before);
+	ASSERT_EQ(1, write(may[1], "", 1));
+	EXPECT_OK(group_slab_reaches(before + LEAST_BYTES));
+	EXPECT_EQ(0, waitpid(-1, &status, WNOHANG));
+	group_write(group, "cgroup.kill", "1");
+	heir = waitpid(-1, &status, 0);
+	EXPECT_LT(0, heir);
+	EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 #define BATCHES	40	/* more records than a's reception FIFO has slots */
