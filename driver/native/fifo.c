@@ -293,6 +293,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	INIT_LIST_HEAD(&fifo->ways);
 	vrnic_injector_init(&fifo->inject, fifo, &vrnic_inject_ops);
 	vrnic_rgets_init(fifo);
+	vrnic_hellos_init(fifo);
 	return fifo;
 }
 
@@ -381,6 +382,7 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 	vrnic_park(&fifo->inject.run);
 	vrnic_rgets_park(fifo);
 	mutex_unlock(&fifo->ctrl);
+	vrnic_hellos_stop(fifo);
 	vrnic_links_kill(fifo);
 	wake_up_all(&fifo->wait);
 	vrnic_unstall(&fifo->inject);
@@ -412,6 +414,15 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	return 0;
 }
 
+/* Datagrams of others may have found it by its number, if it got that far. */
+static void fifo_undo(struct vrnic_fifo *fifo)
+{
+	vrnic_hellos_stop(fifo);
+	vrnic_fifo_put(fifo);
+	wait_for_completion(&fifo->gone);
+	fifo_free(fifo);
+}
+
 static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	struct uverbs_attr_bundle *attrs)
 {
@@ -440,7 +451,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	if (!err)
 		err = fifo_publish(fifo);
 	if (err) {
-		fifo_free(fifo);
+		fifo_undo(fifo);
 		return err;
 	}
 	atomic_inc(&pd->usecnt);

@@ -10,14 +10,12 @@
  * finds out when it next has something to send, or asks whether anybody is there
  * (native/link_keep.c).
  *
- * Datagrams come in by softirq, and are looked at by work items. To accept a link
- * takes memory that the process with the FIFO pays for, and its lock: so FIFOs are spread
- * over lanes, and one whose process has no memory left holds up those of its lane only.
- * Even there nobody waits for memory to be found: the peer is refused, and asks again.
+ * To accept a link takes memory that the process with the FIFO pays for, and its lock. So that
+ * is done by threads of that process's crew (native/link_hello.c): whom it holds up are those
+ * who share its control groups.
  */
 
 #include <linux/bottom_half.h>
-#include <linux/hash.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -31,11 +29,6 @@
 #define LINKS_MAX	4096	/* that a FIFO accepts */
 #define LINKS_HOST	1024	/* of these, of one host */
 
-#define LANE_BITS	4
-#define LANES		BIT(LANE_BITS)
-#define LANE_QUEUE	128	/* datagrams that wait in one */
-#define LANE_HOST	32	/* of these, of one address */
-
 /* Asked for so often, with pauses that double: 1.3 seconds. */
 #define ASK_FIRST_MS	20
 #define ASK_TIMES	6
@@ -48,39 +41,6 @@
 #define LINK_RETRIES	7
 #define LINK_RNR_TIMER	5	/* 60 us */
 #define RNR_FOREVER	7
-
-/**
- * struct heard - a datagram that came
- * @link: in struct lane.list
- * @net: where; with a reference, as it may wait for longer than its socket is there
- * @from: sender's address
- * @to: address it came to
- * @h: what it says
- */
-struct heard {
-	struct list_head link;
-	struct net *net;
-	union ib_gid from;
-	union ib_gid to;
-	struct vrnic_hello h;
-};
-
-/**
- * struct lane - datagrams that wait to be looked at, one after the other
- * @work: looks at them
- * @lock: protects what follows; bh
- * @list: struct heard
- * @nr: how many
- */
-struct lane {
-	struct work_struct work;
-	spinlock_t lock;	/* protects what follows; bh */
-	struct list_head list;
-	unsigned int nr;
-};
-
-/* By the FIFO that is asked for. The last one has answers, which take no memory. */
-static struct lane lanes[LANES + 1];
 
 /* Links that wait for an answer. */
 static LIST_HEAD(asking);
@@ -517,7 +477,11 @@ void vrnic_link_leave(struct vrnic_link *link)
 	vrnic_link_kill(link);
 }
 
-static void heard_answer(const struct heard *heard)
+/**
+ * vrnic_link_answered() - somebody says yes or no
+ * @heard: to what was asked here, as he says
+ */
+void vrnic_link_answered(const struct vrnic_heard *heard)
 {
 	const struct vrnic_hello *h = &heard->h;
 	struct vrnic_link *link;
@@ -540,7 +504,7 @@ static void heard_answer(const struct heard *heard)
 /* ---- who is asked ---- */
 
 /* A link that was accepted, and is of no use any more, or replaced by this one. */
-static bool is_stale(struct vrnic_link *link, const struct heard *heard)
+static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	return READ_ONCE(link->dead) ||
 	       (link->peer_qpn == heard->h.qpn &&
@@ -552,7 +516,7 @@ static bool is_stale(struct vrnic_link *link, const struct heard *heard)
  * @full: there can be no other for who asks.
  */
 static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
-				   const struct heard *heard, bool *full)
+				   const struct vrnic_heard *heard, bool *full)
 {
 	struct vrnic_link *link, *next, *found = NULL;
 	unsigned int nr = 0, of_host = 0;
@@ -574,7 +538,7 @@ static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
 }
 
 static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
-				      const struct heard *heard,
+				      const struct vrnic_heard *heard,
 				      const struct ib_gid_attr *sgid)
 {
 	struct vrnic_link *link = link_new(fifo, &heard->from);
@@ -601,7 +565,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 
 /* The process that has the FIFO pays: it chose whom it gives its address. */
 static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
-					      const struct heard *heard,
+					      const struct vrnic_heard *heard,
 					      const struct ib_gid_attr *sgid)
 {
 	struct mem_cgroup *was = vrnic_charge_begin(fifo);
@@ -611,63 +575,76 @@ static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 	return link;
 }
 
-/* Return: 0 or enum vrnic_hello_why. Caller holds fifo->ctrl. */
-static int accept(struct vrnic_fifo *fifo, const struct heard *heard,
-		  const struct ib_gid_attr *sgid)
+/* The link that was asked for, now or before; or enum vrnic_hello_why in @why. */
+static struct vrnic_link *link_for(struct vrnic_fifo *fifo, const struct vrnic_heard *heard,
+				   const struct ib_gid_attr *sgid, u8 *why)
 {
 	struct vrnic_link *link;
-	struct vrnic_hello yes;
 	bool full;
 
+	*why = VRNIC_WHY_NO_FIFO;
 	if (fifo->dead)
-		return VRNIC_WHY_NO_FIFO;
+		return NULL;
+	*why = VRNIC_WHY_RESOURCES;
 	link = accepted(fifo, heard, &full);
-	if (!link) {
-		if (full)
-			return VRNIC_WHY_RESOURCES;
-		link = link_accept_charged(fifo, heard, sgid);
-		if (IS_ERR(link))
-			return VRNIC_WHY_RESOURCES;
-		list_add(&link->owned, &fifo->links);
-	}
-	yes = hello_of(link, VRNIC_HELLO_YES);
-	yes.psn = link->hello.psn;
-	hello_send(fifo->dev, sgid, &heard->from, &yes);
-	return VRNIC_WHY_NONE;
+	if (link || full)
+		return link;
+	link = link_accept_charged(fifo, heard, sgid);
+	if (IS_ERR(link))
+		return NULL;
+	list_add(&link->owned, &fifo->links);
+	return link;
 }
 
-/* Return: 0 or enum vrnic_hello_why. */
-static int asked(struct vrnic_fifo *fifo, const struct heard *heard)
+static struct vrnic_hello refusal_of(const struct vrnic_heard *heard, u8 why)
 {
-	const struct ib_gid_attr *sgid;
-	int why;
-
-	if (!net_eq(dev_net(fifo->dev->ndev), heard->net) ||
-	    !vrnic_reaches(fifo->dev, &heard->to, fifo->dev))
-		return VRNIC_WHY_NO_FIFO;
-	if (fifo->address.secret != heard->h.secret)
-		return VRNIC_WHY_SECRET;
-	if (!vrnic_hello_fits(&heard->h))
-		return VRNIC_WHY_FORMAT;
-	sgid = own_gid(fifo->dev, &heard->to);
-	if (IS_ERR(sgid))
-		return VRNIC_WHY_RESOURCES;
-	mutex_lock(&fifo->ctrl);
-	why = accept(fifo, heard, sgid);
-	mutex_unlock(&fifo->ctrl);
-	rdma_put_gid_attr(sgid);
-	return why;
-}
-
-/* There is no link to answer from: queue pair 1 of the device lends its name. */
-static void say_no(const struct heard *heard, int why)
-{
-	struct vrnic_hello no = {
+	return (struct vrnic_hello) {
 		.kind = VRNIC_HELLO_NO,
 		.why = why,
 		.nonce = heard->h.nonce,
 		.to_qpn = heard->h.qpn,
 	};
+}
+
+/**
+ * vrnic_link_asked() - somebody asks for a link, and may have one
+ * @fifo: to this FIFO; its ctrl is held
+ * @heard: who, and how
+ *
+ * Context: a thread of the FIFO's crew. It may wait for memory that is charged to the
+ * FIFO's process, as long as that has none.
+ */
+void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
+{
+	const struct ib_gid_attr *sgid = own_gid(fifo->dev, &heard->to);
+	struct vrnic_hello answer;
+	struct vrnic_link *link;
+	u8 why;
+
+	lockdep_assert_held(&fifo->ctrl);
+	/* the address has gone: who asks again gets to know */
+	if (IS_ERR(sgid))
+		return;
+	link = link_for(fifo, heard, sgid, &why);
+	if (link) {
+		answer = hello_of(link, VRNIC_HELLO_YES);
+		answer.psn = link->hello.psn;
+	} else {
+		answer = refusal_of(heard, why);
+	}
+	hello_send(fifo->dev, sgid, &heard->from, &answer);
+	rdma_put_gid_attr(sgid);
+}
+
+/**
+ * vrnic_link_refuse() - somebody asks for a link, and gets none
+ * @heard: who, and why not
+ *
+ * There is no FIFO to answer from: queue pair 1 of the device lends its name.
+ */
+void vrnic_link_refuse(const struct vrnic_heard *heard)
+{
+	struct vrnic_hello no = refusal_of(heard, heard->why);
 	const struct ib_gid_attr *sgid;
 	struct vrnic_qp *qp;
 
@@ -682,21 +659,8 @@ static void say_no(const struct heard *heard, int why)
 	vrnic_qp_put(qp);
 }
 
-static void heard_ask(const struct heard *heard)
-{
-	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
-	int why = VRNIC_WHY_NO_FIFO;
-
-	if (fifo) {
-		why = asked(fifo, heard);
-		vrnic_fifo_put(fifo);
-	}
-	if (why)
-		say_no(heard, why);
-}
-
 /* One that nobody was told of yet has no nonce, and no datagram is without. */
-static void link_bye(struct vrnic_link *link, const struct heard *heard)
+static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	if (READ_ONCE(link->nonce) != heard->h.nonce ||
 	    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
@@ -706,191 +670,33 @@ static void link_bye(struct vrnic_link *link, const struct heard *heard)
 	vrnic_qp_error(link->qp, -1);
 }
 
-/* Of who asked for a link, and never knew that it got one. */
-static void bye_unanswered(const struct heard *heard)
+/**
+ * vrnic_link_bye_unanswered() - who asked for a link, and never knew that it got one, is gone
+ * @fifo: that was asked; its ctrl is held
+ * @heard: what was said
+ */
+void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
-	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
 	struct vrnic_link *link;
 
-	if (!fifo)
-		return;
-	mutex_lock(&fifo->ctrl);
+	lockdep_assert_held(&fifo->ctrl);
 	list_for_each_entry(link, &fifo->links, owned)
 		link_bye(link, heard);
-	mutex_unlock(&fifo->ctrl);
-	vrnic_fifo_put(fifo);
 }
 
-/* What is still on its way is lost; whoever waits for it is told. */
-static void heard_bye(const struct heard *heard)
+/**
+ * vrnic_link_bye() - the other end of a link is gone
+ * @heard: what was said
+ *
+ * What is still on its way is lost; whoever waits for it is told.
+ */
+void vrnic_link_bye(const struct vrnic_heard *heard)
 {
-	struct vrnic_qp *qp;
+	struct vrnic_qp *qp = vrnic_qp_get(heard->h.to_qpn);
 
-	if (!heard->h.to_qpn) {
-		bye_unanswered(heard);
-		return;
-	}
-	qp = vrnic_qp_get(heard->h.to_qpn);
 	if (!qp)
 		return;
 	if (qp->link)
 		link_bye(qp->link, heard);
 	vrnic_qp_put(qp);
-}
-
-/* ---- datagrams in ---- */
-
-static void look_at(const struct heard *heard)
-{
-	switch (heard->h.kind) {
-	case VRNIC_HELLO_ASK:
-		heard_ask(heard);
-		break;
-	case VRNIC_HELLO_YES:
-	case VRNIC_HELLO_NO:
-		heard_answer(heard);
-		break;
-	default:
-		heard_bye(heard);
-	}
-}
-
-static void heard_free(struct heard *heard)
-{
-	put_net(heard->net);
-	kfree(heard);
-}
-
-static struct heard *heard_next(struct lane *lane)
-{
-	struct heard *heard;
-
-	spin_lock_bh(&lane->lock);
-	heard = list_first_entry_or_null(&lane->list, struct heard, link);
-	if (heard) {
-		list_del(&heard->link);
-		lane->nr--;
-	}
-	spin_unlock_bh(&lane->lock);
-	return heard;
-}
-
-static void lane_work(struct work_struct *work)
-{
-	struct lane *lane = container_of(work, struct lane, work);
-	struct heard *heard;
-
-	while ((heard = heard_next(lane))) {
-		look_at(heard);
-		heard_free(heard);
-		cond_resched();
-	}
-}
-
-static struct lane *lane_of(const struct vrnic_hello *h)
-{
-	if (h->kind == VRNIC_HELLO_YES || h->kind == VRNIC_HELLO_NO)
-		return &lanes[LANES];
-	return &lanes[hash_32(h->fifo, LANE_BITS)];
-}
-
-/* Whoever comes waits for so many of each other host at most. */
-static bool lane_has_room(const struct lane *lane, const struct heard *heard)
-{
-	const struct heard *other;
-	unsigned int of_host = 0;
-
-	lockdep_assert_held(&lane->lock);
-	list_for_each_entry(other, &lane->list, link)
-		of_host += !memcmp(&other->from, &heard->from, sizeof(heard->from));
-	return lane->nr < LANE_QUEUE && of_host < LANE_HOST;
-}
-
-/* Return: false: there is no room for it. */
-static bool heard_add(struct heard *heard)
-{
-	struct lane *lane = lane_of(&heard->h);
-	bool room;
-
-	spin_lock_bh(&lane->lock);
-	room = lane_has_room(lane, heard);
-	if (room) {
-		list_add_tail(&heard->link, &lane->list);
-		lane->nr++;
-	}
-	spin_unlock_bh(&lane->lock);
-	if (room)
-		queue_work(system_unbound_wq, &lane->work);
-	return room;
-}
-
-static struct heard *heard_new(struct net *net, struct sk_buff *skb)
-{
-	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct vrnic_hello_wire wire;
-	struct heard *heard;
-
-	if (pkt->qpn != VRNIC_HELLO_QPN || pkt->len != sizeof(wire) ||
-	    skb_copy_bits(skb, pkt->payload, &wire, sizeof(wire)))
-		return NULL;
-	heard = kmalloc(sizeof(*heard), GFP_ATOMIC | __GFP_NOWARN);
-	if (!heard)
-		return NULL;
-	vrnic_pkt_gids(skb, &heard->from, &heard->to);
-	if (!vrnic_hello_read(&wire, &heard->h))
-		goto free;
-	heard->net = maybe_get_net(net);
-	if (heard->net)
-		return heard;
-free:
-	kfree(heard);
-	return NULL;
-}
-
-/**
- * hello_receive() - a datagram about links came
- * @net: network namespace
- * @skb: packet; gone afterwards
- */
-static void hello_receive(struct net *net, struct sk_buff *skb)
-{
-	struct heard *heard = NULL;
-
-	if (vrnic_pkt_intact(skb))
-		heard = heard_new(net, skb);
-	else
-		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
-
-	if (!heard || !heard_add(heard)) {
-		if (heard)
-			heard_free(heard);
-		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
-	}
-	kfree_skb(skb);
-}
-
-/* Before there are sockets. */
-void vrnic_hello_init(void)
-{
-	struct lane *lane;
-
-	vrnic_wire_on_hello(hello_receive);
-	for (lane = lanes; lane < lanes + ARRAY_SIZE(lanes); lane++) {
-		INIT_WORK(&lane->work, lane_work);
-		spin_lock_init(&lane->lock);
-		INIT_LIST_HEAD(&lane->list);
-	}
-}
-
-/* No packet comes any more. */
-void vrnic_hello_exit(void)
-{
-	struct heard *heard;
-	struct lane *lane;
-
-	for (lane = lanes; lane < lanes + ARRAY_SIZE(lanes); lane++) {
-		cancel_work_sync(&lane->work);
-		while ((heard = heard_next(lane)))
-			heard_free(heard);
-	}
 }

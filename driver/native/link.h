@@ -5,6 +5,7 @@
  * endpoint and its peer; messages go over it as they would over any other.
  *
  *	native/link.c		makes links
+ *	native/link_hello.c		datagrams about them, until they are looked at
  *	native/link_keep.c		how long they last
  *	native/link_host.c		whose they are, and what each host may cost
  *	native/link_grant.c		counters that a peer may name
@@ -43,8 +44,8 @@ struct vrnic_nreq;
 struct vrnic_rget;
 
 /*
- * For what a link is made of: where there is no memory at hand the peer that asked is
- * refused, and others do not wait until some was found.
+ * For what a link is made of. Reclaim is tried once, then the peer that asked is refused, and
+ * asks again. Until then whose memory it is waits: a thread of his crew, or he himself.
  */
 #define VRNIC_GFP_LINK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
@@ -205,7 +206,6 @@ struct vrnic_link_type {
  * @said_bye: the peer was told that this end is gone
  * @ending: does what ending it takes
  * @linger_until: the peer may acknowledge until then, in jiffies
- * @reap: ends one that was accepted and has failed
  * @notice: that it failed, to be sent to @fifo; accepted links have it, until it is
  *	sent; protected by the queue pair's run bit
  * @heard: when the peer last gave a sign of life, in jiffies
@@ -218,7 +218,7 @@ struct vrnic_link_type {
  * @dead: nothing can be posted
  * @bye: the peer's end is gone
  * @left: because nobody there had a use for it
- * @failed: it is known that it does not work; protected by the queue pair's run bit
+ * @failed: it is known that it does not work; written with the queue pair's run bit
  * @pending: requests of the FIFO's two injectors
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
  * @grants: counters that descriptors named which were injected over this link
@@ -248,7 +248,6 @@ struct vrnic_link {
 	unsigned long said_bye;
 	struct delayed_work ending;
 	unsigned long linger_until;
-	struct work_struct reap;
 	struct vrnic_rget *notice;
 	unsigned long heard;
 	u64 nonce;
@@ -275,12 +274,68 @@ struct vrnic_link {
 	u64 secret;
 };
 
+/**
+ * struct vrnic_heard - a datagram about links that came
+ * @link: in struct vrnic_hello_queue.list
+ * @net: where; with a reference, as it may wait for longer than its socket is there. NULL:
+ *	it waits for a FIFO, which goes before its network namespace does
+ * @from: sender's address
+ * @to: address it came to
+ * @h: what it says
+ * @why: ASK: enum vrnic_hello_why; not 0: there will be no link
+ */
+struct vrnic_heard {
+	struct list_head link;
+	struct net *net;
+	union ib_gid from;
+	union ib_gid to;
+	struct vrnic_hello h;
+	u8 why;
+};
+
+/**
+ * struct vrnic_hello_queue - datagrams that wait to be looked at, one after the other
+ * @lock: protects what follows; bh
+ * @list: struct vrnic_heard
+ * @nr: how many, by enum vrnic_hello_kind
+ * @closed: there will be no more
+ */
+struct vrnic_hello_queue {
+	spinlock_t lock;	/* protects what follows; bh */
+	struct list_head list;
+	unsigned int nr[VRNIC_HELLO_MAX];
+	bool closed;
+};
+
+/**
+ * struct vrnic_hellos - what there is to do about the links that a FIFO accepts
+ * @run: a thread of the FIFO's crew does it
+ * @queue: who wants one; and who wanted one, and never knew whether it got one
+ * @failed: bit 0: there is one that does not work any more
+ */
+struct vrnic_hellos {
+	struct vrnic_runnable run;
+	struct vrnic_hello_queue queue;
+	unsigned long failed;
+};
+
 /* native/link.c */
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer);
 void vrnic_link_leave(struct vrnic_link *link);
 void vrnic_link_put(struct vrnic_link *link);
 void vrnic_link_say_bye(struct vrnic_link *link);
+void vrnic_link_answered(const struct vrnic_heard *heard);
+void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
+void vrnic_link_refuse(const struct vrnic_heard *heard);
+void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
+void vrnic_link_bye(const struct vrnic_heard *heard);
+
+/* native/link_hello.c */
+bool vrnic_hello_wait(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
+void vrnic_hellos_init(struct vrnic_fifo *fifo);
+void vrnic_hellos_stop(struct vrnic_fifo *fifo);
+void vrnic_hellos_failed(struct vrnic_fifo *fifo);
 void vrnic_hello_init(void);
 void vrnic_hello_exit(void);
 
@@ -288,6 +343,7 @@ void vrnic_hello_exit(void);
 void vrnic_link_begin(struct vrnic_link *link);
 void vrnic_link_kill(struct vrnic_link *link);
 void vrnic_link_failed(struct vrnic_link *link);
+void vrnic_links_reap(struct vrnic_fifo *fifo);
 void vrnic_links_kill(struct vrnic_fifo *fifo);
 int vrnic_links_init(void);
 void vrnic_links_exit(void);

@@ -93,21 +93,21 @@ void vrnic_link_kill(struct vrnic_link *link)
 	queue_delayed_work(ends, &link->ending, 0);
 }
 
-/* One that was accepted has failed: it goes, if its FIFO does not go anyway. */
-static void reap_work(struct work_struct *work)
+/**
+ * vrnic_links_reap() - links that were accepted, and have failed, go
+ * @fifo: whose; its ctrl is held
+ */
+void vrnic_links_reap(struct vrnic_fifo *fifo)
 {
-	struct vrnic_link *link = container_of(work, struct vrnic_link, reap);
-	struct vrnic_fifo *fifo = link->fifo;
-	bool mine;
+	struct vrnic_link *link, *next;
 
-	mutex_lock(&fifo->ctrl);
-	mine = !list_empty(&link->owned);
-	list_del_init(&link->owned);
-	mutex_unlock(&fifo->ctrl);
-	if (mine)
+	lockdep_assert_held(&fifo->ctrl);
+	list_for_each_entry_safe(link, next, &fifo->links, owned) {
+		if (!READ_ONCE(link->failed))
+			continue;
+		list_del_init(&link->owned);
 		vrnic_link_kill(link);
-	vrnic_link_put(link);
-	vrnic_fifo_put(fifo);
+	}
 }
 
 /**
@@ -124,9 +124,8 @@ void vrnic_link_failed(struct vrnic_link *link)
 		vrnic_notice_send(link->fifo, link->notice);
 		link->notice = NULL;
 	}
-	refcount_inc(&link->refs);
-	refcount_inc(&link->fifo->refs);
-	queue_work(ends, &link->reap);
+	/* whoever ends it waits for this run */
+	vrnic_hellos_failed(link->fifo);
 }
 
 /**
@@ -154,7 +153,6 @@ void vrnic_links_kill(struct vrnic_fifo *fifo)
 void vrnic_link_begin(struct vrnic_link *link)
 {
 	INIT_DELAYED_WORK(&link->ending, end_work);
-	INIT_WORK(&link->reap, reap_work);
 	link->heard = jiffies;
 	mutex_lock(&links_lock);
 	list_add(&link->all, &links);

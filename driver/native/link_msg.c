@@ -182,7 +182,7 @@ void vrnic_link_flushed(struct vrnic_link *link)
 {
 	fail_pending(link);
 	if (!link->failed) {
-		link->failed = true;
+		WRITE_ONCE(link->failed, true);
 		vrnic_link_failed(link);
 	}
 	/* pairs with the barrier in watch(): who comes later sees that it is dead */

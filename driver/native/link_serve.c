@@ -92,7 +92,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	if (!vrnic_host_charge(link->host, bytes))
 		return NULL;
 	was = vrnic_charge_begin(link->fifo);
-	/* its lack of memory is not to be made up for by a thread that serves others */
+	/* without memory the peer is refused: what it costs to look for some is that process's */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	vrnic_charge_end(was);
 	if (!mem)

@@ -5,7 +5,8 @@
  *
  * Locks, in the order in which they nest:
  *
- *	vrnic_fifo.ctrl		mutex; parks the injectors
+ *	vrnic_fifo.ctrl		mutex; parks the injectors; tried only by the FIFO's crew
+ *	  vrnic_hello_queue.lock spinlock, bh; datagrams about links
  *	  an injector's run bit	whoever runs it
  *	  a link's run bit	tried only: who posts runs its queue pair, if it can
  *	  watch_lock		spinlock; whose endpoints lead to a FIFO
@@ -230,6 +231,7 @@ struct vrnic_rgets {
  * @closed: nobody may wait for it any more; likewise
  * @watchers: endpoints that lead here; protected by watch_lock
  * @gone_told: they were told that it is gone; likewise
+ * @hellos: datagrams about links that wait for its crew, which runs them
  * @links: struct vrnic_link that it accepted; protected by @ctrl, as what follows
  * @ways: those that its endpoints use
  */
@@ -267,6 +269,7 @@ struct vrnic_fifo {
 	bool closed;
 	struct list_head watchers;
 	bool gone_told;
+	struct vrnic_hellos hellos;
 	struct list_head links;
 	struct list_head ways;
 };

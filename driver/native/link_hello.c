@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Datagrams about links, from when they come, by softirq, until somebody looks at them.
+ *
+ * What takes a FIFO's lock, or memory that its process pays for, is that process's affair: it
+ * waits at the FIFO, and a thread of the process's crew looks at it. So a process that has no
+ * memory left, or no CPU time, holds up itself, and those in its control groups. Who has the
+ * FIFO's secret gets that far, and no other who asks.
+ *
+ * The rest takes neither, and is done by work items for all: answers to what was asked here,
+ * and, behind each other, refusals and goodbyes to a link's queue pair.
+ */
+
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "native/link.h"
+#include "native/native.h"
+#include "roce/roce.h"
+
+#define QUEUE_MAX	128	/* datagrams of a kind that wait in one queue */
+#define QUEUE_HOST	32	/* of these, of one address */
+
+/* So much later a thread looks whether a FIFO's lock is free. */
+#define BUSY_NS		NSEC_PER_MSEC
+
+/**
+ * struct desk - datagrams that are no FIFO's affair
+ * @work: looks at them
+ * @queue: they
+ */
+struct desk {
+	struct work_struct work;
+	struct vrnic_hello_queue queue;
+};
+
+static struct desk answers, others;
+
+/* ---- queues ---- */
+
+static void queue_init(struct vrnic_hello_queue *queue)
+{
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->list);
+}
+
+static void heard_free(struct vrnic_heard *heard)
+{
+	if (heard->net)
+		put_net(heard->net);
+	kfree(heard);
+}
+
+static struct vrnic_heard *queue_take(struct vrnic_hello_queue *queue)
+{
+	struct vrnic_heard *heard;
+
+	spin_lock_bh(&queue->lock);
+	heard = list_first_entry_or_null(&queue->list, struct vrnic_heard, link);
+	if (heard) {
+		list_del(&heard->link);
+		queue->nr[heard->h.kind]--;
+	}
+	spin_unlock_bh(&queue->lock);
+	return heard;
+}
+
+/* Whoever comes waits for so many of each other host at most. */
+static bool queue_has_room(const struct vrnic_hello_queue *queue,
+			   const struct vrnic_heard *heard)
+{
+	const struct vrnic_heard *other;
+	unsigned int of_host = 0;
+
+	lockdep_assert_held(&queue->lock);
+	if (queue->closed || queue->nr[heard->h.kind] >= QUEUE_MAX)
+		return false;
+	list_for_each_entry(other, &queue->list, link)
+		of_host += other->h.kind == heard->h.kind &&
+			   !memcmp(&other->from, &heard->from, sizeof(heard->from));
+	return of_host < QUEUE_HOST;
+}
+
+/* Return: false: there is no room, and @heard is gone. */
+static bool queue_add(struct vrnic_hello_queue *queue, struct vrnic_heard *heard)
+{
+	bool room;
+
+	spin_lock_bh(&queue->lock);
+	room = queue_has_room(queue, heard);
+	if (room) {
+		list_add_tail(&heard->link, &queue->list);
+		queue->nr[heard->h.kind]++;
+	}
+	spin_unlock_bh(&queue->lock);
+	if (!room)
+		heard_free(heard);
+	return room;
+}
+
+/* What nobody looked at is forgotten. */
+static void queue_close(struct vrnic_hello_queue *queue)
+{
+	struct vrnic_heard *heard;
+
+	spin_lock_bh(&queue->lock);
+	queue->closed = true;
+	spin_unlock_bh(&queue->lock);
+	while ((heard = queue_take(queue)))
+		heard_free(heard);
+}
+
+/* ---- what is a FIFO's affair ---- */
+
+/* Something to do, with fifo->ctrl held. Return: false: there is nothing. */
+static bool serve(struct vrnic_fifo *fifo)
+{
+	struct vrnic_hellos *hellos = &fifo->hellos;
+	bool failed = test_and_clear_bit(0, &hellos->failed);
+	struct vrnic_heard *heard;
+
+	if (failed)
+		vrnic_links_reap(fifo);
+	heard = queue_take(&hellos->queue);
+	if (!heard)
+		return failed;
+	/* a goodbye is behind the question that it is about */
+	if (heard->h.kind == VRNIC_HELLO_ASK)
+		vrnic_link_asked(fifo, heard);
+	else
+		vrnic_link_bye_unanswered(fifo, heard);
+	heard_free(heard);
+	return true;
+}
+
+/*
+ * Who has the lock may wait for a run of this crew, or for CPU time: it is not waited for, so
+ * that the thread is free for others.
+ */
+static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
+{
+	struct vrnic_fifo *fifo = container_of(r, struct vrnic_fifo, hellos.run);
+	bool busy;
+
+	might_sleep();
+	while (vrnic_budget_left(budget)) {
+		if (!mutex_trylock(&fifo->ctrl)) {
+			vrnic_queue_after(r, BUSY_NS);
+			return VRNIC_IDLE;
+		}
+		busy = serve(fifo);
+		mutex_unlock(&fifo->ctrl);
+		if (!busy)
+			return VRNIC_IDLE;
+		vrnic_budget_spend(budget, 1);
+		cond_resched();
+	}
+	return VRNIC_MORE;
+}
+
+/* Only threads run it: no caller, and no softirq. */
+static const struct vrnic_runnable_ops hellos_ops = {
+	.run = hellos_run,
+};
+
+void vrnic_hellos_init(struct vrnic_fifo *fifo)
+{
+	struct vrnic_hellos *hellos = &fifo->hellos;
+
+	queue_init(&hellos->queue);
+	vrnic_runnable_init(&hellos->run, fifo->crew, &hellos_ops);
+}
+
+/**
+ * vrnic_hellos_stop() - a FIFO accepts no more links
+ * @fifo: it is being destroyed, and its crew is still there
+ *
+ * Waits for who accepts one now. Its ctrl is not held: that one needs it, and would not
+ * come to an end.
+ */
+void vrnic_hellos_stop(struct vrnic_fifo *fifo)
+{
+	struct vrnic_hellos *hellos = &fifo->hellos;
+
+	lockdep_assert_not_held(&fifo->ctrl);
+	vrnic_park(&hellos->run);
+	queue_close(&hellos->queue);
+}
+
+/**
+ * vrnic_hellos_failed() - a link that a FIFO accepted does not work any more
+ * @fifo: it; the link holds it
+ *
+ * Context: any.
+ */
+void vrnic_hellos_failed(struct vrnic_fifo *fifo)
+{
+	/* who finds the bit finds the link */
+	smp_mb__before_atomic();
+	set_bit(0, &fifo->hellos.failed);
+	vrnic_queue(&fifo->hellos.run);
+}
+
+/**
+ * vrnic_hello_wait() - have a datagram wait for a FIFO's crew
+ * @fifo: what it is about; a reference is held
+ * @heard: the datagram; copied
+ *
+ * Return: false: there is no room, or the FIFO's process has no memory for it.
+ * Context: any but hard interrupts.
+ */
+bool vrnic_hello_wait(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
+{
+	struct vrnic_hellos *hellos = &fifo->hellos;
+	struct mem_cgroup *was = vrnic_charge_begin(fifo);
+	struct vrnic_heard *copy;
+
+	copy = kmemdup(heard, sizeof(*heard), GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN);
+	vrnic_charge_end(was);
+	if (!copy)
+		return false;
+	copy->net = NULL;
+	if (!queue_add(&hellos->queue, copy))
+		return false;
+	vrnic_queue(&hellos->run);
+	return true;
+}
+
+/* ---- what is nobody's ---- */
+
+static void look_at(const struct vrnic_heard *heard)
+{
+	switch (heard->h.kind) {
+	case VRNIC_HELLO_ASK:
+		vrnic_link_refuse(heard);
+		break;
+	case VRNIC_HELLO_YES:
+	case VRNIC_HELLO_NO:
+		vrnic_link_answered(heard);
+		break;
+	default:
+		vrnic_link_bye(heard);
+	}
+}
+
+static void desk_work(struct work_struct *work)
+{
+	struct desk *desk = container_of(work, struct desk, work);
+	struct vrnic_heard *heard;
+
+	while ((heard = queue_take(&desk->queue))) {
+		look_at(heard);
+		heard_free(heard);
+		cond_resched();
+	}
+}
+
+static bool desk_add(struct net *net, const struct vrnic_heard *heard)
+{
+	bool answer = heard->h.kind == VRNIC_HELLO_YES || heard->h.kind == VRNIC_HELLO_NO;
+	struct desk *desk = answer ? &answers : &others;
+	struct vrnic_heard *copy;
+
+	copy = kmemdup(heard, sizeof(*heard), GFP_ATOMIC | __GFP_NOWARN);
+	if (!copy)
+		return false;
+	copy->net = maybe_get_net(net);
+	if (!copy->net) {
+		kfree(copy);
+		return false;
+	}
+	if (!queue_add(&desk->queue, copy))
+		return false;
+	queue_work(system_unbound_wq, &desk->work);
+	return true;
+}
+
+/* ---- datagrams in ---- */
+
+static bool heard_read(struct vrnic_heard *heard, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_hello_wire wire;
+
+	if (pkt->qpn != VRNIC_HELLO_QPN || pkt->len != sizeof(wire) ||
+	    skb_copy_bits(skb, pkt->payload, &wire, sizeof(wire)))
+		return false;
+	vrnic_pkt_gids(skb, &heard->from, &heard->to);
+	return vrnic_hello_read(&wire, &heard->h);
+}
+
+/*
+ * Why who asks gets no link, before anything is done for him: enum vrnic_hello_why. A FIFO of
+ * another network namespace is none, whatever secret is said.
+ */
+static u8 why_not(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
+{
+	if (!fifo || !net_eq(dev_net(fifo->dev->ndev), net) ||
+	    !vrnic_reaches(fifo->dev, &heard->to, fifo->dev))
+		return VRNIC_WHY_NO_FIFO;
+	if (fifo->address.secret != heard->h.secret)
+		return VRNIC_WHY_SECRET;
+	return vrnic_hello_fits(&heard->h) ? VRNIC_WHY_NONE : VRNIC_WHY_FORMAT;
+}
+
+/* It names a FIFO of this host. Return: false: it was dropped. */
+static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
+{
+	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
+	bool taken;
+
+	if (heard->h.kind == VRNIC_HELLO_ASK)
+		heard->why = why_not(fifo, net, heard);
+	if (heard->why)
+		taken = desk_add(net, heard);
+	else
+		/* nothing is left of what a goodbye is about: that is all there is to do */
+		taken = !fifo || vrnic_hello_wait(fifo, heard);
+	if (fifo)
+		vrnic_fifo_put(fifo);
+	return taken;
+}
+
+static bool hear(struct net *net, struct sk_buff *skb)
+{
+	struct vrnic_heard heard = {};
+
+	if (!heard_read(&heard, skb))
+		return false;
+	if (heard.h.kind == VRNIC_HELLO_ASK ||
+	    (heard.h.kind == VRNIC_HELLO_BYE && !heard.h.to_qpn))
+		return hear_for_fifo(net, &heard);
+	return desk_add(net, &heard);
+}
+
+/* A datagram about links came. In softirq; @skb is gone afterwards. */
+static void hello_receive(struct net *net, struct sk_buff *skb)
+{
+	bool intact = vrnic_pkt_intact(skb);
+
+	if (!intact)
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
+	if (!intact || !hear(net, skb))
+		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
+	kfree_skb(skb);
+}
+
+static void desk_init(struct desk *desk)
+{
+	INIT_WORK(&desk->work, desk_work);
+	queue_init(&desk->queue);
+}
+
+static void desk_exit(struct desk *desk)
+{
+	cancel_work_sync(&desk->work);
+	queue_close(&desk->queue);
+}
+
+/* Before there are sockets. */
+void vrnic_hello_init(void)
+{
+	desk_init(&answers);
+	desk_init(&others);
+	vrnic_wire_on_hello(hello_receive);
+}
+
+/* No packet comes any more, and no FIFO is left. */
+void vrnic_hello_exit(void)
+{
+	desk_exit(&answers);
+	desk_exit(&others);
+}
