@@ -632,6 +632,9 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	case 0:
 		count(link, 1);
 		break;
+	case -ENOMEM:
+		vrnic_rget_make_room(link->fifo, h->data);
+		fallthrough;
 	case -EAGAIN:
 		answer->flags |= VRNIC_NWIRE_AGAIN;
 		break;

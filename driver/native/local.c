@@ -592,6 +592,18 @@ enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
+/* There is no memory for what goes there. Without the peer, which the next try holds again. */
+static enum vrnic_step wait_for_room(struct vrnic_injector *inj)
+{
+	enum vrnic_step step = vrnic_native_wait_full(inj);
+
+	if (step != VRNIC_STEP_WAIT)
+		return step;
+	vrnic_injector_release(inj);
+	vrnic_rget_make_room(inj->fifo, inj->op.d.length);
+	return step;
+}
+
 static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 				 struct vrnic_budget *budget)
 {
@@ -609,6 +621,8 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 	case 0:
 		inj->op.done = d->length;
 		return VRNIC_STEP_DONE;
+	case -ENOMEM:
+		return wait_for_room(inj);
 	case -EAGAIN:
 		return vrnic_native_wait_full(inj);
 	default:

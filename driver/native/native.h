@@ -370,6 +370,7 @@ extern const struct vrnic_runnable_ops vrnic_rget_ops;
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,
 		       const struct vrnic_seg *descs, bool relayed);
+void vrnic_rget_make_room(const struct vrnic_fifo *payer, size_t bytes);
 void vrnic_rgets_init(struct vrnic_fifo *fifo);
 void vrnic_rgets_park(struct vrnic_fifo *fifo);
 void vrnic_rgets_unstall(struct vrnic_fifo *fifo);

@@ -21,8 +21,14 @@
 #include "native/native.h"
 #include "verbs/flow.h"
 
-/* Who has no memory left is not helped by a thread that serves others: he tries again. */
-#define RGET_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
+/*
+ * Where the target may be held, whose end would wait: at once, or not at all. Even if reclaim
+ * is not retried it may wait for the disk, and who is above memory.high sleeps when he is charged.
+ */
+#define RGET_GFP	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
+
+/* Where it is not: vrnic_rget_make_room(). */
+#define ROOM_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
 /* Descriptors of one peer that wait; fewer where not the peer is charged for them. */
 #define DESCS_MAX	4096
@@ -298,7 +304,7 @@ static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 	int ret;
 
 	if (!spare)
-		return -EAGAIN;
+		return -ENOMEM;
 	ret = rgets_add(&to->rgets, rget, &spare);
 	/* somebody else may have made one */
 	if (spare)
@@ -353,7 +359,7 @@ static int deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 	int ret;
 
 	if (!rget)
-		return -EAGAIN;
+		return -ENOMEM;
 	ret = rgets_add(&to->rgets, rget, &none);
 	if (ret == -ENOENT)
 		ret = rgets_add_new(to, rget);
@@ -375,7 +381,10 @@ static int deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
  * @descs: the descriptors
  * @relayed: @from was asked to by an injected descriptor
  *
- * Return: 0, -EAGAIN (the queue is full, or the payer's memory), -EPIPE (the FIFO is gone).
+ * Nothing is waited for.
+ *
+ * Return: 0, -EAGAIN (the queue is full), -ENOMEM (vrnic_rget_make_room() may help), -EPIPE
+ * (the FIFO is gone).
  */
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,
@@ -386,6 +395,24 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 
 	vrnic_charge_end(was);
 	return ret;
+}
+
+/**
+ * vrnic_rget_make_room() - have what is reclaimed that a remote get needs
+ * @payer: whose process pays. The caller runs one of its rings, and holds nothing of any
+ *	other FIFO: this may take as long as @payer's memory is scarce
+ * @bytes: of descriptors
+ *
+ * What is freed here is there for who takes it next.
+ */
+void vrnic_rget_make_room(const struct vrnic_fifo *payer, size_t bytes)
+{
+	struct mem_cgroup *was = vrnic_charge_begin(payer);
+
+	might_sleep();
+	kfree(kmalloc(sizeof(struct vrnic_rget) + bytes, ROOM_GFP));
+	kfree(kmalloc(sizeof(struct vrnic_source), ROOM_GFP));
+	vrnic_charge_end(was);
 }
 
 /* ---- running what was injected ---- */
