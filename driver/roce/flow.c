@@ -319,42 +319,6 @@ void vrnic_roce_resume(struct vrnic_qp *qp)
 		qp->roce->req.timer_at = 0;
 }
 
-/*
- * Its path has no route any more, and gets none: it is disconnected or destroyed, or the
- * namespace goes. Parked, with @ctrl held. The route goes first: who finds no queue pair in
- * the list of a wire knows that none has one.
- */
-void vrnic_roce_leave(struct vrnic_qp *qp)
-{
-	/* only the holder of @ctrl puts it into a list, or takes it out */
-	if (list_empty(&qp->wired))
-		return;
-	vrnic_path_drop(&qp->roce->path);
-	vrnic_wire_leave(qp->roce->path.wire, qp);
-}
-
-/**
- * vrnic_roce_forget() - the namespace goes that a queue pair's route leads to
- * @qp: queue pair; the caller has a reference, and no route is found for it any more
- *
- * Waits for whoever changes the queue pair, or runs it: for a burst. Context: process
- * context, may sleep.
- */
-void vrnic_roce_forget(struct vrnic_qp *qp)
-{
-	mutex_lock(&qp->ctrl);
-	/* what is destroyed is parked for ever, and what was reset needs not be */
-	if (!list_empty(&qp->wired)) {
-		vrnic_park(&qp->run);
-		vrnic_roce_leave(qp);
-		vrnic_roce_resume(qp);
-		vrnic_unpark(&qp->run);
-		/* a timer that was cancelled, and who found it parked */
-		vrnic_queue(&qp->run);
-	}
-	mutex_unlock(&qp->ctrl);
-}
-
 /* Parked. */
 void vrnic_roce_disconnect(struct vrnic_qp *qp)
 {

@@ -433,12 +433,8 @@ struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 int vrnic_path_send(struct vrnic_path *path, struct sk_buff *skb);
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp);
-void vrnic_wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp);
 struct vrnic_wire *vrnic_wire_alloc(struct net *net);
 void vrnic_wire_end(struct vrnic_wire *w);
-
-/* roce/flow.c */
-void vrnic_roce_forget(struct vrnic_qp *qp);
 
 /* roce/room.c */
 #define VRNIC_ROOM_ANY	U32_MAX

@@ -438,12 +438,46 @@ void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
 }
 
 /* It has no route, and gets none. */
-void vrnic_wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
+static void wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
 {
 	lockdep_assert_held(&qp->ctrl);
 	spin_lock(&w->qps_lock);
 	list_del_init(&qp->wired);
 	spin_unlock(&w->qps_lock);
+}
+
+/*
+ * Its path has no route any more, and gets none: it is disconnected or destroyed, or the
+ * namespace goes. Parked, with @ctrl held. The route goes first: who finds no queue pair in
+ * the list of a wire knows that none has one.
+ */
+void vrnic_roce_leave(struct vrnic_qp *qp)
+{
+	/* only the holder of @ctrl puts it into a list, or takes it out */
+	if (list_empty(&qp->wired))
+		return;
+	vrnic_path_drop(&qp->roce->path);
+	wire_leave(qp->roce->path.wire, qp);
+}
+
+/*
+ * The namespace goes that the queue pair's route leads to. The caller has a reference, and no
+ * route is found for it any more. Waits for whoever changes the queue pair, or runs it: for a
+ * burst.
+ */
+static void forget_route(struct vrnic_qp *qp)
+{
+	mutex_lock(&qp->ctrl);
+	/* what is destroyed is parked for ever, and what was reset needs not be */
+	if (!list_empty(&qp->wired)) {
+		vrnic_park(&qp->run);
+		vrnic_roce_leave(qp);
+		vrnic_roce_resume(qp);
+		vrnic_unpark(&qp->run);
+		/* a timer that was cancelled, and who found it parked */
+		vrnic_queue(&qp->run);
+	}
+	mutex_unlock(&qp->ctrl);
 }
 
 /* A queue pair that may have a route, with a reference; none will come behind the last. */
@@ -483,7 +517,7 @@ void vrnic_wire_end(struct vrnic_wire *w)
 	mutex_unlock(&wires_lock);
 	/* without the lock, which is taken by who changes a queue pair */
 	while ((qp = next_qp(w))) {
-		vrnic_roce_forget(qp);
+		forget_route(qp);
 		vrnic_qp_put(qp);
 	}
 	/* what address vectors have just given back, and datagrams and acknowledgments use */

@@ -545,6 +545,14 @@ void vrnic_path_drop(struct vrnic_path *path)
 {
 }
 
+void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
+{
+}
+
+void vrnic_roce_leave(struct vrnic_qp *qp)
+{
+}
+
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
 {
 	return true;

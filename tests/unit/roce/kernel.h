@@ -127,6 +127,10 @@ static inline u64 cmpxchg(u64 *p, u64 old, u64 new)
 
 struct rcu_head { void *unused; };
 struct mutex;
+
+struct list_head {
+	struct list_head *next, *prev;
+};
 struct page;
 struct page_frag { struct page *page; };
 
@@ -367,6 +371,7 @@ void vrnic_qp_error(struct vrnic_qp *qp, int event);
 void vrnic_qp_event(struct vrnic_qp *qp, int event);
 void vrnic_sq_error(struct vrnic_qp *qp);
 int vrnic_recv_take(struct vrnic_qp *qp);
+u32 vrnic_rnr_ns(u8 code);
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solicited);
 int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
 int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
