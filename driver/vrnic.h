@@ -11,9 +11,9 @@
  *	    vrnic_cq.lock	spinlock, irq
  *	      vrnic_crew.lock	spinlock, irq
  *
- * A runner holds the run bit of one send ring and at most one resp_lock: its
- * target's, or, to flush, its own; it never waits for a run bit, nor for a resp_lock.
- * So no chain of runners can close.
+ * A runner holds the run bit of one send ring and at most one resp_lock: the resp_lock of its
+ * target or, to flush, that of its own queue pair. A runner never waits for a run bit or a
+ * resp_lock, so runners cannot wait for each other in a circle.
  */
 #ifndef VRNIC_H
 #define VRNIC_H
@@ -53,8 +53,8 @@ struct vrnic_link;
 #define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups */
 #define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes */
 
-/* What consumers make, and a device has no end of but the one that it advertises. */
-#define VRNIC_KERNEL_SHARE	BIT(16)		/* of each, that users cannot take */
+/* The objects that consumers make. Only the advertised limits bound their number. */
+#define VRNIC_KERNEL_SHARE	BIT(16)		/* objects of each kind that users cannot take */
 
 enum vrnic_object {
 	VRNIC_OBJECT_PD,
@@ -70,26 +70,25 @@ enum vrnic_object {
 /**
  * struct vrnic_dev - a device
  * @ibdev: the core's part
- * @ndev: what it sits on; a reference is held
- * @ndev_tracker: for that reference
- * @keys: local and remote keys: number = key >> 8, entry = region or tagged
- *	window; readers under RCU
- * @avs: address vectors by number; readers under RCU
- * @types: types by number; readers under RCU
- * @gsi: queue pair 1, or NULL; readers under RCU
- * @engine: the threads
+ * @ndev: the network device below this device; a reference is held
+ * @ndev_tracker: for the reference on @ndev
+ * @keys: local and remote keys: number = key >> 8, entry = region or tagged window; read under RCU
+ * @avs: address vectors by number; read under RCU
+ * @types: types by number; read under RCU
+ * @gsi: queue pair 1, or NULL; read under RCU
+ * @engine: the threads that run its rings
  * @stats: counters
- * @objects: how many there are, by enum vrnic_object
- * @of_users: those of them that are not kernel consumers'
- * @faults: what goes wrong on purpose
- * @port_up: as last announced; protected by RTNL
- * @rescan: has the core look at the addresses of lo again
- * @mcast_lock: serialises who joins and leaves groups
- * @groups: struct vrnic_group by GID; readers under RCU
+ * @objects: number of objects, by enum vrnic_object
+ * @of_users: those of @objects that belong to processes, not to kernel consumers
+ * @faults: faults to inject, for tests
+ * @port_up: port state that was announced last; protected by RTNL
+ * @rescan: makes the core look at the addresses of lo again
+ * @mcast_lock: serialises joins and leaves of multicast groups
+ * @groups: struct vrnic_group by GID; read under RCU
  * @attached: members of all groups; protected by @mcast_lock
- * @wire: the sockets of its network namespace, once it has any; set once
- * @wired: in the list of @wire, if there is one
- * @link: in the table of devices; readers under RCU
+ * @wire: sockets of the device's network namespace, once there are any; set once
+ * @wired: entry in the list of @wire, if @wire is set
+ * @link: entry in the table of devices; read under RCU
  */
 struct vrnic_dev {
 	struct ib_device ibdev;
@@ -106,7 +105,7 @@ struct vrnic_dev {
 	struct vrnic_faults faults;
 	bool port_up;
 	struct work_struct rescan;
-	struct mutex mcast_lock;	/* serialises writers of @groups, and @attached */
+	struct mutex mcast_lock;	/* protects @attached and writes of @groups */
 	struct rhashtable groups;
 	u32 attached;
 	struct vrnic_wire *wire;
@@ -124,7 +123,7 @@ static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
 #define vrnic_count_add(dev, stat, n) \
 	this_cpu_add((dev)->stats->count[VRNIC_STAT_##stat], n)
 
-/* Data that leave by one port and come in by another, without a packet. */
+/* Count data that leave by the port of @from and arrive at that of @to without a packet. */
 static inline void vrnic_count_moved(const struct vrnic_dev *from,
 				     const struct vrnic_dev *to, u64 bytes)
 {
@@ -137,12 +136,13 @@ struct vrnic_pd {
 };
 
 /**
- * struct vrnic_ucontext - what a process has open
+ * struct vrnic_ucontext - an open device file
  * @ibuc: the core's part
- * @mm: memory of the process that opened it; its count is held
- * @memcg: memory cgroup of that process when it did, which pays for what is kept for it, also
- *	when the process has gone, and others have the context; a reference is held. May be NULL
- * @crew: the engine threads in its cgroups; a reference is held
+ * @mm: memory of the process that opened the file; its mm_count is held
+ * @memcg: memory cgroup of the process when it opened the file; a reference is held. It pays for
+ *	what is kept for the context, also when the process has gone and others have the file. May
+ *	be NULL
+ * @crew: the engine threads in the cgroups of the process; a reference is held
  * @counter_lock: protects @counter_pages
  * @counter_pages: struct vrnic_counter_page
  */
@@ -174,20 +174,21 @@ struct vrnic_mmap {
 };
 
 /**
- * struct vrnic_av - where a UD message goes; lives until an RCU grace period
- * after its address handle
+ * struct vrnic_av - where a UD message goes
  * @rcu: for kfree_rcu()
- * @pd: a queue pair of another protection domain must not use it
- * @attr: as given, without the reference on its GID
+ * @pd: protection domain; queue pairs of other domains must not use this vector
+ * @attr: as the consumer gave it, without the reference on its GID
  * @sgid: the sender's own GID
- * @oif: the interface that has it
- * @vlan: 1 + the VLAN of that interface; 0: none
- * @id: what user space calls it
+ * @oif: index of the interface that has @sgid
+ * @vlan: 1 + the VLAN of @oif; 0: none
+ * @id: number by which user space names this vector
  * @lock: protects what follows
- * @dst: the route there that was found last, with a reference; or NULL
- * @cookie: for dst_check()
- * @gone: it is about to be replaced or destroyed, or its device's namespace goes: no
- *	route is kept any more
+ * @dst: the route that was found last, with a reference; or NULL
+ * @cookie: of @dst, for dst_check()
+ * @gone: keep no route any more: this vector is about to be replaced or destroyed, or its device's
+ *	network namespace ends
+ *
+ * A vector is freed an RCU grace period after its address handle.
  */
 struct vrnic_av {
 	struct rcu_head rcu;
@@ -206,27 +207,27 @@ struct vrnic_av {
 struct vrnic_ah {
 	struct ib_ah ibah;
 	struct vrnic_av *av;
-	bool user;	/* a process has it, not a kernel consumer */
+	bool user;	/* the owner is a process, not a kernel consumer */
 };
 
 /**
  * struct vrnic_cq - a completion queue
  * @ibcq: the core's part
- * @lock: protects what follows, but for @ring's consumer side
+ * @lock: protects what follows, except the consumer's side of @ring
  * @ring: completions
- * @failed: it overflowed once; nothing is written any more
- * @timestamps: the process asked for them
+ * @failed: the ring overflowed once; no completion is written any more
+ * @timestamps: the process asked for timestamps
  * @poll_idx: kernel consumers: next entry to poll
- * @resize: serialises those who replace @ring; the core does not
+ * @resize: serialises resize calls, which replace @ring; the core does not serialise them
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;	/* protects all below, but for the consumer's side */
+	spinlock_t lock;	/* protects all below, except the consumer's side */
 	struct vrnic_ring ring;
 	bool failed;
 	bool timestamps;
 	u32 poll_idx;
-	struct mutex resize;	/* serialises who replaces @ring */
+	struct mutex resize;	/* serialises calls that replace @ring */
 };
 
 static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
@@ -235,7 +236,7 @@ static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
 }
 
 /**
- * struct vrnic_rq - a receive ring: of a queue pair, or shared
+ * struct vrnic_rq - the receive ring of a queue pair, or a shared one
  * @lock: protects what follows
  * @ring: entries of struct vrnic_recv_desc
  * @max_sge: segments that an entry may have
@@ -263,10 +264,10 @@ static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)
 
 /**
  * struct vrnic_recv - a receive request that was taken off its ring
- * @active: there is one
+ * @active: a request was taken, and is not complete
  * @cookie: wr_id
  * @num_sge: segments
- * @sge: where the message goes
+ * @sge: the segments that the message goes to
  */
 struct vrnic_recv {
 	bool active;
@@ -277,20 +278,20 @@ struct vrnic_recv {
 
 /**
  * struct vrnic_op - the descriptor that a send ring is working on
- * @active: there is one
- * @info: its opcode's row, NULL if the opcode is not known
+ * @active: there is a descriptor
+ * @info: row of its opcode; NULL if the opcode is not known
  * @total: bytes of its message
  * @done: bytes moved by earlier bursts
- * @moved: all of them were, and their memory may be gone; something else is left to do
- * @status: enum ib_wc_status, if it failed
- * @vendor_err: enum vrnic_vendor_err, if it failed
+ * @moved: all bytes were moved and their memory may be gone, but the operation is not complete
+ * @status: enum ib_wc_status, if the operation failed
+ * @vendor_err: enum vrnic_vendor_err, if the operation failed
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
- * @tries: a datagram: how often its target was another's just then
- * @member: a datagram to a group: members below this number have had their copy
- * @slots: private copy of the descriptor with all that follows it
+ * @tries: a datagram: how often its target was locked by another runner
+ * @member: a datagram to a group: members below this number have their copy
+ * @slots: private copy of the descriptor and of its slots
  *
- * Protected by the run bit of the queue pair.
+ * The run bit of the queue pair protects all members.
  */
 struct vrnic_op {
 	bool active;
@@ -313,12 +314,13 @@ static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)
 }
 
 /**
- * struct vrnic_hold - what a send ring keeps hold of during a burst, so that
- * operations that follow each other need not look it up again
- * @peer: referenced, and its resp_lock is held; or NULL
+ * struct vrnic_hold - references and a lock that a send ring keeps during a burst
+ * @peer: the target, referenced and with its resp_lock held; or NULL
  * @local: for local keys of the requester
  * @remote: for remote keys that the requester claims at @peer
  * @recv: for local keys of the receives at @peer
+ *
+ * So operations that follow each other need no second look-up.
  */
 struct vrnic_hold {
 	struct vrnic_qp *peer;
@@ -329,15 +331,15 @@ struct vrnic_hold {
 
 /**
  * struct vrnic_link_ops - what the queue pair of a native link asks of the link
- * @created: it is there, and nobody else finds it yet
- * @open: the memory of a message that is to be sent; need not be put
- * @sent: a message is not needed any more: it was acknowledged, or has failed
- * @receive: a packet of a message came. Return: 0, -EAGAIN: it is to come again, or
- *	another negative errno: it makes no sense
+ * @created: the queue pair exists, and no other code can find it yet
+ * @open: describe the memory of a message to send; the caller need not put it
+ * @sent: a message was acknowledged or has failed: its memory is not needed any more
+ * @receive: a packet of a message came. Return: 0; -EAGAIN if the packet is to be offered again;
+ *	another negative errno if the packet makes no sense
  * @broken: nothing can be posted from now on
- * @flushed: the queue pair has failed, and has nothing of the link in hand
+ * @flushed: the queue pair has failed, and uses nothing of the link any more
  *
- * @cookie is the descriptor's. Context: the run of the queue pair.
+ * @cookie is that of the descriptor. Context: the run of the queue pair.
  */
 struct vrnic_link_ops {
 	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);
@@ -350,55 +352,57 @@ struct vrnic_link_ops {
 
 /**
  * struct vrnic_qp - a queue pair
- * @rcu: it is freed an RCU grace period after it was destroyed
- * @refs: held by its owner, and by peers for the length of a burst
+ * @rcu: for the RCU grace period between the end of the queue pair and its release
+ * @refs: one reference of the owner, and one of each peer during a burst
  * @gone: the last reference was put
  * @dev: device; valid while a reference is held
  * @ibqp: the core's part; valid while a reference is held
  * @qpn: number; unique on this host, also for a GSI queue pair, whose number
  *	on the wire is 1
  * @type: IB_QPT_*
- * @uctx: context of the process that maps its rings; NULL for a kernel
- *	consumer's. Only compared, never followed.
+ * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
+ *	compared, never followed.
  * @sig_all: every send request makes a completion
- * @cap: what was granted
+ * @cap: capabilities that were granted
  * @ctrl: serialises modify and destroy
- * @attr: attributes as last modified; protected by @ctrl. What runners read
- *	of it is stable from RTR on, or a single word.
- * @sgid: its own GID, once it has an address vector
+ * @attr: attributes as last modified; protected by @ctrl. The attributes that runners read are
+ *	stable from RTR on, or are single words.
+ * @sgid: the queue pair's own GID, once it has an address vector
  * @state_lock: protects writes of @state
  * @state: enum ib_qp_state
- * @sq_draining: SQD, and the event was not raised yet; protected by @state_lock
+ * @sq_draining: the state is SQD, and the event was not raised yet; protected by @state_lock
  * @comm_est: COMM_EST was raised; protected by @resp_lock
  * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
  * @run: the engine's handle; its run bit protects @sq, @sq_done, @op and @sgl
  * @sq: send ring
- * @sq_done: requests of it that have ended since RESET
- * @op: what the send ring is working on
+ * @sq_done: send requests that have ended since RESET
+ * @op: the descriptor that the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst
- * @hold: kept during a burst; protected by the run bit
- * @wait_until: do not run @op before; 0: run it
- * @limit: bytes a second that the consumer allows it to send; 0: any. Changed
+ * @hold: what a burst keeps; protected by the run bit
+ * @wait_until: time before which @op must not run; 0: @op may run
+ * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
- * @paid_at: when what it sent will be paid for, in ns; protected by the run bit
- * @post_lock: kernel consumers: serialises post_send()
+ * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
+ * @post_lock: kernel consumers: serialises calls of post_send()
  * @rq: receive ring, if there is no @srq
  * @srq: shared receive ring or NULL
- * @resp_lock: serialises peers that use this queue pair as a target, and @recv
- * @recv: receive that a message is being put into; protected by @resp_lock
- * @recv_sgl: scratch: the memory that a burst reaches here; likewise
- * @roce: its wire to the peer; NULL: the peer is on this host. Changed with the
- *	ring parked, in a state in which no local peer looks at it. With it, @recv
- *	and @recv_sgl are protected by the run bit, as no local peer uses the queue
- *	pair then. Softirqs that bring packets look at its path.
+ * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
+ * @recv: the receive request that takes the present message; protected by @resp_lock
+ * @recv_sgl: scratch: the memory of @recv that a burst reaches; protected by @resp_lock
+ * @roce: wire to the peer; NULL: the peer is on this host. Changed with the ring parked, in a state
+ *	in which no local peer looks at the pointer. While it is set, no local peer uses this queue
+ *	pair, and the run bit protects @recv and @recv_sgl. Softirqs that bring packets read the
+ *	path in it.
  * @rxq: packets that wait for a run; has a lock of its own
- * @rxq_bytes: memory that they hold; protected by that lock
- * @ud_psn: of the next datagram to the wire; protected by the run bit
+ * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
+ * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
+ * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
  * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
- * @link: the native link that it carries; NULL: it is a consumer's
- * @link_ops: what it asks of @link
- * @wired: in the list of its wire as long as it may have a route; changed with @ctrl held
- * @gfp: how it gets memory
+ * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
+ * @link_ops: what the queue pair asks of @link
+ * @wired: entry in the list of the wire while the queue pair may have a route; changed with @ctrl
+ *	held
+ * @gfp: flags for allocations
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -428,7 +432,7 @@ struct vrnic_qp {
 	u64 wait_until;
 	u64 limit;
 	u64 paid_at;
-	spinlock_t post_lock;		/* kernel consumers' post_send() */
+	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
 	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
@@ -445,7 +449,7 @@ struct vrnic_qp {
 	gfp_t gfp;
 };
 
-/* The core allocates and frees this; a struct vrnic_qp has to live longer. */
+/* The core allocates and frees this structure; a struct vrnic_qp has to live longer. */
 struct vrnic_ibqp {
 	struct ib_qp ibqp;
 	struct vrnic_qp *qp;
