@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Whose threads there are. A device has a crew of its own for what is no process's, or of
- * processes in the root cgroups. What others leave to threads is done in their own
- * cgroups: by a crew for each set of cgroups, which the contexts of all processes there
- * share, and which ends with the last of them. So whoever posts pays, and is limited,
- * wherever his rings are run.
+ * The threads of a device, and in whose cgroups they are. A device has a crew of its own, for what
+ * belongs to no process and for processes in the root cgroups. For other processes there is a crew
+ * in each set of cgroups. All contexts of processes in the set share the crew, which ends with the
+ * last of these contexts. So a process pays for its rings, and its limits hold, wherever they are
+ * run.
  *
- * Crews begin and end in process context, without any lock: a thread is made, and joins
- * its cgroups, when memory and others' locks allow.
+ * Crews begin and end in process context, without any lock: starting a thread and moving it to its
+ * cgroups waits for memory, and for locks of others.
  */
 
 #include <linux/cgroup.h>
@@ -28,9 +28,9 @@ module_param(engine_threads, uint, 0444);
 MODULE_PARM_DESC(engine_threads, "most engine threads that a device has, and has for each cgroup; never more than CPUs (default 4)");
 
 /*
- * The device's own crew serves consumers that memory is written out over, NVMe and NFS: what
- * it allocates for others does not wait for that. What another one allocates is its owner's,
- * who waits for memory as he does in his own calls.
+ * The device's own crew serves consumers over which memory is written out, such as NVMe and NFS.
+ * What it allocates for others must not wait for such writes. What another crew allocates belongs
+ * to the crew's user, who waits for memory here as in his own calls.
  */
 static void thread_begin(struct vrnic_crew *crew)
 {
@@ -71,8 +71,9 @@ static int thread_start(struct vrnic_crew *crew)
 }
 
 /*
- * Every runnable is parked for good by now. A thread leaves its cgroups before it ends, not a
- * while after that: then they can be removed, and it ends even if they get no CPU time.
+ * Every runnable is parked for good by now. A thread leaves its cgroups before it ends, because an
+ * ended thread stays in them for a while. So the cgroups can be removed at once, and the thread
+ * ends even if they get no CPU time.
  */
 static void crew_stop(struct vrnic_crew *crew)
 {
@@ -120,11 +121,11 @@ static int crew_start(struct vrnic_crew *crew)
 
 /* ---- crews of processes ---- */
 
-/* Is @task in the same cgroups as the caller, of all hierarchies? */
+/* Is @task in the same cgroups as the caller, in all hierarchies? */
 static bool in_my_cgroups(const struct task_struct *task)
 {
 #ifdef CONFIG_CGROUPS
-	/* only compared: there is one set for those who are in the same */
+	/* only compared: tasks in the same cgroups share one set */
 	return rcu_access_pointer(task->cgroups) == rcu_access_pointer(current->cgroups);
 #else
 	return true;
@@ -147,7 +148,7 @@ static struct vrnic_crew *crew_find(struct vrnic_engine *engine)
 	return NULL;
 }
 
-/* No user with many cgroups, of a subtree of his own, takes the crews of all others. */
+/* Bound the crews of each user: one with many cgroups must not take the crews of all others. */
 static bool has_room(struct vrnic_engine *engine, kuid_t uid)
 {
 	unsigned int nr = 0, of_user = 0;
@@ -162,7 +163,7 @@ static bool has_room(struct vrnic_engine *engine, kuid_t uid)
 	       (of_user < VRNIC_MAX_USER_CREWS || uid_eq(uid, GLOBAL_ROOT_UID));
 }
 
-/* It counts from now on, and nobody finds it before it has references. */
+/* Count the crew from now on. Nobody finds it before it has references. */
 static bool crew_announce(struct vrnic_crew *crew)
 {
 	struct vrnic_engine *engine = crew->engine;
@@ -209,7 +210,7 @@ static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
 	return ERR_PTR(err);
 }
 
-/* A thread of the same cgroups may have been faster. */
+/* Use the crew of another task in the same cgroups if that task was faster. */
 static struct vrnic_crew *crew_add(struct vrnic_engine *engine, struct vrnic_crew *new)
 {
 	struct vrnic_crew *crew;
@@ -227,11 +228,12 @@ static struct vrnic_crew *crew_add(struct vrnic_engine *engine, struct vrnic_cre
 }
 
 /**
- * vrnic_crew_get() - the threads in the caller's cgroups
- * @engine: a device's
+ * vrnic_crew_get() - find or start the crew in the caller's cgroups
+ * @engine: a device's engine
  *
- * Return: a crew, for vrnic_crew_put(), or an ERR_PTR(): -ENOMEM, also if there are too
- * many, or why a thread cannot be in the cgroups. Context: a process; may sleep.
+ * Return: a crew, for vrnic_crew_put(), or an ERR_PTR(): -ENOMEM, also if there are too many crews,
+ * or the reason why a thread cannot be in the cgroups.
+ * Context: a process; may sleep.
  */
 struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine)
 {
@@ -248,10 +250,11 @@ struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine)
 }
 
 /**
- * vrnic_crew_put() - somebody needs it no more
- * @crew: what he runs is parked for good
+ * vrnic_crew_put() - a context needs its crew no more
+ * @crew: the crew; what it runs for this context is parked for good
  *
- * With the last one its threads go, before this returns. Context: a process; may sleep.
+ * The threads of the crew end with its last context, before this returns.
+ * Context: a process; may sleep.
  */
 void vrnic_crew_put(struct vrnic_crew *crew)
 {
@@ -268,9 +271,9 @@ void vrnic_crew_put(struct vrnic_crew *crew)
 		crew_end(crew);
 }
 
-/* ---- of a device ---- */
+/* ---- the engine of a device ---- */
 
-/* How many threads a crew has. */
+/* How many threads each crew has. */
 unsigned int vrnic_engine_threads(void)
 {
 	return clamp(engine_threads, 1U, num_online_cpus());
@@ -278,9 +281,9 @@ unsigned int vrnic_engine_threads(void)
 
 /**
  * vrnic_engine_start() - start a device's threads
- * @engine: filled in
+ * @engine: to be filled in
  * @name: the device's name, for the threads' names
- * @threads: of each crew
+ * @threads: number of threads in each crew
  *
  * Return: 0 or a negative errno.
  */

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The engine: who runs a ring, when, and for how long.
+ * The engine decides who runs a ring, when, and for how long.
  *
- * Whoever is there may drive. A doorbell runs the ring in the caller's own
- * context, within a budget: no context switch lies between the descriptor and
- * its execution. What is left then, what kernel consumers post (they may be in
- * atomic context), and what waited for a timer goes to a thread (engine/thread.c).
+ * Any caller may run a ring. A doorbell runs the ring in the caller's own context, within a budget,
+ * so there is no context switch between the descriptor and its execution. Threads (engine/thread.c)
+ * run what is left then, what kernel consumers post, as these may be in atomic context, and what
+ * waited for a timer.
  *
- * One runner at a time: VRNIC_RUN_BUSY is set by whoever may run the ring, and
- * stays set while the ring is in a thread's queue. Others set VRNIC_RUN_AGAIN,
- * which the runner looks at after it gave VRNIC_RUN_BUSY back; so work is never
- * left behind, and never done twice.
+ * A ring has one runner at a time: the runner sets VRNIC_RUN_BUSY, which stays set while the ring
+ * is in a thread's queue. Other callers set VRNIC_RUN_AGAIN. The runner looks at VRNIC_RUN_AGAIN
+ * after it gave VRNIC_RUN_BUSY back, so work is never left behind, and never done twice.
  *
- * What comes from the network is run in softirq, often in that of a doorbell whose
- * peer is on this machine, while the peer's process rings on another CPU. That
- * waits for the softirq, which will soon be done, and goes on itself: so each of two
- * processes that talk to each other has its own work done on its own CPU. Both give
- * the ring back before they let anything come in that may be for it.
+ * Softirqs run what comes from the network. Often this is the softirq of a doorbell whose peer is
+ * on this machine, while the process of the peer rings on another CPU. The process on that other
+ * CPU waits for the softirq, which will soon be done, and then goes on itself. So each of two
+ * processes that talk to each other has its own work done on its own CPU. Both give the ring back
+ * before they let anything come in that may be for it.
  */
 
 #include <linux/bottom_half.h>
@@ -40,8 +39,8 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
 #define POKE_RUNS	4
 
 /*
- * The network's softirq takes at least 64 packets in a round, and by default no more
- * than 1,000 wait: what was sent has left after so many, whatever comes in later.
+ * The network's softirq takes at least 64 packets in a round, and by default no more than 1,000
+ * wait: after so many rounds, what was sent has left, whatever comes in later.
  */
 #define ROUNDS		32
 
@@ -52,20 +51,20 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
 #define WAIT_NS		(20 * NSEC_PER_USEC)
 
 /*
- * Give the run bit back, then look for work that came in while it was held, and
- * that nobody waits to do. Returns true if the caller has the run bit again.
+ * Give the run bit back, then look for work that came in while the bit was held, and for which no
+ * other caller waits. Return: true if the caller has the run bit again.
  *
- * The clear is a release: what this runner did happens before what the next
- * one does. The full barrier pairs with the one in test_and_set_bit() of
- * claim(): either we see AGAIN, or the other side sees BUSY clear.
+ * The clear is a release: what this runner did happens before what the next one does. The full
+ * barrier pairs with the one in test_and_set_bit() of claim(): either this side sees AGAIN, or the
+ * other side sees BUSY clear.
  */
 static bool release_or_again(struct vrnic_runnable *r)
 {
 	bool brief = r->brief, again;
 
 	/*
-	 * Whoever parks @r may free it as soon as the bit is clear; but only
-	 * after a grace period, so it can be looked at until the unlock.
+	 * The caller of vrnic_park() may free @r as soon as the bit is clear, but only after a
+	 * grace period. So @r can be used until the unlock.
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
@@ -84,8 +83,8 @@ static bool release_or_again(struct vrnic_runnable *r)
 }
 
 /*
- * Give the run bit back to who parks @r, and waits for it. Return: true if the parking
- * has ended meanwhile, and there is work: then the caller has the run bit again.
+ * Give the run bit back to vrnic_park(), which waits for it. Return: true if the parking has ended
+ * meanwhile and there is work; then the caller has the run bit again.
  */
 bool vrnic_release_parked(struct vrnic_runnable *r)
 {
@@ -93,9 +92,11 @@ bool vrnic_release_parked(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_take() - have the run bit if nobody else has it
- * @r: what to run; or to be left as it is, by vrnic_leave()
- * @brief: that will not take long
+ * vrnic_take() - take the run bit if nobody has it
+ * @r: what to run, or what to give back unchanged with vrnic_leave()
+ * @brief: the caller will soon be done
+ *
+ * Return: true if the caller has the run bit.
  */
 bool vrnic_take(struct vrnic_runnable *r, bool brief)
 {
@@ -107,7 +108,7 @@ bool vrnic_take(struct vrnic_runnable *r, bool brief)
 	return true;
 }
 
-/* Announce work; true if the caller is the one to run it. */
+/* Announce work; true if the caller is to do it, and has the run bit. */
 static bool claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
@@ -115,24 +116,26 @@ static bool claim(struct vrnic_runnable *r, bool brief)
 	return vrnic_take(r, brief);
 }
 
-/* Likewise, the owner's work. */
+/* Announce work of the ring's owner; true if the caller is to do it, and has the run bit. */
 static bool claim_rung(struct vrnic_runnable *r)
 {
-	/* ahead of AGAIN: the run that takes notice of that sees it */
+	/* before AGAIN: a run that has seen AGAIN sees RUNG, too */
 	set_bit(VRNIC_RUN_RUNG, &r->state);
 	return claim(r, false);
 }
 
 /*
- * claim() by one who will soon be done; if another such one has it, when that is
- * done. With softirqs held off: who waits is not put to sleep meanwhile.
+ * As claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
+ * first. Softirqs are held off, so that the waiting caller is not interrupted.
  */
 static bool claim_soon(struct vrnic_runnable *r)
 {
 	bool mine;
 	u64 since;
 
-	/* ahead of AGAIN: who sees that, and that somebody waits, leaves it to him */
+	/*
+	 * before AGAIN: release_or_again() that sees AGAIN sees WAITED, and leaves the work to us
+	 */
 	set_bit(VRNIC_RUN_WAITED, &r->state);
 	mine = claim(r, true);
 	if (!mine && READ_ONCE(r->brief)) {
@@ -144,7 +147,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 	clear_bit(VRNIC_RUN_WAITED, &r->state);
 	if (mine)
 		return true;
-	/* pairs with release_or_again(): either it sees that nobody waits, or we BUSY clear */
+	/* pairs with release_or_again(): it sees that nobody waits, or we see BUSY clear */
 	smp_mb__after_atomic();
 	return claim(r, true);
 }
@@ -154,7 +157,7 @@ static bool claim_soon(struct vrnic_runnable *r)
  * @r: what to run
  * @budget: what it may use up
  *
- * Return: what it found.
+ * Return: what the run found.
  */
 enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {
@@ -168,13 +171,13 @@ enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budg
 	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
 		       test_bit(VRNIC_RUN_GATHER, &r->state) || !budget->atomic;
 	verdict = r->ops->run(r, budget);
-	/* if nobody waits for it when the run bit is given back, it is done here */
+	/* release_or_again() finds AGAIN and does what is left, unless a caller waits to do it */
 	if (budget->left)
 		set_bit(VRNIC_RUN_AGAIN, &r->state);
 	return verdict;
 }
 
-/* A caller who came at @came served @descs descriptors, in a streak. */
+/* A caller in a streak served @descs descriptors until @now: update the average of their cost. */
 static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 {
 	u64 each = (u64)(now - r->left) / descs;
@@ -183,8 +186,8 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 }
 
 /*
- * @cycles of service, to compare posting with: who gathers posts several requests in
- * that time, and is to be overtaken even if it is a little slower than the engine.
+ * Time of service to compare posting with. A gathering process posts several requests in @cycles,
+ * and a thread is to take over even if that process is a little slower than the engine.
  */
 static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
 {
@@ -192,10 +195,9 @@ static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
 }
 
 /*
- * A caller leaves, who came at @came and used up @spent. Whoever comes back in less
- * time than it is served for could post while a thread serves it; a process that
- * waits for an answer takes longer, as its peer has to be served in between.
- * Returns true if a thread is to take over.
+ * A caller that came at @came leaves, having used up @spent. A caller that comes back in less time
+ * than its service takes could post while a thread serves it. A process that waits for an answer
+ * takes longer, as its peer has to be served in between. Return: true if a thread is to take over.
  */
 static bool overtaken(struct vrnic_runnable *r, cycles_t came,
 		      const struct vrnic_budget *spent)
@@ -216,9 +218,9 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
 }
 
 /*
- * Run @r for a caller, again if new work was announced meanwhile: an answer of a peer
- * on this machine is there before the run ends, and is no other call. @left: of its
- * budget. Returns false if a thread has to go on.
+ * Run @r for a caller, and again if work was announced meanwhile: an answer of a peer on this
+ * machine comes before the run ends, and is no other call. @left: what is left of the caller's
+ * budget. Return: false if a thread has to go on.
  */
 static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -236,7 +238,7 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return false;
 }
 
-/* serve() a doorbell. Returns false if a thread has to go on. */
+/* serve() a doorbell. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget spent = { .descs = left->descs };
@@ -261,8 +263,8 @@ static void deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 }
 
 /*
- * Does what the runner of @r sent lie in a queue of this CPU still? Another CPU's is
- * not behind it. In softirq that cannot be told before the present one has ended.
+ * Is something that the runner of @r sent still in a queue of this CPU? Only what this CPU sends
+ * later stays behind it. In softirq the answer is known only when the present softirq has ended.
  */
 static bool is_under_way(struct vrnic_runnable *r)
 {
@@ -274,21 +276,21 @@ static bool is_under_way(struct vrnic_runnable *r)
 	return r->in_order;
 }
 
-/* Keep the run bit until it does not. */
+/* Keep the run bit until what was sent has left the queues of this CPU. */
 static void leave_later(struct vrnic_runnable *r, bool unfinished)
 {
 	r->unfinished = unfinished;
 	r->rounds = ROUNDS;
-	/* comes behind the network's softirq, on this CPU */
+	/* this tasklet runs after the network's softirq, on this CPU */
 	tasklet_schedule(&r->after);
 }
 
 /**
  * vrnic_give_back() - a runner has done its share: give the run bit back
- * @r: what it ran
+ * @r: the runnable that it ran
  * @more: there is more to do, for a thread
  *
- * Return: true if it was not given back, and a thread has to go on.
+ * Return: true if the caller still has the run bit, and a thread has to go on.
  */
 bool vrnic_give_back(struct vrnic_runnable *r, bool more)
 {
@@ -299,14 +301,14 @@ bool vrnic_give_back(struct vrnic_runnable *r, bool more)
 	return more || release_or_again(r);
 }
 
-/* As vrnic_give_back(), and have a thread go on if one has to. */
+/* As vrnic_give_back(); if there is more to do, a thread goes on. */
 void vrnic_leave(struct vrnic_runnable *r, bool more)
 {
 	if (vrnic_give_back(r, more))
 		vrnic_thread_add(r);
 }
 
-/* What one turn of a caller may use up of what is @left of its budget. */
+/* The budget of one turn: a part of what is @left of the call's budget. */
 static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 {
 	return (struct vrnic_budget){
@@ -316,7 +318,9 @@ static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 	};
 }
 
-/* As vrnic_run(), for a caller on the wire. @turn: its budget; @left: of the call's */
+/*
+ * As vrnic_run(), for a caller on the wire. @turn: budget of this run; @left: rest of the call's.
+ */
 static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget *turn,
 				   struct vrnic_budget *left)
 {
@@ -336,11 +340,11 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
 }
 
 /*
- * As serve(), with softirqs held off, and give the run bit back: when they run, answers
- * of a peer on this machine find it free. But as long as there is more to send than
- * may be under way, answers are waited for here: it goes on in this process, not in
- * softirqs, which hold up others. And if several processes or threads ring, it is kept
- * until softirqs have run: what the next one sends must not overtake this.
+ * As serve(), with softirqs held off. The run bit is given back before softirqs run, so answers of
+ * a peer on this machine find it free. Two cases keep it longer. If there is more to send than may
+ * be under way, this process waits here for answers, and goes on itself: softirqs would hold up
+ * others. If several tasks ring, the run bit is kept until softirqs have run: what the next task
+ * sends must not overtake what this one sent.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -376,17 +380,17 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return true;
 }
 
-/* serve_atomic() is over, which began at @came. Return: true if there is more to do. */
+/* serve_atomic() of a caller that came at @came is over. Return: true if there is more to do. */
 static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
-	/* what was taken is complete when it is answered, which may be now */
+	/* what was taken completes when it is answered, which may be now */
 	struct vrnic_budget spent = {
 		.descs = left->taken,
 		.taken = left->taken,
 		.stream = left->stream,
 	};
 
-	/* whoever has it by now has more to do than to keep this account */
+	/* a runner that has @r by now has more to do than to keep this account */
 	if (!vrnic_take(r, true))
 		return false;
 	left->taken = 0;
@@ -419,7 +423,7 @@ static void kick_atomic(struct vrnic_runnable *r)
 	local_bh_enable();
 }
 
-/* Others may ring while this is served: one call's budget is for what they bring, too. */
+/* Other processes may ring during this call: what they post uses up this call's budget, too. */
 static void kick(struct vrnic_runnable *r)
 {
 	struct vrnic_budget left = {
@@ -452,7 +456,7 @@ void vrnic_kick(struct vrnic_runnable *r)
 		kick(r);
 }
 
-/* In softirq, with the run bit held. */
+/* Run @r in softirq, with the run bit held. */
 static void run_poked(struct vrnic_runnable *r)
 {
 	enum vrnic_verdict verdict;
@@ -485,9 +489,9 @@ static void run_poked(struct vrnic_runnable *r)
 
 /**
  * vrnic_poke() - run @r here and now, in softirq, for what came from the network
- * @r: what to run; its run function minds the budget's @atomic
- * @small: it is little, and better done here than behind what another runner does;
- *	of much that comes, each runner has its share
+ * @r: what to run; its run function obeys the budget's @atomic
+ * @small: little came, which is better done here than left to another runner; of much that comes,
+ *	each runner does its share
  *
  * What takes longer, or may sleep, goes to a thread.
  */
@@ -497,7 +501,9 @@ void vrnic_poke(struct vrnic_runnable *r, bool small)
 		run_poked(r);
 }
 
-/* Softirqs of this CPU have gone on since its runner sent something. */
+/*
+ * The tasklet of leave_later(): softirqs of this CPU have gone on since the runner sent something.
+ */
 static void leave_now(struct tasklet_struct *after)
 {
 	struct vrnic_runnable *r = container_of(after, struct vrnic_runnable, after);
@@ -511,12 +517,12 @@ static void leave_now(struct tasklet_struct *after)
 }
 
 /**
- * vrnic_sends_in_order() - a run sends what must not be overtaken
- * @r: its runnable
+ * vrnic_sends_in_order() - a run is about to send something that must not be overtaken
+ * @r: the runnable
  *
- * It lies in a queue of this CPU until softirqs run, or go on, and what another CPU
- * sends does not wait for that. So nobody is to stand ready to go on; and unless it is
- * a doorbell that has nothing more to send, @r is kept until it has left.
+ * What is sent lies in a queue of this CPU until softirqs run or go on, and what another CPU sends
+ * does not wait for it. So no caller is to wait for this runner. And the run bit of @r is kept
+ * until the queue is empty, except for a doorbell that has nothing more to send.
  */
 void vrnic_sends_in_order(struct vrnic_runnable *r)
 {
@@ -526,7 +532,7 @@ void vrnic_sends_in_order(struct vrnic_runnable *r)
 
 /**
  * vrnic_queue() - have a thread run @r
- * @r: what to run
+ * @r: the runnable
  *
  * Context: any.
  */
@@ -543,7 +549,7 @@ void vrnic_queue(struct vrnic_runnable *r)
  */
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 {
-	/* those of many rings that are due at about the same time are one interrupt */
+	/* timers of several rings that are due at about the same time are one interrupt */
 	hrtimer_start_range_ns(&r->timer, ns_to_ktime(ns),
 			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
@@ -558,8 +564,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
  * vrnic_park() - make sure that nobody runs @r until vrnic_unpark()
  * @r: what to park
  *
- * Waits for the current run, which its budget bounds, not for the queue: neither for what
- * is in the ring, nor for @r's turn in the queue of threads that may get no CPU time.
+ * Waits for the current run, which its budget bounds. Does not wait for what is in the ring, nor
+ * for @r's turn in the queue of threads, as these may get no CPU time.
  * Context: process context, may sleep; not from within @r's run function.
  */
 void vrnic_park(struct vrnic_runnable *r)
@@ -585,10 +591,10 @@ void vrnic_unpark(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_runnable_init() - something that can be run
- * @r: to be filled in
- * @crew: goes on where callers do not; its end is after that of @r
- * @ops: what to do with it
+ * vrnic_runnable_init() - set up a runnable
+ * @r: the runnable, to be filled in
+ * @crew: threads that go on where callers do not; outlives @r
+ * @ops: what to do with @r
  */
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 			 const struct vrnic_runnable_ops *ops)

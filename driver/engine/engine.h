@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The engine: who runs a ring, when, and for how long. It knows nothing of what
- * is in the rings.
+ * The engine decides who runs a ring, when, and for how long. The engine does not know what is in
+ * the rings.
  */
 #ifndef VRNIC_ENGINE_H
 #define VRNIC_ENGINE_H
@@ -22,9 +22,9 @@ struct mem_cgroup;
 struct task_struct;
 
 /**
- * struct vrnic_parcel - what a run leaves to be delivered when another one may come
- * @full: there is something; only its maker and its deliverer know what
- * @room: for that
+ * struct vrnic_parcel - data that a run leaves for delivery after the run bit was given back
+ * @full: there are data; only the function that makes them and the one that delivers them know them
+ * @room: space for the data
  */
 struct vrnic_parcel {
 	bool full;
@@ -32,17 +32,17 @@ struct vrnic_parcel {
 };
 
 /**
- * struct vrnic_budget - what a runner may use up before others get their turn, and what
- *	a run of its has to tell
- * @bytes: to be moved
- * @descs: units of other work: a descriptor that was completed, whatever became of it,
- *	a copy for one more target, a request that was flushed
- * @atomic: the runner is in softirq, or holds softirqs off: must not sleep
- * @rung: told to the run: its owner announced descriptors since the last one, or need
- *	not announce them. If not, those that are new may be left to who is about to
- * @stream: told by the run: who posts would rather ring less often
+ * struct vrnic_budget - what one run may use up, and what it reports
+ * @bytes: bytes that may be moved
+ * @descs: units of other work that may be done. One unit is a descriptor that was completed, with
+ *	success or not, a copy for one more target, or a request that was flushed
+ * @atomic: the runner must not sleep: it is in softirq, or holds softirqs off
+ * @rung: told to the run: the owner announced descriptors since the last run, or need not announce
+ *	them. If false, the run may leave new descriptors to the doorbell that is about to come
+ * @stream: told by the run: the process that posts would rather ring less often
  * @taken: told by the run: descriptors that were taken from the ring
- * @left: told by the run: there is more to do, for which somebody else is on his way
+ * @left: told by the run: there is more to do, and another runner is about to come for it
+ * @parcel: filled by the run if @atomic is set
  * @parcel: filled by the run, if @atomic
  */
 struct vrnic_budget {
@@ -67,16 +67,15 @@ static inline bool vrnic_budget_left(const struct vrnic_budget *budget)
 	return budget->descs && budget->bytes;
 }
 
-/* What is left in all, to see whether anything was used up. */
+/* What is left of @budget; a caller compares two of these to see whether anything was used up. */
 static inline u64 vrnic_budget_sum(const struct vrnic_budget *budget)
 {
 	return budget->descs + budget->bytes;
 }
 
 /*
- * A step was taken when @budget's sum was @before. Nothing is for nothing: what failed,
- * was refused, or found that there was nothing to do is a unit of work, too. So who
- * loops while vrnic_budget_left() comes to an end.
+ * A step was taken when @budget's sum was @before. Every step costs at least one unit, also a step
+ * that failed, was refused or found nothing to do. So a loop on vrnic_budget_left() ends.
  */
 static inline void vrnic_budget_step(struct vrnic_budget *budget, u64 before)
 {
@@ -86,8 +85,8 @@ static inline void vrnic_budget_step(struct vrnic_budget *budget, u64 before)
 
 /* What a run of a ring found. */
 enum vrnic_verdict {
-	VRNIC_IDLE,	/* nothing left to do, or it waits for its timer */
-	VRNIC_EXPECTS,	/* it goes on as soon as a peer answers */
+	VRNIC_IDLE,	/* nothing is left to do, or the ring waits for its timer */
+	VRNIC_EXPECTS,	/* the ring goes on as soon as a peer answers */
 	VRNIC_MORE,	/* the budget is used up */
 };
 
@@ -95,18 +94,18 @@ struct vrnic_runnable;
 
 /**
  * struct vrnic_runnable_ops - what the engine does with a runnable
- * @run: do some work. Called by one runner at a time, in process context unless
- *	the budget says otherwise.
- * @stay: the runner will look for new work all the while: nobody need call it.
- *	NULL: it never stays
- * @leave: it will not any more. What is announced from then on is not missed;
- *	what came in before is looked for once more.
- * @gather: from now on, calls may be few, and late; or they may not any more.
- *	Returns whether something may have come in that was not announced. In any
- *	context, but not beside @run. NULL: every call is needed
- * @atomic: may it be run with softirqs held off, as it is now? NULL: no
- * @deliver: see to the parcel of a run, beside other runs. With softirqs held off;
- *	not NULL if runs leave any
+ * @run: do some work. One runner calls this at a time, in process context unless the budget says
+ *	otherwise.
+ * @stay: the runner will poll for new work from now on, so nobody need announce it. NULL: no runner
+ *	ever stays
+ * @leave: the runner stops polling. Work that is announced from now on is not missed; the caller
+ *	looks once more for work that came before.
+ * @gather: @on: from now on doorbells may be few and late; !@on: not any more. Returns whether work
+ *	may have come that was not announced. Any context, but never while @run runs. NULL: every
+ *	doorbell is needed
+ * @atomic: may @run be called now, with softirqs held off? NULL: no
+ * @deliver: deliver the parcel of a run; other runs may go on meanwhile. Called with softirqs held
+ *	off; not NULL if runs leave parcels
  */
 struct vrnic_runnable_ops {
 	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
@@ -120,16 +119,16 @@ struct vrnic_runnable_ops {
 
 /**
  * struct vrnic_gather - one doorbell for many requests; see gather.c
- * @timer: looks whether the stream still flows
- * @calls: doorbells, and @descs: descriptors that they brought; protected by
- *	VRNIC_RUN_BUSY, and read by @timer
- * @calls_before: what @timer saw when it last fired, and so @descs_before
+ * @timer: checks whether the stream still flows
+ * @calls: number of doorbells; protected by VRNIC_RUN_BUSY, and read by @timer
+ * @descs: number of descriptors that the doorbells brought; protected as @calls
+ * @calls_before: value of @calls when @timer last fired
+ * @descs_before: value of @descs when @timer last fired
  * @us: the present period
  * @idle: periods in a row without a doorbell
- * @flowed: periods with doorbells since it began
- * @streak: doorbells of a stream, in a row; as what follows, protected by
- *	VRNIC_RUN_BUSY
- * @patience: streak at which gathering begins; written by @timer
+ * @flowed: periods with doorbells since the gathering began
+ * @streak: doorbells of a stream in a row; protected by VRNIC_RUN_BUSY
+ * @patience: streak at which gathering begins; protected by VRNIC_RUN_BUSY, and written by @timer
  */
 struct vrnic_gather {
 	struct hrtimer timer;
@@ -145,28 +144,29 @@ struct vrnic_gather {
 };
 
 /**
- * struct vrnic_runnable - something that the engine runs; to be parked before
- * it is freed, and freed after an RCU grace period
- * @ops: what to do with it
- * @crew: the threads that run it when no caller does
+ * struct vrnic_runnable - something that the engine runs
+ * @ops: what the engine does with the runnable
+ * @crew: threads that run it when no caller does
  * @state: VRNIC_RUN_* bits, atomic
  * @link: in @crew's queue, or in none; protected by @crew's lock
- * @timer: queues it when it fires
- * @parked: waits for @state to lose VRNIC_RUN_BUSY
- * @brief: its runner will soon be done, and has sent nothing that must not be
- *	overtaken: written by that, read by who may wait
- * @after: gives VRNIC_RUN_BUSY back when what was sent has left its CPU's queues
- * @in_order: its runner has sent what must not be overtaken; as what follows, protected
- *	by VRNIC_RUN_BUSY
- * @unfinished: a thread has to go on, after that
- * @rounds: times that the network's softirq may go on before that
- * @caller: process that rang last, to be compared only
- * @left: when the last caller left it, in cycles
- * @streak: callers in a row that came back faster than they were served
+ * @timer: queues the runnable when it fires
+ * @parked: wait queue of vrnic_park(), for the end of VRNIC_RUN_BUSY
+ * @brief: the present runner will soon be done, and has sent nothing that must not be overtaken.
+ *	Written by the runner, read by callers that may wait for it
+ * @after: tasklet that gives VRNIC_RUN_BUSY back when all that was sent has left this CPU's queues
+ * @in_order: the runner has sent something that must not be overtaken; protected by VRNIC_RUN_BUSY,
+ *	as all that follows
+ * @unfinished: a thread has to go on after @after
+ * @rounds: rounds of the network's softirq that @after may still wait for
+ * @caller: process that rang last; only compared
+ * @left: when the last caller left the runnable, in cycles
+ * @streak: calls in a row that came faster than they were served
  * @patience: streak at which a thread takes over
- * @alone: cycles per descriptor, posting included, when callers drive: a moving
- *	average over streaks; 0: not known
+ * @alone: cycles for each descriptor, posting included, when callers run the ring: a moving average
+ *	over streaks; 0: not known
  * @gather: how doorbells are saved
+ *
+ * A runnable has to be parked before it is freed, and freed after an RCU grace period.
  */
 struct vrnic_runnable {
 	const struct vrnic_runnable_ops *ops;
@@ -191,17 +191,16 @@ struct vrnic_runnable {
 #define VRNIC_RUN_BUSY		0	/* a runner has it, or will have it */
 #define VRNIC_RUN_AGAIN		1	/* there may be new work */
 #define VRNIC_RUN_PARKED	2	/* must not be run */
-#define VRNIC_RUN_STAY		3	/* the thread is to stay with it */
-#define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer looks */
+#define VRNIC_RUN_STAY		3	/* a thread is to stay with it */
+#define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer checks */
 #define VRNIC_RUN_RUNG		5	/* its owner has announced work */
-#define VRNIC_RUN_WAITED	6	/* somebody waits for its runner, to go on from there */
+#define VRNIC_RUN_WAITED	6	/* a caller waits for the runner, to go on with its work */
 
 /**
  * struct vrnic_thread - an engine thread
- * @crew: that it is one of
+ * @crew: the crew that has this thread
  * @task: the thread
- * @idle: in @crew's list while it sleeps and nobody has called it; protected by @crew's
- *	lock
+ * @idle: in @crew's list while the thread sleeps and has not been woken; protected by @crew's lock
  */
 struct vrnic_thread {
 	struct vrnic_crew *crew;
@@ -210,23 +209,26 @@ struct vrnic_thread {
 };
 
 /**
- * struct vrnic_crew - threads that take what waits from one queue: a device's own, in the
- *	root cgroups, or those that it has in the cgroups of some processes, at their cost
+ * struct vrnic_crew - threads that share one queue
  * @lock: protects what follows, down to @wanted
  * @queue: runnables that wait for their turn
  * @idle: threads that sleep
- * @wanted: something waits, and no thread is on its way to it: one that stays with a
- *	ring is to come
- * @engine: whose it is
- * @link: in its list; protected by its lock, as what follows
- * @refs: contexts whose rings it runs; the device's own has none; 0: its threads begin, or end
- * @uid: user who opened the first of these
- * @owner: in whose cgroups its threads begin, while they do; NULL: those of all threads
- * @memcg: pays for what its threads allocate; NULL: nobody does, and no I/O is started
- * @joined: a thread has begun
- * @err: why it could not
+ * @wanted: a runnable waits and no thread is on its way: a thread that stays with a ring is to come
+ * @engine: the engine that has this crew
+ * @link: in @engine's list; protected by @engine's lock, as all that follows
+ * @refs: contexts whose rings this crew runs; unused in the device's own crew; 0: the threads are
+ *	about to begin or end
+ * @uid: user who opened the first of these contexts
+ * @owner: while threads begin: the task whose cgroups they join; NULL: they stay in the root
+ *	cgroups
+ * @memcg: pays for what the threads allocate; NULL: nobody pays, and allocations start no I/O
+ * @joined: completed when a thread has begun
+ * @err: why a thread could not join the cgroups
  * @nr: number of @threads
  * @threads: the threads
+ *
+ * A device has a crew of its own in the root cgroups. It has others in the cgroups of processes,
+ * and at the cost of these processes.
  */
 struct vrnic_crew {
 	spinlock_t lock;	/* protects what follows, down to @wanted */
@@ -245,20 +247,20 @@ struct vrnic_crew {
 	struct vrnic_thread threads[];
 };
 
-#define VRNIC_MAX_CREWS		1024	/* that users' contexts make, for each device */
-#define VRNIC_MAX_USER_CREWS	128	/* of these, one user's; root's are not counted */
+#define VRNIC_MAX_CREWS		1024	/* crews of users' contexts, for each device */
+#define VRNIC_MAX_USER_CREWS	128	/* crews of one user, except root */
 
 /**
  * struct vrnic_engine - the threads of a device
- * @own: the device's own crew: runs what is no process's
- * @lock: protects @crews, and their @link and @refs
- * @crews: those of processes, with those that begin or end just now
- * @threads: of each crew
- * @name: the device's, for the threads' names
+ * @own: the device's own crew: it runs what belongs to no process
+ * @lock: protects @crews, and the @link and @refs of each
+ * @crews: the crews of processes, also those that are about to begin or end
+ * @threads: number of threads in each crew
+ * @name: name of the device, for the names of the threads
  */
 struct vrnic_engine {
 	struct vrnic_crew *own;
-	spinlock_t lock;	/* protects @crews, and their @link and @refs */
+	spinlock_t lock;	/* protects @crews, and the @link and @refs of each */
 	struct list_head crews;
 	unsigned int threads;
 	char name[24];
@@ -280,13 +282,13 @@ void vrnic_sends_in_order(struct vrnic_runnable *r);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
 
-/* Is somebody here who goes on with it? Then its run may end. */
+/* Does a caller wait that will go on with @r? Then the present run of @r may end. */
 static inline bool vrnic_is_waited(const struct vrnic_runnable *r)
 {
 	return READ_ONCE(r->brief) && test_bit(VRNIC_RUN_WAITED, &r->state);
 }
 
-/* May doorbells be late? To be asked by the runner: it does not end meanwhile. */
+/* May doorbells of @r be late? Only @r's runner asks: the gathering cannot end during a run. */
 static inline bool vrnic_is_gathering(const struct vrnic_runnable *r)
 {
 	return test_bit(VRNIC_RUN_GATHER, &r->state);

@@ -2,18 +2,18 @@
 /*
  * Gathering: one doorbell for many requests.
  *
- * A doorbell is a system call, and costs about what a small request costs. A
- * process that posts a stream of them need not ring for each: while it gathers, it
- * rings for every few, and before it waits. Who forgets to ring is not forgotten: a
- * timer looks whether the stream still flows, and when it does not, ends the
- * gathering and has a thread look at the ring. The period grows with the stream, to a
- * millisecond: a request that nobody rang for waits as long as the stream flowed, and
- * never much longer than that.
+ * A doorbell is a system call, and costs about as much as a small request. A process that posts a
+ * stream of requests need not ring for each: while its doorbells are gathered, it rings for every
+ * few requests, and before it waits. A timer catches requests for which the process does not ring:
+ * the timer checks whether the stream still flows. If the stream does not flow, the timer ends the
+ * gathering and has a thread look at the ring. The period grows with the stream, up to a
+ * millisecond: a request without a doorbell waits about as long as the stream flowed, and not much
+ * longer than the longest period.
  *
- * Gathering begins when the process says that it posts a stream: it did not wait for
- * anything in between. It ends when there was no doorbell for two periods, or when each
- * brought one request only. If it was of no use, or left something waiting, it takes
- * twice as many doorbells until the next time.
+ * Gathering begins when the process says that it posts a stream, that is, when it did not wait for
+ * anything in between. Gathering ends when there was no doorbell for two periods, or when each
+ * doorbell brought one request only. If gathering was of no use, or left a request waiting, the
+ * next one takes twice as many doorbells to begin.
  */
 
 #include <linux/ktime.h>
@@ -33,7 +33,9 @@ MODULE_PARM_DESC(gather_us, "microseconds after which a ring is looked at whose 
 #define LONG_PERIODS	4
 #define PERIOD_MAX_US	1000U
 
-/* The longer it flows, the rarer a look; the first time that it does not, a quick one. */
+/*
+ * Look more rarely the longer the stream flows, and soon after the first period without a doorbell.
+ */
 static void next_period(struct vrnic_gather *g)
 {
 	u32 first = READ_ONCE(gather_us);
@@ -48,9 +50,9 @@ static u64 slack_ns(const struct vrnic_gather *g)
 }
 
 /*
- * The timer's function returns what this returns. hrtimer_forward() would not do: it
- * leaves a timer that fired within its slack where that was, so that the timer fires
- * again at once, over and over, until the slack has passed.
+ * The return value is that of the timer's function. hrtimer_forward() would not do: if a timer
+ * fired within its slack, hrtimer_forward() leaves the expiry where it is, and the timer fires
+ * again and again until the slack has passed.
  */
 static enum hrtimer_restart once_more(struct vrnic_gather *g)
 {
@@ -60,8 +62,8 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
 }
 
 /*
- * Since the timer last fired: did doorbells come, and bring more than one each? One
- * period without is no sign: a virtual CPU that stood still sees the timer first.
+ * Since the timer last fired, did doorbells come that brought more than one request each? One
+ * period without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
 static bool flows(struct vrnic_gather *g)
 {
@@ -76,8 +78,8 @@ static bool flows(struct vrnic_gather *g)
 }
 
 /*
- * @g is over; @good: it saved calls, and kept nobody waiting, or not for long in
- * comparison.
+ * The gathering is over. @good: it saved doorbells, and kept no request waiting, or kept one
+ * waiting only briefly compared with the length of the stream.
  */
 static void learn(struct vrnic_gather *g, bool good)
 {
@@ -92,14 +94,14 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
 	bool left;
 
-	/* on a slow machine one doorbell takes longer than a period: nobody waits in vain */
+	/* a doorbell is being served: on a slow machine that takes longer than a period */
 	if (test_bit(VRNIC_RUN_BUSY, &r->state))
 		return once_more(g);
 	if (flows(g) && READ_ONCE(gather_us)) {
 		next_period(g);
 		return once_more(g);
 	}
-	/* a runner goes on gathering, or ends it with vrnic_gather_end() */
+	/* a runner has @r: the gathering goes on, or vrnic_gather_end() ends it */
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
@@ -129,9 +131,9 @@ static void begin(struct vrnic_runnable *r)
 
 /**
  * vrnic_gather_note() - a doorbell was served
- * @r: what it was for; the caller holds VRNIC_RUN_BUSY
- * @stream: whoever rang posts one request after the other
- * @descs: descriptors that were done
+ * @r: the runnable that it was for; the caller holds VRNIC_RUN_BUSY
+ * @stream: the process that rang posts one request after the other
+ * @descs: descriptors that this doorbell brought
  */
 void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 {
@@ -149,8 +151,9 @@ void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 }
 
 /**
- * vrnic_gather_end() - every post rings again
- * @r: parked. What came in without a doorbell waits for whoever unparks it.
+ * vrnic_gather_end() - end the gathering: every post rings again
+ * @r: the runnable, parked. The caller of vrnic_unpark() has to look for requests that came without
+ *	a doorbell.
  */
 void vrnic_gather_end(struct vrnic_runnable *r)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Between the parts of the engine: engine.c, who runs a ring; engine/thread.c, what its
- * threads do; engine/crew.c, whose threads there are; and gather.c, when doorbells may be
- * late.
+ * What the parts of the engine offer to each other: engine/engine.c decides who runs a ring,
+ * engine/thread.c has the work of the threads, engine/crew.c starts and ends the threads, and
+ * engine/gather.c lets doorbells be late.
  */
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
 
 #include "engine/engine.h"
 
-/* Callers in a row that come back faster than they are served, before a thread stays. */
+/* Calls in a row that come faster than they are served, before a thread stays with the ring. */
 #define VRNIC_PATIENCE_MIN	16
 
 /* engine.c */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The engine's threads: what callers and softirqs leave to them, in turn; and
- * whether one stays with a ring.
+ * The engine's threads: they run what callers and softirqs leave to them, each runnable in its
+ * turn. And when a thread stays with one ring.
  *
- * A process that posts faster than its doorbells are served may gain by not
- * ringing them: a thread takes over and stays with the ring for a while, on a
- * CPU that has nothing else to do, and the process posts into memory only. What
- * that is worth depends on how far apart the CPUs are, so it is measured: the
- * thread leaves a ring that it does not serve faster than its owner would.
+ * A process that posts faster than its doorbells are served may gain by not ringing them: a thread
+ * takes over the ring and stays with it for a while, on a CPU that has nothing else to do, and the
+ * process only writes to memory. The gain depends on how far apart the CPUs are, so the engine
+ * measures it: the thread leaves a ring that it serves no faster than the ring's owner would.
  */
 
 #include <linux/kthread.h>
@@ -29,7 +28,7 @@ MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring th
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
-/* One that sleeps; who has a turn comes by itself; or who stays with a ring is to come. */
+/* Wake a thread that sleeps. If there is none, a thread that stays with a ring is to leave it. */
 static void call_thread(struct vrnic_crew *crew)
 {
 	struct vrnic_thread *thread;
@@ -43,7 +42,7 @@ static void call_thread(struct vrnic_crew *crew)
 	wake_up_process(thread->task);
 }
 
-/* Into the queue, with its run bit; not if it is being parked. */
+/* Put @r into the queue, with its run bit held, unless @r is being parked. */
 static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
 {
 	struct vrnic_crew *crew = r->crew;
@@ -51,7 +50,7 @@ static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
 	bool parked;
 
 	spin_lock_irqsave(&crew->lock, flags);
-	/* who parks it looks for it here after that bit was set: vrnic_thread_withdraw() */
+	/* vrnic_thread_withdraw() takes this lock after the bit was set, and looks in the queue */
 	parked = test_bit(VRNIC_RUN_PARKED, &r->state);
 	if (!parked) {
 		list_add_tail(&r->link, &crew->queue);
@@ -63,9 +62,9 @@ static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
 }
 
 /*
- * The run bit goes with @r: into the queue, or to who parks it; but the parking may be
- * over before the bit is given back, and then its work is to be done by a thread all the
- * same. Afterwards @r may have been run and may be gone, and its crew, too.
+ * Pass the run bit of @r on: to the queue, or to the caller of vrnic_park(). The parking may be
+ * over before the run bit is given back; then a thread still has to do the work. When this returns,
+ * another runner may have run @r, and @r and its crew may be gone.
  */
 static void enqueue(struct vrnic_runnable *r, bool call)
 {
@@ -75,8 +74,8 @@ static void enqueue(struct vrnic_runnable *r, bool call)
 }
 
 /**
- * vrnic_thread_add() - a thread goes on
- * @r: what to run; its run bit is held, and goes with it
+ * vrnic_thread_add() - have a thread go on with a runnable
+ * @r: the runnable; its run bit is held, and passes to the thread
  */
 void vrnic_thread_add(struct vrnic_runnable *r)
 {
@@ -84,10 +83,10 @@ void vrnic_thread_add(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_thread_withdraw() - take it out of the queue of threads, with its run bit
- * @r: it is being parked: nobody puts it there again
+ * vrnic_thread_withdraw() - take a runnable out of the queue, with its run bit held
+ * @r: the runnable; it is being parked, so nobody puts it into the queue again
  *
- * Return: false if it is not there.
+ * Return: false if the queue does not have @r.
  */
 bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 {
@@ -101,7 +100,9 @@ bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 	return queued;
 }
 
-/* What @thread runs next; or there is nothing, and it is told when there is. */
+/*
+ * The runnable that @thread runs next. If there is none, @thread counts as idle and will be woken.
+ */
 static struct vrnic_runnable *dequeue(struct vrnic_thread *thread)
 {
 	struct vrnic_crew *crew = thread->crew;
@@ -120,7 +121,9 @@ static struct vrnic_runnable *dequeue(struct vrnic_thread *thread)
 	return r;
 }
 
-/* Something waits: true for one of those who could come. */
+/*
+ * True if a runnable waits and no thread comes for it. Only one of the threads that ask gets true.
+ */
 static bool is_wanted(struct vrnic_crew *crew)
 {
 	unsigned long flags;
@@ -135,7 +138,7 @@ static bool is_wanted(struct vrnic_crew *crew)
 	return wanted;
 }
 
-/* Nobody else wants this CPU or this thread, and @r may be run. */
+/* No other task wants this CPU, no runnable wants this thread, and @r may be run. */
 static bool may_stay(struct vrnic_runnable *r)
 {
 	return !test_bit(VRNIC_RUN_PARKED, &r->state) && !need_resched() &&
@@ -143,8 +146,8 @@ static bool may_stay(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_thread_stays() - may a thread stay with it?
- * @r: a ring whose owner posts faster than it is served
+ * vrnic_thread_stays() - may a thread stay with a ring?
+ * @r: the ring; its owner posts faster than the ring is served
  */
 bool vrnic_thread_stays(const struct vrnic_runnable *r)
 {
@@ -152,11 +155,11 @@ bool vrnic_thread_stays(const struct vrnic_runnable *r)
 }
 
 /**
- * struct trial - is it worth it that a thread stays
+ * struct trial - measures whether it pays that a thread stays with a ring
  * @since: when the present trial began, in cycles
- * @descs: descriptors served in it
+ * @descs: descriptors served in the present trial
  * @total: descriptors served since the thread came
- * @pays: what the last trial said; true before there was one
+ * @pays: result of the last trial; true before the first
  */
 struct trial {
 	cycles_t since;
@@ -181,8 +184,8 @@ static void trial_note(struct trial *t, const struct vrnic_runnable *r,
 }
 
 /*
- * Stay with @r until it was idle for a while, or its owner would be faster. If
- * staying was worth little, it takes a longer streak until the next time.
+ * Stay with @r until @r was idle for a while, or until its owner would serve it faster. If staying
+ * was worth little, the next stay takes a longer streak.
  */
 static void stay(struct vrnic_runnable *r)
 {
@@ -213,8 +216,8 @@ static void stay(struct vrnic_runnable *r)
 }
 
 /*
- * Give a queued runnable its turn; what is not finished goes to the tail. Nobody is called
- * for that: this thread comes for the head.
+ * Give a queued runnable its turn. A runnable that is not finished goes to the tail of the queue.
+ * No thread is woken for it: this thread comes back to the queue.
  */
 static void take_turn(struct vrnic_runnable *r)
 {
