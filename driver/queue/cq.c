@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues. The kernel writes entries; a process, or poll_cq() for a
- * kernel consumer, reads them.
+ * Completion queues. The kernel writes entries; a process reads them, or poll_cq() for a kernel
+ * consumer.
  */
 
 #include <linux/ktime.h>
@@ -9,7 +9,7 @@
 #include "base/trace.h"
 #include "vrnic.h"
 
-/* Nothing is lost silently: the queue is in error from now on. */
+/* A completion found no room. The queue is in error from now on, so nothing is lost silently. */
 static void cq_overflow(struct vrnic_cq *cq)
 {
 	struct ib_event event = {
@@ -23,7 +23,7 @@ static void cq_overflow(struct vrnic_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-/* Caller holds cq->lock. False: the ring is full. */
+/* Caller holds cq->lock. Return: false if the ring is full. */
 static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 {
 	struct vrnic_cqe *slot = vrnic_ring_slot(&cq->ring, cq->ring.idx);
@@ -31,7 +31,7 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 	lockdep_assert_held(&cq->lock);
 	if (unlikely(!vrnic_ring_room(&cq->ring)))
 		return false;
-	/* @phase is written by vrnic_cqe_publish() alone */
+	/* only vrnic_cqe_publish() writes @phase */
 	memcpy(slot, cqe, offsetof(struct vrnic_cqe, phase));
 	slot->network_hdr = cqe->network_hdr;
 	slot->flags = cqe->flags;
@@ -45,13 +45,13 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 
 /**
  * vrnic_cq_post() - report a completion
- * @cq: where
- * @cqe: what; its @phase does not matter
- * @solicited: wakes those who wait for solicited completions; failures do too
+ * @cq: the completion queue
+ * @cqe: the completion; its @phase does not matter
+ * @solicited: wake consumers that wait for solicited completions; failures wake them, too
  *
- * Return: 0, or -EOVERFLOW: the queue is in error, and the queue pair has to
- * follow.
- * Context: any; no spinlock that a completion handler may take is held.
+ * Return: 0, or -EOVERFLOW: the queue is in error, and the caller has to move the queue pair to
+ * error.
+ * Context: any; the caller holds no spinlock that a completion handler may take.
  */
 int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		  bool solicited)
@@ -101,7 +101,7 @@ static int cq_read_request(struct vrnic_cq *cq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Make @ring, and tell the process how to map it. */
+/* Allocate @ring, and tell the process how to map it. */
 static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 {
 	struct vrnic_create_cq_resp resp = {};
@@ -158,10 +158,10 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Completions that are copied with interrupts off; where they are not, in one go. */
+/* Most completions copied with interrupts off, or between two cond_resched(). */
 #define CQ_BATCH	64
 
-/* Copy the @n completions from @first on, none of which changes any more. */
+/* Copy @n completions from number @first on, none of which changes any more. */
 static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 first,
 		    u32 n)
 {
@@ -175,7 +175,7 @@ static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 firs
 	}
 }
 
-/* Caller holds cq->lock; @ring has all of @cq's completions. */
+/* Caller holds cq->lock, and has copied all of @cq's completions to @ring. */
 static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);
@@ -186,9 +186,9 @@ static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 }
 
 /*
- * Completions that @cq's consumer has not taken yet go over to @ring, which then
- * becomes its ring. Others come in meanwhile; the last few are copied with the lock
- * held. How many there are can only grow, up to what a ring holds: so this ends.
+ * Copy the completions that @cq's consumer has not taken yet to @ring, and make @ring the ring of
+ * @cq. Others come in meanwhile, so the last few are copied with the lock held. The number of
+ * completions only grows, up to what a ring holds, so the loop ends.
  */
 static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
@@ -225,7 +225,7 @@ int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 
 	if (cqe < 1 || cqe > VRNIC_MAX_CQE)
 		return -EINVAL;
-	/* kernel consumers poll by index: they would need a lock to follow */
+	/* kernel consumers poll by index: they would need a lock to follow to the new ring */
 	if (!udata)
 		return -EOPNOTSUPP;
 	err = cq_ring(&ring, cqe, udata);
@@ -270,14 +270,14 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		wc->wc_flags |= IB_WC_WITH_VLAN;
 		wc->vlan_id = cqe->vlan - 1;
 	}
-	/* consumers drain before they destroy: the pair is there while polled */
+	/* consumers drain a queue pair before they destroy it, so it exists while it is polled */
 	if (qp) {
 		wc->qp = qp->ibqp;
 		vrnic_qp_put(qp);
 	}
 }
 
-/* Kernel consumers. The core serialises polling of one queue. */
+/* For kernel consumers. The core serialises the polling of one queue. */
 int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);

@@ -3,7 +3,7 @@
 
 #include "queue/datagram.h"
 
-/* Is it a datagram that @to takes? Nobody holds its lock for that. */
+/* Is @dg a datagram that @to takes? Needs no lock of @to. */
 bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg)
 {
 	enum ib_qp_state state = READ_ONCE(to->state);
@@ -16,7 +16,7 @@ bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg
 	return to->attr.qkey == dg->qkey;
 }
 
-/* Something is wrong with the receive itself: it fails, and its queue pair. */
+/* The receive itself is invalid: fail the receive and its queue pair. */
 static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 {
 	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
@@ -25,7 +25,7 @@ static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 	vrnic_qp_error(to, -1);
 }
 
-/* There is no service level in RoCE: programs read the kind of the packet there. */
+/* RoCE has no service level, so the field tells programs the kind of the packet. */
 static u8 sl_of(const struct vrnic_datagram *dg)
 {
 	return dg->network_hdr == RDMA_NETWORK_IPV4 ? VRNIC_WC_SL_IPV4 :
@@ -52,12 +52,12 @@ static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg
 }
 
 /**
- * vrnic_ud_deliver() - a datagram arrived
- * @to: target; the caller has its lock
+ * vrnic_ud_deliver() - put a datagram into a receive of its target
+ * @to: target; the caller holds its resp_lock
  * @dg: datagram
  *
- * Return: false if the target does not take it, or has no receive posted, or one
- * that is too small, which stays for the next datagram.
+ * Return: false if the target does not take the datagram, or has no receive posted, or if the
+ * receive is too small. Such a receive stays for the next datagram.
  */
 bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
@@ -66,7 +66,7 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 
 	if (!vrnic_ud_accepts(to, dg) || vrnic_recv_take(to))
 		return false;
-	/* the sender's mistake: it must not cost the target its queue pair */
+	/* a message that is too long is the sender's fault: the target must not fail for it */
 	if (dg->len + VRNIC_GRH_BYTES >
 	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
 		return false;

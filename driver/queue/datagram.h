@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Datagrams, as their targets see them. */
+/* Datagrams, as the code of their targets sees them. */
 #ifndef VRNIC_DATAGRAM_H
 #define VRNIC_DATAGRAM_H
 
@@ -7,16 +7,16 @@
 
 /**
  * struct vrnic_datagram - a UD message on its way
- * @qkey: what the target has to have
- * @src_qpn: sender
+ * @qkey: queue key that the target must have
+ * @src_qpn: queue pair number of the sender
  * @len: bytes of data
- * @vlan: 1 + the VLAN that it came by; 0: none
+ * @vlan: 1 + the VLAN that the datagram came by; 0: none
  * @with_imm: @imm is valid
  * @solicited: the sender asked for an event
  * @imm: immediate data in network order
- * @grh: what a receive buffer starts with
+ * @grh: first bytes of the receive buffer
  * @network_hdr: kind of header in @grh
- * @put: writes the data
+ * @put: writes the data to the receive buffer
  * @arg: for @put
  */
 struct vrnic_datagram {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What a send ring keeps hold of during a burst. */
+/* What a send ring keeps during a burst: a locked target, and regions. */
 
 #include "mem/mem.h"
 #include "queue/hold.h"
 #include "queue/target.h"
 #include "vrnic.h"
 
-/* The regions that the run has kept; it may find them again. */
+/* Put the regions that the burst kept. A later look-up finds them again. */
 void vrnic_hold_regions_put(struct vrnic_hold *hold)
 {
 	vrnic_held_put(&hold->local);
@@ -15,11 +15,11 @@ void vrnic_hold_regions_put(struct vrnic_hold *hold)
 }
 
 /**
- * vrnic_hold_release() - let go of what the burst kept hold of
+ * vrnic_hold_release() - unlock the target and put the regions that the burst kept
  * @qp: requester
  *
- * To be called at the end of a burst, and before this queue pair's own
- * resp_lock is taken, or anything waits for a region's last user, or sleeps.
+ * To be called at the end of a burst. Also before the caller takes the resp_lock of @qp, sleeps, or
+ * waits for the last user of a region.
  */
 void vrnic_hold_release(struct vrnic_qp *qp)
 {

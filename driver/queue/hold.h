@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What a send ring keeps hold of during a burst: struct vrnic_hold. */
+/* What a send ring keeps during a burst: struct vrnic_hold. */
 #ifndef VRNIC_HOLD_H
 #define VRNIC_HOLD_H
 

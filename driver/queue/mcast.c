@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * UD multicast: which queue pairs listen to which group.
+ * UD multicast: which queue pairs are in which group.
  *
- * Who sends to a group finds it, and one member after the other, under RCU alone: so
- * senders wait neither for each other, nor for whoever joins or leaves, who may have
- * to wait for RTNL.
+ * A sender finds the group, and one member after the other, under RCU alone. So senders wait
+ * neither for each other, nor for callers that join or leave, which may have to wait for RTNL.
  */
 
 #include <linux/igmp.h>
@@ -17,12 +16,11 @@
 
 /**
  * struct vrnic_group - a group that has members; in vrnic_dev.groups
- * @node: by @gid; readers under RCU
+ * @node: entry in the table, by @gid; read under RCU
  * @rcu: for kfree_rcu()
- * @gid: group
- * @members: struct vrnic_member by number; written with vrnic_dev.mcast_lock held,
- *	readers under RCU
- * @nr: how many there are; protected by vrnic_dev.mcast_lock
+ * @gid: GID of the group
+ * @members: struct vrnic_member by number; written with vrnic_dev.mcast_lock held, read under RCU
+ * @nr: number of members; protected by vrnic_dev.mcast_lock
  */
 struct vrnic_group {
 	struct rhash_head node;
@@ -35,9 +33,9 @@ struct vrnic_group {
 /**
  * struct vrnic_member - one queue pair in one group
  * @rcu: for kfree_rcu()
- * @qp: it is detached before it is destroyed
- * @number: in the group
- * @count: how often it was attached; protected by vrnic_dev.mcast_lock
+ * @qp: the queue pair; it is detached before it is destroyed
+ * @number: index in vrnic_group.members
+ * @count: how often the queue pair was attached; protected by vrnic_dev.mcast_lock
  */
 struct vrnic_member {
 	struct rcu_head rcu;
@@ -46,7 +44,7 @@ struct vrnic_member {
 	u32 count;
 };
 
-/* Users choose the keys: the table's own hash has a secret seed. */
+/* Users choose the keys, so the hash has a secret seed: the one that rhashtable provides. */
 static const struct rhashtable_params groups_params = {
 	.key_len = sizeof(union ib_gid),
 	.key_offset = offsetof(struct vrnic_group, gid),
@@ -60,7 +58,7 @@ int vrnic_mcast_init(struct vrnic_dev *dev)
 	return rhashtable_init(&dev->groups, &groups_params);
 }
 
-/* Every queue pair is gone by now, and so every group. */
+/* Every queue pair is gone by now, and so is every group. */
 void vrnic_mcast_exit(struct vrnic_dev *dev)
 {
 	WARN_ON(atomic_read(&dev->groups.nelems));
@@ -74,7 +72,7 @@ static void announce4(struct net_device *ndev, const union ib_gid *gid,
 	__be32 group;
 
 	memcpy(&group, gid->raw + 12, sizeof(group));
-	/* an interface that is on its way out has left its groups already */
+	/* an interface that is being removed has left its groups already */
 	if (!in_dev || !ipv4_is_multicast(group))
 		return;
 	if (join)
@@ -96,13 +94,13 @@ static void announce6(struct net_device *ndev, const union ib_gid *gid,
 		ipv6_dev_mc_dec(ndev, group);
 }
 
-/* The network gets to hear who is in a group. */
+/* Does the network learn who is in a group? */
 static bool is_announced(const struct vrnic_dev *dev)
 {
 	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
 }
 
-/* The first member joins the group on the network, the last one leaves it. */
+/* Join the group on the network for its first member, and leave it after its last. */
 static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
 	struct net_device *ndev = dev->ndev;
@@ -189,7 +187,7 @@ static void member_remove(struct vrnic_dev *dev, struct vrnic_group *g,
 	kfree_rcu(m, rcu);
 }
 
-/* A queue pair is in no more groups of the network than a socket may be. */
+/* On the network, a queue pair may be in no more groups than a socket. */
 static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 {
 	int max;
@@ -223,8 +221,8 @@ static int join(struct vrnic_dev *dev, struct vrnic_group *g,
 }
 
 /*
- * The core counts attachments, and a queue pair goes only when as many have been
- * detached. It tells groups apart by their LIDs, too, which mean nothing here.
+ * The core counts attachments, and destroys a queue pair only when as many detachments were made.
+ * The core tells groups apart by their LIDs, too, which mean nothing here.
  */
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -271,15 +269,15 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 }
 
 /**
- * vrnic_mcast_next() - a member of a group
- * @dev: device whose members count
+ * vrnic_mcast_next() - get the next member of a group
+ * @dev: device whose queue pairs are meant
  * @gid: group
- * @number: first one that may be it; set to the number of the one that is
+ * @number: lowest number to look at; set to the number of the member that was found
  *
- * Numbers are below VRNIC_MAX_MEMBERS. Who joins or leaves between two calls may be
+ * Numbers are below VRNIC_MAX_MEMBERS. A queue pair that joins or leaves between two calls may be
  * missed.
  *
- * Return: with a reference held, or NULL: there are no more.
+ * Return: the queue pair, with a reference held, or NULL if there are no more members.
  */
 struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid,
 				  unsigned long *number)
@@ -300,13 +298,13 @@ struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid
 }
 
 /**
- * vrnic_mcast_members() - call for each member, for what came from the network
- * @dev: device whose members count
+ * vrnic_mcast_members() - call a function for each member of a group, for a packet from the network
+ * @dev: device whose queue pairs are meant
  * @gid: group
- * @fn: called for each, must not sleep
+ * @fn: called for each member, must not sleep
  * @arg: for @fn
  *
- * Return: members; no more than VRNIC_MAX_MEMBERS.
+ * Return: number of members; no more than VRNIC_MAX_MEMBERS.
  */
 unsigned int vrnic_mcast_members(struct vrnic_dev *dev,
 				 const union ib_gid *gid,
@@ -335,15 +333,15 @@ out:
 }
 
 /**
- * vrnic_mcast_receive() - a multicast came from the network
+ * vrnic_mcast_receive() - a multicast packet came from the network
  * @net: network namespace
- * @ndev: interface that it came through
- * @from: sender; its own device has heard it already
+ * @ndev: interface that the packet came through
+ * @from: sender; its own device has delivered the packet already
  * @to: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
  *
- * Return: members.
+ * Return: number of members.
  */
 unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 const union ib_gid *from,

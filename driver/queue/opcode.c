@@ -10,7 +10,7 @@
 #include "queue/target.h"
 #include "vrnic.h"
 
-/* Note a failure; the caller returns what this returns. */
+/* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
 enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err)
 {
 	op->status = status;
@@ -124,7 +124,7 @@ const struct vrnic_opdef *vrnic_opdef(u8 opcode)
 	return opcode < ARRAY_SIZE(opcodes) ? &opcodes[opcode] : NULL;
 }
 
-/* Segments or inline data: what is said has to lie within the slots. */
+/* Segments or inline data have to fit into the slots that the descriptor claims. */
 static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
@@ -145,7 +145,7 @@ static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
 	return op->total > VRNIC_MAX_MSG ? VRNIC_VERR_LENGTH : 0;
 }
 
-/* Atomics return 8 bytes, into one segment; ATOMIC WRITE sends 8, inline. */
+/* Atomics return 8 bytes into one segment; ATOMIC WRITE sends 8 bytes inline. */
 static int check_atomic(const struct vrnic_desc *d)
 {
 	switch (d->opcode) {
@@ -164,9 +164,9 @@ static int check_atomic(const struct vrnic_desc *d)
 }
 
 /**
- * vrnic_op_check() - is this descriptor one that the queue pair may execute
+ * vrnic_op_check() - may the queue pair execute this descriptor?
  * @qp: queue pair
- * @op: with a private copy of the descriptor; @op->total is set
+ * @op: operation with a private copy of the descriptor; @op->total is set here
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -190,7 +190,7 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 /**
  * vrnic_op_open() - find the local memory of an operation
  * @qp: queue pair
- * @op: checked; its memory is in @qp->sgl then, which is to be put
+ * @op: checked operation; @qp->sgl then describes its memory, and is to be put
  *
  * Return: 0 or enum vrnic_vendor_err.
  */

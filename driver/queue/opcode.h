@@ -6,22 +6,22 @@
 #include <linux/types.h>
 #include <rdma/vrnic-abi.h>
 
-/* A message of a native link: not of the ABI, only such a link's ring has it. */
+/* A message of a native link. Not in the ABI: only the ring of a native link has it. */
 #define VRNIC_OP_NATIVE		VRNIC_OP_MAX
 
 struct vrnic_budget;
 struct vrnic_op;
 struct vrnic_qp;
 
-/* How far an executor came. */
+/* How far an executor got. */
 enum vrnic_step {
-	VRNIC_STEP_DONE,	/* complete it */
-	VRNIC_STEP_MORE,	/* the budget is used up, go on later */
+	VRNIC_STEP_DONE,	/* complete the operation */
+	VRNIC_STEP_MORE,	/* the budget is used up: go on later */
 	VRNIC_STEP_WAIT,	/* try again at vrnic_qp.wait_until */
-	VRNIC_STEP_FAIL,	/* complete it with vrnic_op.status */
+	VRNIC_STEP_FAIL,	/* complete the operation with vrnic_op.status */
 };
 
-/* Where a descriptor's local segments stand. */
+/* How a descriptor uses its local segments. */
 enum vrnic_data {
 	VRNIC_DATA_NONE,
 	VRNIC_DATA_OUT,		/* gathered: read access, inline possible */
@@ -30,12 +30,12 @@ enum vrnic_data {
 
 /**
  * struct vrnic_opdef - a row of the opcode table
- * @name: for people
+ * @name: name, for people
  * @qp_types: BIT(IB_QPT_*)
- * @wc: enum ib_wc_opcode of its completion
- * @data: what its segments are for
+ * @wc: enum ib_wc_opcode of the completion
+ * @data: how the opcode uses the segments
  * @kernel_only: not valid in a ring that a process maps
- * @execute: run it; NULL: the flow to the peer does
+ * @execute: runs the operation; NULL: the flow to the peer runs it
  */
 struct vrnic_opdef {
 	const char *name;

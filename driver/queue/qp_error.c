@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What moves a queue pair from within, not by modify_qp(): errors, and that it is drained.
- * IBTA 10.3.1. Both write the state under state_lock.
+ * State changes that come from within, not from modify_qp(): errors, and the end of draining. IBTA
+ * 10.3.1. Both write the state under state_lock.
  */
 
 #include "base/trace.h"
@@ -9,7 +9,7 @@
 #include "vrnic.h"
 
 /**
- * vrnic_qp_event() - tell the consumer
+ * vrnic_qp_event() - raise an event for the consumer
  * @qp: queue pair
  * @event: IB_EVENT_*
  *
@@ -27,7 +27,7 @@ void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
 		qp->ibqp->event_handler(&e, qp->ibqp->qp_context);
 }
 
-/* From ERR on, what is posted is flushed: posting takes a doorbell. */
+/* From ERR on, posted requests have to be flushed, so every post needs a doorbell. */
 void vrnic_rings_fail(struct vrnic_qp *qp)
 {
 	if (!qp->srq)
@@ -60,9 +60,10 @@ static bool enter_error(struct vrnic_qp *qp)
 /**
  * vrnic_qp_error() - an error moves the queue pair to ERR
  * @qp: queue pair
- * @event: what to tell its consumer, or -1: the completion tells it
+ * @event: event for the consumer, or -1 if the completion is enough
  *
- * A thread will flush its rings. Context: process context, no spinlock held.
+ * A thread will flush the rings of @qp.
+ * Context: process context, no spinlock held.
  */
 void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
 {
@@ -75,7 +76,7 @@ void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
 		vrnic_qp_event(qp, event);
 }
 
-/* A send request failed: RC goes to ERR, UC and UD only stop sending. */
+/* A send request failed: an RC queue pair goes to ERR; UC and UD queue pairs only stop sending. */
 void vrnic_sq_error(struct vrnic_qp *qp)
 {
 	unsigned long flags;
@@ -93,7 +94,7 @@ void vrnic_sq_error(struct vrnic_qp *qp)
 	vrnic_ring_ask_doorbell(&qp->sq);
 }
 
-/* The send ring has nothing in hand while the queue pair is in SQD. */
+/* The send ring has no operation in progress while the queue pair is in SQD. */
 void vrnic_sq_drained(struct vrnic_qp *qp)
 {
 	unsigned long flags;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How others find queue pairs, and hold them. */
+/* How other code finds queue pairs, and takes references on them. */
 
 #include <linux/completion.h>
 #include <linux/netdevice.h>
@@ -8,8 +8,8 @@
 #include "vrnic.h"
 
 /*
- * All queue pairs of this host by number, whatever their device: a number alone
- * finds the peer of a loopback flow. Readers under RCU.
+ * All queue pairs of this host by number, of all devices: the number alone finds the peer of a
+ * loopback flow. Read under RCU.
  */
 static struct vrnic_ids vrnic_qps;
 
@@ -20,7 +20,7 @@ static struct vrnic_ids vrnic_qps;
  * vrnic_qp_get() - find a queue pair by its number
  * @qpn: number
  *
- * Return: with a reference held, or NULL.
+ * Return: the queue pair with a reference held, or NULL.
  */
 struct vrnic_qp *vrnic_qp_get(u32 qpn)
 {
@@ -34,7 +34,7 @@ struct vrnic_qp *vrnic_qp_get(u32 qpn)
 	return qp;
 }
 
-/* As vrnic_qp_get(), for the queue pair 1 of @dev. */
+/* As vrnic_qp_get(), for queue pair 1 of @dev. */
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev)
 {
 	struct vrnic_qp *qp;
@@ -63,7 +63,7 @@ void vrnic_qps_exit(void)
 	vrnic_ids_exit(&vrnic_qps);
 }
 
-/* From here on others can find the queue pair. */
+/* Make @qp visible: from here on other code can find the queue pair. */
 int vrnic_qp_publish(struct vrnic_qp *qp)
 {
 	int err = vrnic_ids_alloc(&vrnic_qps, qp, qp->gfp, QPN_MIN, QPN_MAX, &qp->qpn);
@@ -73,13 +73,13 @@ int vrnic_qp_publish(struct vrnic_qp *qp)
 	qp->ibqp->qp_num = qp->qpn;
 	if (qp->type != IB_QPT_GSI)
 		return 0;
-	/* only the core's MAD layer makes one, and one at a time */
+	/* only the core's MAD layer makes a GSI queue pair, and only one at a time */
 	qp->ibqp->qp_num = 1;
 	rcu_assign_pointer(qp->dev->gsi, qp);
 	return 0;
 }
 
-/* Nobody finds it any more. Who found it before has a reference. */
+/* Hide @qp: nobody finds it from now on. Code that found it before has a reference. */
 void vrnic_qp_hide(struct vrnic_qp *qp)
 {
 	if (qp->type == IB_QPT_GSI)
@@ -90,9 +90,9 @@ void vrnic_qp_hide(struct vrnic_qp *qp)
 /* ---- queue pair 1 ---- */
 
 /**
- * struct gsi_search - whose queue pair 1 is it?
- * @best: the device on it is the best
- * @qp: the best so far, with a reference
+ * struct gsi_search - the search for a queue pair 1
+ * @best: network device whose queue pair is the first choice
+ * @qp: first choice so far, with a reference held
  */
 struct gsi_search {
 	const struct net_device *best;
@@ -115,7 +115,7 @@ static bool gsi_is_best(struct vrnic_dev *dev, void *arg)
 	return dev->ndev == search->best;
 }
 
-/* Of whoever has @gid. Caller keeps @net. */
+/* Find the queue pair 1 of a device that has @gid. The caller keeps @net. */
 static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 				 const struct net_device *best)
 {
@@ -126,11 +126,11 @@ static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 }
 
 /**
- * vrnic_gsi_by_gid() - the queue pair 1 that @gid leads to
- * @from: sender's device, and the first choice
+ * vrnic_gsi_by_gid() - find the queue pair 1 that @gid leads to
+ * @from: the sender's device, which is the first choice
  * @gid: destination
  *
- * Return: with a reference held, or NULL.
+ * Return: the queue pair with a reference held, or NULL.
  */
 struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 				  const union ib_gid *gid)
@@ -144,8 +144,8 @@ struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 }
 
 /*
- * As vrnic_gsi_by_gid(), for what came from the network through @ndev, if that is known.
- * Caller keeps @net.
+ * As vrnic_gsi_by_gid(), for a packet from the network that came through @ndev, or NULL if that is
+ * not known. The caller keeps @net.
  */
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A queue pair as the target of others: its receives. Whoever runs the sender's
- * ring is here, with the target's resp_lock held; or, with packets from the wire,
- * whoever runs the target's own ring.
+ * The receives of a queue pair, which is the target of its peers. This code is run by the runner of
+ * the sender's ring, with the target's resp_lock held, or, for packets from the wire, by the runner
+ * of the target's own ring.
  */
 
 #include "queue/target.h"
@@ -21,7 +21,7 @@ u32 vrnic_rnr_ns(u8 code)
 	return rnr_10us[code % ARRAY_SIZE(rnr_10us)] * 10000U;
 }
 
-/* One that has a wire to its peer is the target of that alone: its run bit does. */
+/* A queue pair with a wire to its peer is that peer's target alone: its run bit is enough. */
 static void assert_target(struct vrnic_qp *qp)
 {
 	lockdep_assert(qp->roce || lockdep_is_held(&qp->resp_lock));
@@ -48,11 +48,11 @@ static void fail_recv(struct vrnic_qp *qp, u8 status, u32 vendor_err)
 }
 
 /**
- * vrnic_recv_take() - have a receive for the next message in @qp->recv
+ * vrnic_recv_take() - make sure that @qp->recv has a receive for the next message
  * @qp: target
  *
- * Return: 0; -EAGAIN: none is posted; -EIO: what is posted makes no sense, and
- * the target is in error now.
+ * Return: 0; -EAGAIN: no receive is posted; -EIO: what is posted makes no sense, and the target is
+ * in error now.
  */
 int vrnic_recv_take(struct vrnic_qp *qp)
 {
@@ -75,7 +75,7 @@ int vrnic_recv_take(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_recv_complete() - report what became of @qp->recv
+ * vrnic_recv_complete() - report the result of @qp->recv
  * @qp: target
  * @cqe: result; cookie and queue pair number are filled in here
  * @solicited: the sender asked for an event
@@ -98,14 +98,14 @@ static void flush_one(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_recv_flush() - a queue pair is in ERR: flush its receives
+ * vrnic_recv_flush() - flush the receives of a queue pair in ERR
  * @qp: queue pair
  * @budget: its descs bound this burst
  *
- * They end in WR_FLUSH_ERR, the one that a message was being put into first. What is in
- * an SRQ stays there for others.
+ * The receives end in WR_FLUSH_ERR, first the one that takes a message now. Receives in an SRQ stay
+ * there for other queue pairs.
  *
- * Return: true if there are more. If a peer is busy with it, it is run again later.
+ * Return: true if there are more. If a peer holds @qp's resp_lock, @qp is run again later.
  */
 bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {

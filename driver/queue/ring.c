@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory of the rings, which the process that has them pays for, and maps. */
+/* Memory of the rings. The process that has a ring pays for the memory, and maps it. */
 
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -20,11 +20,11 @@ static void *mem_alloc(size_t bytes, gfp_t gfp)
 }
 
 /**
- * vrnic_ring_alloc() - memory for a ring
- * @ring: filled in
+ * vrnic_ring_alloc() - allocate memory for a ring
+ * @ring: to be filled in
  * @entries: rounded up to a power of two
  * @stride: bytes of an entry; a power of two
- * @gfp: GFP_KERNEL_ACCOUNT, unless it is not to be waited for
+ * @gfp: GFP_KERNEL_ACCOUNT, unless the caller must not wait for memory
  *
  * Return: 0 or -ENOMEM.
  */
@@ -59,11 +59,11 @@ static struct vrnic_mmap *mmap_insert(struct ib_ucontext *uctx, void *mem,
 }
 
 /**
- * vrnic_mmap_new() - memory that a process may map
+ * vrnic_mmap_new() - allocate memory that a process may map
  * @uctx: the process's context
- * @bytes: a multiple of pages
+ * @bytes: size, a multiple of the page size
  *
- * Return: zeroed memory, or NULL. Undone by rdma_user_mmap_entry_remove().
+ * Return: a mapping of zeroed memory, or NULL. Undone by rdma_user_mmap_entry_remove().
  */
 struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
 {
@@ -83,9 +83,9 @@ struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
  * vrnic_ring_export() - let a process map the ring
  * @ring: from vrnic_ring_alloc(); its memory belongs to the mapping from now on
  * @uctx: the process's context
- * @info: what the process needs to know
+ * @info: how to map the ring, for the process
  *
- * Return: 0 or -ENOMEM; the ring is as before then.
+ * Return: 0 or -ENOMEM; on failure the ring is as before.
  */
 int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 		      struct vrnic_ring_info *info)
@@ -103,9 +103,9 @@ int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 }
 
 /*
- * A ring that was never allocated, or is freed already, is fine. A process that maps it
- * learns from the ring that nobody is there any more, if it did not destroy the owner
- * itself: the device may have gone.
+ * Free a ring; @ring may also be one that was never allocated, or is freed already. A process that
+ * maps the ring learns from VRNIC_RING_ERROR that its owner has gone: the device may have gone
+ * without any action of the process.
  */
 void vrnic_ring_free(struct vrnic_ring *ring)
 {
@@ -119,18 +119,18 @@ void vrnic_ring_free(struct vrnic_ring *ring)
 	ring->map = NULL;
 }
 
-/* Back to empty. Nobody may be using the ring. */
+/* Make the ring empty. Nobody may be using it. */
 void vrnic_ring_reset(struct vrnic_ring *ring)
 {
 	if (!ring->hdr)
 		return;
-	/* vrnic_ring_ask_doorbell() may look at it from beside */
+	/* vrnic_ring_ask_doorbell() may read the index at the same time */
 	WRITE_ONCE(ring->idx, 0);
 	WRITE_ONCE(ring->hdr->prod, 0);
 	WRITE_ONCE(ring->hdr->cons, 0);
 }
 
-/* ib_device_ops.mmap_free: the last mapping or the ring itself is gone. */
+/* ib_device_ops.mmap_free: the last mapping and the ring itself are gone. */
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	struct vrnic_mmap *map = container_of(entry, struct vrnic_mmap, rdma);
@@ -139,7 +139,7 @@ void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* The area holds references on the pages: they outlive the entry. */
+/* The VMA holds references on the pages, so they may outlive the mmap entry. */
 static int map_pages(struct vm_area_struct *vma, void *mem)
 {
 	unsigned long addr;
@@ -165,7 +165,7 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	err = map->private && current->mm != to_vuc(uctx)->mm ? -EPERM : 0;
 	if (map->private)
 		vm_flags_set(vma, VM_DONTCOPY);
-	/* the core found an entry of just this length */
+	/* the core found an entry of exactly this length */
 	if (!err)
 		err = map_pages(vma, map->mem);
 	rdma_user_mmap_entry_put(entry);

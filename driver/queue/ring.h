@@ -2,11 +2,10 @@
 /*
  * Rings shared with processes, and every memory barrier of the project.
  *
- * A ring is one mapping: a page of indices and flags (struct vrnic_ring_hdr),
- * then a power of two of entries. The process may write anything into it at any
- * time. So the kernel keeps its own index (@idx) as the truth, publishes it in
- * the header but never reads it back, reads the other side's index once per
- * look, and copies an entry before it looks at its contents.
+ * A ring is one mapping: a page of indices and flags (struct vrnic_ring_hdr), then a power of two
+ * of entries. The process may write anything into the ring at any time. So the kernel relies on its
+ * own index (@idx), and publishes it in the header but never reads it back. The kernel reads the
+ * index of the other side once each time, and copies an entry before it looks at the contents.
  *
  * Barriers and their partners (userlib/provider/ring.h has the other half):
  *
@@ -16,19 +15,22 @@
  *       with the producer's acquire of cons before it reuses slots
  *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
  *       with the producer's prod, full fence, look at the flag;
- *     on reception rings: at cons, with the consumer's cons, and so on
- *  P3 vrnic_ring_gather(), likewise, when it ends the gathering
+ *     on reception rings the kernel looks at cons again
+ *       with the consumer's cons, full fence, look at the flag
+ *  P3 vrnic_ring_gather(), which ends the gathering: gather, full barrier, look at prod again
+ *       with the producer's prod, full fence, look at gather
  *  C1 vrnic_cqe_publish()  release of cqe->phase
  *       with the consumer's acquire of phase
  *  C2 vrnic_ring_room()    acquire of hdr->cons
  *       with the consumer's release of cons after it read the entries
  *  C1 vrnic_ring_produce() release of hdr->prod, on reception rings
  *       with the consumer's acquire of prod
- *  C2 vrnic_ring_used(), likewise
+ *  C2 vrnic_ring_used()    acquire of hdr->cons, on reception rings
+ *       with the consumer's release of cons after it read the slots
  *  C3 vrnic_ring_armed(): entry, full barrier, look at arm
  *       with the consumer's arm, full fence, look at the next entry
  *
- * This file needs nothing of ib_core.
+ * This file needs nothing from ib_core.
  */
 #ifndef VRNIC_RING_H
 #define VRNIC_RING_H
@@ -39,8 +41,8 @@
 
 struct vrnic_mmap;
 
-#define VRNIC_GATHER_SLOTS	16	/* for which one doorbell is enough */
-#define VRNIC_GATHER_WIRE	32	/* likewise, where it also takes a packet and an answer */
+#define VRNIC_GATHER_SLOTS	16	/* slots for which one doorbell is enough */
+#define VRNIC_GATHER_WIRE	32	/* the same, for a doorbell that also takes packets */
 
 /**
  * struct vrnic_ring - one ring, as the kernel sees it
@@ -48,10 +50,10 @@ struct vrnic_mmap;
  * @slots: the entries
  * @entries: a power of two
  * @shift: an entry is 1 << @shift bytes
- * @idx: the kernel's own index: the next entry to take (send and receive
- *	rings) or to fill (completion rings). Protected by whatever serialises
- *	the ring's users: the run bit of a send ring, the lock of RQ, SRQ or CQ.
- * @map: how the process maps it; NULL if the ring is a kernel consumer's
+ * @idx: the kernel's own index: the next entry to take (send and receive rings) or to fill
+ *	(completion rings). Protected by what serialises the ring's users: the run bit of a send
+ *	ring, the lock of an RQ, SRQ or CQ.
+ * @map: the process's mapping of the ring; NULL if a kernel consumer has the ring
  */
 struct vrnic_ring {
 	struct vrnic_ring_hdr *hdr;
@@ -71,8 +73,8 @@ static inline void *vrnic_ring_slot(const struct vrnic_ring *ring, u32 i)
  * vrnic_ring_avail() - how many entries the producer has filled
  * @ring: a send or receive ring
  *
- * Return: 0 to @ring->entries; more than that means that the producer's index
- * is wild, and the ring's owner has to be told.
+ * Return: 0 to @ring->entries. A larger number means that the producer's index is invalid, and that
+ * the ring's owner has to be told.
  */
 static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
 {
@@ -81,23 +83,23 @@ static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
 }
 
 /**
- * vrnic_ring_consume() - move on by @n entries, and let the producer know
+ * vrnic_ring_consume() - move on by @n entries, and publish this to the producer
  * @ring: a send or receive ring
- * @n: entries
+ * @n: number of entries
  */
 static inline void vrnic_ring_consume(struct vrnic_ring *ring, u32 n)
 {
-	/* vrnic_ring_gather() and vrnic_ring_ask_doorbell() look at it from beside */
+	/* vrnic_ring_gather() and vrnic_ring_ask_doorbell() may read @idx at the same time */
 	WRITE_ONCE(ring->idx, ring->idx + n);
-	/* P2: the entries were copied before */
+	/* P2: the caller has copied the entries */
 	smp_store_release(&ring->hdr->cons, ring->idx);
 }
 
 /**
- * vrnic_ring_ask_doorbell() - want a doorbell after the next post
- * @ring: a send or receive ring that its runner is about to leave
+ * vrnic_ring_ask_doorbell() - ask the producer for a doorbell with its next post
+ * @ring: a send or receive ring whose runner is about to leave it
  *
- * Return: entries that came in before the producer could see the flag.
+ * Return: number of entries that came in before the producer could see the flag.
  */
 static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
 {
@@ -105,31 +107,31 @@ static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
 		   READ_ONCE(ring->hdr->flags) | VRNIC_RING_DOORBELL);
 	/* P3 */
 	smp_mb();
-	/* who fails a queue pair calls this beside its runner, and has no use for it */
+	/* a caller that fails a queue pair runs beside the ring's runner, and ignores the result */
 	return READ_ONCE(ring->hdr->prod) - READ_ONCE(ring->idx);
 }
 
-/* The runner stays with the ring for a while: posting needs no doorbell. */
+/* A runner stays with the ring for a while, so posting needs no doorbell. */
 static inline void vrnic_ring_spare_doorbell(struct vrnic_ring *ring)
 {
 	WRITE_ONCE(ring->hdr->flags,
 		   READ_ONCE(ring->hdr->flags) & ~VRNIC_RING_DOORBELL);
 }
 
-/* Would its owner rather ring for several requests? */
+/* Would the ring's owner rather ring once for several requests? */
 static inline bool vrnic_ring_streams(const struct vrnic_ring *ring)
 {
 	return READ_ONCE(ring->hdr->stream);
 }
 
 /**
- * vrnic_ring_gather() - may slots wait for their doorbell from now on
+ * vrnic_ring_gather() - set whether slots may wait for their doorbell
  * @ring: a send or injection ring
- * @on: some may; a ring that is half full has to move on
+ * @on: some slots may wait, at most half of the ring, so that the ring moves on
  *
- * May be called beside the ring's runner, whose progress it then may miss.
+ * May be called while the ring's runner is active, and may then miss its progress.
  *
- * Return: slots that may have come in before the producer could see that.
+ * Return: number of slots that may have come in before the producer could see the change.
  */
 static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
 {
@@ -142,9 +144,9 @@ static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
 }
 
 /**
- * vrnic_ring_gather_behind() - go on gathering, behind what is on the wire
- * @ring: a send ring, by its runner
- * @ahead: slots that were taken and are not complete yet. They take room, too: a ring
+ * vrnic_ring_gather_behind() - go on gathering behind slots that are on the wire
+ * @ring: a send ring; called by its runner
+ * @ahead: slots that were taken and are not complete yet. These slots take room, too, so a ring
  *	that is almost full has to move on.
  */
 static inline void vrnic_ring_gather_behind(struct vrnic_ring *ring, u32 ahead)
@@ -157,7 +159,7 @@ static inline void vrnic_ring_gather_behind(struct vrnic_ring *ring, u32 ahead)
 		WRITE_ONCE(ring->hdr->gather, slots);
 }
 
-/* Its owner has written an index that cannot be, or is gone. */
+/* The ring's owner has written an invalid index, or has gone. */
 static inline void vrnic_ring_error(struct vrnic_ring *ring)
 {
 	WRITE_ONCE(ring->hdr->flags,
@@ -168,8 +170,7 @@ static inline void vrnic_ring_error(struct vrnic_ring *ring)
  * vrnic_ring_room() - is there room for one more completion
  * @ring: a completion ring
  *
- * A consumer index that cannot be (ahead of the producer, or too far behind)
- * counts as a full ring.
+ * An invalid consumer index (ahead of the producer, or too far behind) counts as a full ring.
  */
 static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
 {
@@ -181,25 +182,24 @@ static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
  * vrnic_ring_used() - slots that the consumer still needs
  * @ring: a reception ring
  *
- * Return: 0 to @ring->entries; more than that means that the consumer's index
- * cannot be.
+ * Return: 0 to @ring->entries. A larger number means that the consumer's index is invalid.
  */
 static inline u32 vrnic_ring_used(const struct vrnic_ring *ring)
 {
-	/* C2; who waits for a record looks beside vrnic_ring_produce() */
+	/* C2; a caller that waits for a record runs beside vrnic_ring_produce() */
 	return READ_ONCE(ring->idx) - smp_load_acquire(&ring->hdr->cons);
 }
 
 /* Make the @n slots that the caller filled valid, and move on. */
 static inline void vrnic_ring_produce(struct vrnic_ring *ring, u32 n)
 {
-	/* vrnic_ring_used() looks at it from beside */
+	/* vrnic_ring_used() may read @idx at the same time */
 	WRITE_ONCE(ring->idx, ring->idx + n);
 	/* C1 */
 	smp_store_release(&ring->hdr->prod, ring->idx);
 }
 
-/* The phase of entry @i in a ring of @entries; never zero, as new memory is. */
+/* The phase of entry @i in a ring of @entries. Never zero: the phase in new memory is zero. */
 static inline u32 vrnic_cqe_phase(u32 i, u32 entries)
 {
 	return 1 + (i / entries & 1);
@@ -221,7 +221,7 @@ static inline void vrnic_cqe_publish(struct vrnic_ring *ring,
  * @ring: a completion ring
  * @solicited: the completion was solicited or failed
  *
- * Return: true once for each time it was armed.
+ * Return: true once for each time that the consumer armed the ring.
  */
 static inline bool vrnic_ring_armed(struct vrnic_ring *ring, bool solicited)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive rings: one request goes in at one end and comes out at the other. */
+/* Receive rings: requests go in at one end and come out at the other, in order. */
 
 #include <linux/log2.h>
 
@@ -7,10 +7,10 @@
 
 /**
  * vrnic_rq_init() - make an empty receive ring
- * @rq: zeroed
- * @max_wr: requests wanted; rounded up
- * @max_sge: segments of a request
- * @gfp: how to get memory
+ * @rq: to be filled in; zeroed by the caller
+ * @max_wr: wanted number of requests; rounded up
+ * @max_sge: most segments of a request
+ * @gfp: flags for the allocation
  *
  * Return: 0 or -ENOMEM.
  */
@@ -56,10 +56,10 @@ static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
 }
 
 /**
- * vrnic_rq_post() - kernel consumers: add receive requests
- * @rq: ring that no process maps
+ * vrnic_rq_post() - add receive requests of a kernel consumer
+ * @rq: a ring that no process maps
  * @wr: list of requests
- * @bad: the first that could not be added
+ * @bad: set to the first request that could not be added
  *
  * Context: any.
  */
@@ -81,11 +81,11 @@ int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
 
 /**
  * vrnic_rq_take() - take the oldest receive request
- * @rq: ring; lock held
- * @recv: private copy of it
+ * @rq: receive ring; the caller holds its lock
+ * @recv: private copy of the request, to be filled in
  *
- * Return: 0; -EAGAIN: there is none; -EINVAL: there is one, but it makes no
- * sense (@recv->cookie is set); -EOVERFLOW: the producer index makes no sense.
+ * Return: 0; -EAGAIN: there is no request; -EINVAL: the request makes no sense (@recv->cookie is
+ * set); -EOVERFLOW: the producer index makes no sense.
  */
 int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
 {
@@ -97,7 +97,7 @@ int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
 	if (!avail)
 		return -EAGAIN;
 	if (avail > rq->ring.entries) {
-		/* nothing in the ring can be believed: it is empty from now on */
+		/* nothing in the ring can be trusted: make it empty */
 		vrnic_ring_consume(&rq->ring, avail);
 		return -EOVERFLOW;
 	}

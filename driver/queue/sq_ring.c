@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A send ring: its next descriptor is fetched, its oldest one completed. */
+/* A send ring: fetches the next descriptor, and completes the oldest one. */
 
 #include "base/trace.h"
 #include "queue/opcode.h"
 #include "queue/sq_ring.h"
 #include "vrnic.h"
 
-/* The producer index is wild: nothing in the ring can be believed any more. */
+/* The producer index is invalid: nothing in the ring can be trusted any more. */
 static void ring_broken(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, RING_ERRORS);
@@ -25,7 +25,7 @@ static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
 		       VRNIC_SLOT_SIZE);
 }
 
-/* It is a consumer's, and fault injection wants it to fail. */
+/* Does fault injection want this request to fail? Only requests of consumers do. */
 static bool must_fail(struct vrnic_qp *qp)
 {
 	return qp->type != IB_QPT_GSI && !qp->link &&
@@ -34,12 +34,12 @@ static bool must_fail(struct vrnic_qp *qp)
 
 /**
  * vrnic_sq_fetch() - take a private copy of the next descriptor
- * @qp: queue pair; the copy is in its op
- * @ahead: slots that were fetched before, and are not complete yet
+ * @qp: queue pair; the copy goes to @qp->op
+ * @ahead: slots that were fetched before and are not complete yet
  *
- * What it says about itself is looked at only in the copy.
+ * Only the copy is checked: the process may change the ring at any time.
  *
- * Return: false if there is none.
+ * Return: false if there is no descriptor.
  */
 bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 {
@@ -51,7 +51,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		ring_broken(qp);
 		return false;
 	}
-	/* the producer may also have taken back what was fetched */
+	/* the producer may also have taken back slots that were fetched */
 	if (avail <= ahead)
 		return false;
 	avail -= ahead;
@@ -82,10 +82,10 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 }
 
 /**
- * vrnic_sq_complete() - report what became of the oldest descriptor
- * @qp: queue pair; the descriptor is in its op
+ * vrnic_sq_complete() - report the result of the oldest descriptor
+ * @qp: queue pair; the descriptor is in @qp->op
  *
- * Its slots are free before: whoever sees the completion may post again at once.
+ * The slots are freed first: a process that sees the completion may post again at once.
  */
 void vrnic_sq_complete(struct vrnic_qp *qp)
 {

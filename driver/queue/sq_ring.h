@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Between a send ring and what executes its descriptors. */
+/* What a send ring offers to the code that executes its descriptors. */
 #ifndef VRNIC_SQ_RING_H
 #define VRNIC_SQ_RING_H
 

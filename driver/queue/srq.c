@@ -54,7 +54,7 @@ err_put:
 	return err;
 }
 
-/* The ring is mapped: its size stays (IB_DEVICE_SRQ_RESIZE is not advertised). */
+/* A process maps the ring, so its size stays: IB_DEVICE_SRQ_RESIZE is not advertised. */
 int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
@@ -114,9 +114,11 @@ static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
 }
 
 /**
- * vrnic_srq_take() - as vrnic_rq_take(), with the limit event
+ * vrnic_srq_take() - take the oldest receive request, and raise the limit event
  * @srq: shared receive queue
- * @recv: private copy of the request
+ * @recv: private copy of the request, to be filled in
+ *
+ * Return: as vrnic_rq_take().
  */
 int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 {
@@ -128,7 +130,7 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 	ret = vrnic_rq_take(&srq->rq, recv);
 	if (!ret && srq->rq.limit &&
 	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
-		/* one event, until it is armed again */
+		/* one event, until the consumer arms the limit again */
 		WRITE_ONCE(srq->rq.limit, 0);
 		limit = true;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The lock of a queue pair as the target of its peers. */
+/* The lock that a peer takes to use a queue pair as its target. */
 
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -24,23 +24,24 @@ void vrnic_target_init(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_target_lock() - keep peers out, for a moment
+ * vrnic_target_lock() - keep peers out for a moment
  * @qp: the caller's own queue pair
  *
- * Waits for one burst at most. Context: process context, never an engine thread.
+ * Waits for one burst at most.
+ * Context: process context, never an engine thread.
  */
 void vrnic_target_lock(struct vrnic_qp *qp)
 {
 	mutex_lock(&qp->resp_lock);
-	/* a debug kernel reports whoever might sleep from here on */
+	/* from here on, a debug kernel reports any call that might sleep */
 	non_block_start();
 }
 
 /**
- * vrnic_target_trylock() - have a queue pair as the target, if nobody else has it
+ * vrnic_target_trylock() - lock a queue pair as the target, if nobody else holds the lock
  * @qp: target
  *
- * Without it there is nothing to wait for: come back after VRNIC_TARGET_BUSY_NS.
+ * On failure, the caller comes back after VRNIC_TARGET_BUSY_NS; it does not wait.
  * Context: process context.
  */
 bool vrnic_target_trylock(struct vrnic_qp *qp)
@@ -51,7 +52,9 @@ bool vrnic_target_trylock(struct vrnic_qp *qp)
 	return true;
 }
 
-/* Likewise, of which many others have need, and none for longer than a copy takes. */
+/*
+ * As vrnic_target_trylock(), with a short wait: many need this target, none for longer than a copy.
+ */
 bool vrnic_target_catch(struct vrnic_qp *qp)
 {
 	u64 since = local_clock();
@@ -73,12 +76,12 @@ void vrnic_target_unlock(struct vrnic_qp *qp)
 #ifdef CONFIG_LOCKDEP
 
 /**
- * vrnic_lock_is_shared() - teach lockdep that nobody may sleep with a lock
- * @lock: one of its class; others' calls, or engine threads, need such locks
+ * vrnic_lock_is_shared() - teach lockdep that nobody may sleep while holding a lock
+ * @lock: one lock of its class, which other users' calls or engine threads need
  *
- * Reclaim, page faults and whoever holds the RTNL are said to take it. So the first
- * allocation that may reclaim, the first fault, the first use of the RTNL with such a
- * lock held is a cycle, and is reported, although it would have gone well that time.
+ * Lockdep is told that reclaim, page faults and holders of the RTNL take the lock. So lockdep
+ * reports a cycle for the first allocation that may reclaim, the first page fault and the first use
+ * of the RTNL while such a lock is held, even if there is no deadlock that time.
  */
 void vrnic_lock_is_shared(struct mutex *lock)
 {
@@ -102,7 +105,7 @@ void vrnic_lock_is_shared(struct mutex *lock)
 
 void vrnic_targets_init(void)
 {
-	struct mutex lock;	/* stands for those of queue pairs */
+	struct mutex lock;	/* stands for the resp_lock of every queue pair */
 
 	lock_init(&lock);
 	vrnic_lock_is_shared(&lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The lock of a queue pair as the target of its peers.
+ * The lock that a peer takes to use a queue pair as its target.
  *
- * Peers of other users turn up with it, on threads that everybody's rings share. So
- * nobody sleeps who has it, nobody but the queue pair's owner waits for it, and
- * whoever finds it taken comes back later.
+ * Peers that belong to other users take it, on threads that run all users' rings. So a holder must
+ * not sleep, only the queue pair's owner waits for the lock, and any other runner that finds it
+ * taken comes back later.
  */
 #ifndef VRNIC_TARGET_H
 #define VRNIC_TARGET_H
@@ -14,7 +14,7 @@
 
 struct vrnic_qp;
 
-/* When to come back: a burst takes about as long. */
+/* How long a runner stays away from a locked target: about as long as a burst takes. */
 #define VRNIC_TARGET_BUSY_NS	(20 * NSEC_PER_USEC)
 
 void vrnic_target_init(struct vrnic_qp *qp);
