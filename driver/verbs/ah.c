@@ -7,7 +7,7 @@
 
 #include "vrnic.h"
 
-#define NO_VLAN	0xffff	/* the core's */
+#define NO_VLAN	0xffff	/* the core's value for "none" */
 
 static struct vrnic_ah *to_vah(struct ib_ah *ibah)
 {
@@ -80,7 +80,9 @@ err_free:
 	return err;
 }
 
-/* Kernel consumers may create one in atomic context; then @flags says so. */
+/*
+ * Kernel consumers may create a handle in atomic context; then RDMA_CREATE_AH_SLEEPABLE is not set.
+ */
 int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		    struct ib_udata *udata)
 {
@@ -101,7 +103,7 @@ int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	return err;
 }
 
-/* Readers copy a vector under RCU, so a changed one has to be a new one. */
+/* Readers copy a vector under RCU, so a modified vector has to be a new one. */
 int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
 	struct vrnic_dev *dev = to_vdev(ibah->device);
@@ -117,7 +119,7 @@ int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	av->id = old->id;
 	vrnic_av_forget(dev, old);
 	xa_lock_irqsave(&dev->avs, flags);
-	/* replaces an entry that is there: allocates nothing */
+	/* replaces an existing entry, so nothing is allocated */
 	__xa_store(&dev->avs, av->id, av, GFP_ATOMIC);
 	xa_unlock_irqrestore(&dev->avs, flags);
 	ah->av = av;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A flow: the reliable, ordered channel between two ring owners. Loopback
- * executes an operation against the peer's memory and queues directly; RoCE
- * sends packets.
+ * A flow is the reliable, ordered channel between the owners of two rings. The loopback flow
+ * executes an operation directly on the peer's memory and queues; the RoCE flow sends packets.
  */
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The loopback flow: the peer is on this host, so the operation is executed
- * against its memory and its queues directly. No packet exists; each byte is
- * copied once.
+ * The loopback flow: the peer is on this host, so an operation is executed directly on the peer's
+ * memory and queues. There are no packets; each byte is copied once.
  *
- * What the wire would make of a problem is kept: a peer that is not ready costs
- * transport retries, one without a receive costs RNR retries, a bad key is a
- * remote access error on this side and an error state on the other.
+ * Problems have the same result as on the wire. A peer that is not ready costs transport retries,
+ * and a peer without a receive costs RNR retries. A bad key is a remote access error for the
+ * requester, and moves the responder to the error state.
  */
 
 #include <linux/ktime.h>
@@ -17,11 +16,11 @@
 #include "vrnic.h"
 
 /**
- * struct loop - an operation under way
+ * struct loop - an operation in progress
  * @qp: requester
  * @peer: responder; its resp_lock is held
- * @op: what is under way
- * @d: its descriptor
+ * @op: the operation
+ * @d: descriptor of @op
  * @budget: bytes that this burst may move
  */
 struct loop {
@@ -57,8 +56,8 @@ static enum vrnic_step wait_rnr(struct loop *l)
 }
 
 /*
- * Nobody answers: an ACK timeout of 4.096 us * 2^timeout each time. Timeout 0
- * means to wait for ever; then it is only looked again at times.
+ * The peer does not answer: each wait is an ACK timeout of 4.096 us * 2^timeout. Timeout 0 means to
+ * wait for ever; then the peer is looked at again from time to time.
  */
 static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 {
@@ -76,8 +75,8 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 }
 
 /*
- * The peer refuses: it goes to error with @event, and this side completes with
- * @status. On UC nobody is told, the message is dropped.
+ * The peer refuses the operation: the peer goes to error with @event, and the requester's
+ * completion has @status. A UC queue pair drops the message, and no side is told.
  */
 static enum vrnic_step refuse(struct loop *l, enum ib_event_type event,
 			      u8 status, int verr)
@@ -102,8 +101,8 @@ static enum vrnic_step refuse_request(struct loop *l, int verr)
 }
 
 /*
- * The receive that is under way fails, and the peer with it: on UC as well, only that
- * this side does not hear of it.
+ * The receive in progress fails, and the peer with it. On UC, too, but then the requester is not
+ * told.
  */
 static enum vrnic_step refuse_recv(struct loop *l, u8 recv_status,
 				   u8 status, int verr)
@@ -117,7 +116,7 @@ static enum vrnic_step refuse_recv(struct loop *l, u8 recv_status,
 }
 
 /*
- * The message does not fit the receive. On UC that is dropped like what gets lost, and
+ * The message does not fit into the receive. On UC such a message is dropped as a lost one is, and
  * the receive stays for the next message (IBTA 9.9.3, class D).
  */
 static enum vrnic_step refuse_length(struct loop *l)
@@ -133,7 +132,7 @@ static bool peer_allows(const struct loop *l, int access)
 	return (l->peer->attr.qp_access_flags & access) == access;
 }
 
-/* The memory that the operation names at the peer; to be put if this is 0. */
+/* Find the memory that the operation names at the peer; on success (0) it is to be put. */
 static int open_remote(struct loop *l, u64 len, int access)
 {
 	struct vrnic_sgl *sgl = &l->peer->recv_sgl;
@@ -145,10 +144,7 @@ static int open_remote(struct loop *l, u64 len, int access)
 				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
-/*
- * Move this burst's share, to or from the local memory; then let go of the
- * remote memory.
- */
+/* Move this burst's share, to or from the local memory; then put the remote memory. */
 static enum vrnic_step burst(struct loop *l)
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
@@ -173,12 +169,12 @@ static enum vrnic_step burst(struct loop *l)
 }
 
 /*
- * Have a receive in peer->recv. VRNIC_STEP_DONE without one: it is UC, and the
+ * Have a receive in peer->recv. VRNIC_STEP_DONE without a receive: the queue pair is UC, and the
  * message was dropped.
  */
 static enum vrnic_step need_recv(struct loop *l)
 {
-	/* half a message is in a receive that is gone: cannot be mended */
+	/* the receive with half of the message is gone: this message cannot be completed */
 	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
 		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
@@ -211,7 +207,9 @@ static void deliver(struct loop *l, u8 opcode, u64 byte_len)
 	vrnic_recv_complete(l->peer, &cqe, l->d->flags & VRNIC_DESC_SOLICITED);
 }
 
-/* It waits for the last user of the region, who must not be this run. */
+/*
+ * Invalidate a key of the peer. That waits for the region's last user, which must not be this run.
+ */
 static enum vrnic_step invalidate(struct loop *l)
 {
 	int ret;
@@ -226,7 +224,7 @@ static enum vrnic_step invalidate(struct loop *l)
 	return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
-/* Have this burst's share in the receive. */
+/* Copy this burst's share into the receive. */
 static enum vrnic_step send_data(struct loop *l)
 {
 	struct vrnic_recv *recv = &l->peer->recv;
@@ -310,7 +308,7 @@ static enum vrnic_step loop_read(struct loop *l)
 	return VRNIC_STEP_DONE;
 }
 
-/* A real atomic of the CPU on the page: coherent with the process's own. */
+/* An atomic instruction of the CPU on the page: coherent with the atomics of processes. */
 static u64 atomic_apply(const struct vrnic_desc *d, u64 *target)
 {
 	switch (d->opcode) {
@@ -376,8 +374,8 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 }
 
 /*
- * What was written is visible everywhere already: ordinary memory, coherent
- * stores, in order. What is left is to check that the peer may ask.
+ * What was written is visible everywhere already: the memory is ordinary, and stores are coherent
+ * and in order. So a flush only checks that the peer may ask for it.
  */
 static enum vrnic_step loop_flush(struct loop *l)
 {
@@ -387,7 +385,7 @@ static enum vrnic_step loop_flush(struct loop *l)
 
 	if (!VRNIC_ACCESS_FLUSH || !(what & ~VRNIC_FLUSH_MR))
 		return refuse_request(l, VRNIC_VERR_OPCODE);
-	/* no region can have the right to persistence: there is no such memory */
+	/* no memory is persistent here, so no region grants flushes to persistence */
 	if (what & ~(VRNIC_FLUSH_GLOBAL | VRNIC_FLUSH_MR) ||
 	    !peer_allows(l, VRNIC_ACCESS_FLUSH))
 		return refuse_access(l, VRNIC_VERR_ACCESS);
@@ -419,8 +417,9 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 };
 
 /*
- * Is it worth having its lock? Its owner says which one queue pair may; others need not
- * even try. Only what never changes, and single words, can be looked at here.
+ * Is the lock of @peer worth taking? The owner of @peer names the one queue pair that may use it,
+ * so other requesters need not try. Only single words, and what never changes, can be read without
+ * the lock.
  */
 static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
@@ -429,11 +428,11 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
 }
 
-/* Each must be the other's peer, as packets would say. resp_lock is held. */
+/* Each queue pair must name the other as its peer, as packets would. @peer's resp_lock is held. */
 static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
 	lockdep_assert_held(&peer->resp_lock);
-	/* one that has a wire to its peer is that peer's alone, without this lock */
+	/* a queue pair with a wire serves its wire peer alone, and without this lock */
 	if (!names_us(peer, qp) || peer->roce)
 		return false;
 	return !memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) &&
@@ -453,7 +452,7 @@ static bool receives(const struct vrnic_qp *peer)
 	}
 }
 
-/* The first message says that the connection is there: IBTA 11.6.3.1. */
+/* The first message establishes the connection: IBTA 11.6.3.1. */
 static void note_contact(struct vrnic_qp *peer)
 {
 	if (peer->comm_est || READ_ONCE(peer->state) != IB_QPS_RTR)
@@ -462,7 +461,7 @@ static void note_contact(struct vrnic_qp *peer)
 	vrnic_qp_event(peer, IB_EVENT_COMM_EST);
 }
 
-/* With the lock: look once more, and closer. */
+/* Check again, and more, with the lock held. */
 static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 {
 	if (!receives(peer) || !connected(qp, peer))
@@ -473,10 +472,10 @@ static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 }
 
 /*
- * Have the peer in hand: found, locked, and connected to us. It stays so until
- * vrnic_hold_release(); what may change meanwhile is its state.
+ * Find the peer, lock it and check that it is connected to @qp. All this holds until
+ * vrnic_hold_release(); only the peer's state may change meanwhile.
  *
- * Return: 0; -EBUSY: somebody else has its lock; -ENOTCONN: nobody is there.
+ * Return: 0; -EBUSY: another runner has the peer's lock; -ENOTCONN: there is no such peer.
  */
 static int hold_peer(struct vrnic_qp *qp)
 {
@@ -527,11 +526,11 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
 /**
  * vrnic_loop_execute() - execute an operation of an RC or UC queue pair
  * @qp: requester
- * @op: checked by vrnic_op_check()
+ * @op: operation that vrnic_op_check() accepted
  * @budget: its bytes bound this burst
  *
- * Memory is looked up anew for each burst: so deregistering it waits for the
- * current burst only, and the next one fails.
+ * Memory is looked up again for each burst. So deregistration of the memory waits for the current
+ * burst only, and the next burst fails.
  */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Protection domains: the core's object is all there is. */
+/* Protection domains: there is nothing to them but the core's object. */
 
 #include "vrnic.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Posting by kernel consumers. They may be in atomic context and may hold locks
- * that their completion handlers take; so a thread runs the ring, never the
- * caller.
+ * Posting by kernel consumers. A consumer may be in atomic context, and may hold locks that its
+ * completion handlers take. So a thread runs the ring, never the caller.
  */
 
 #include "vrnic.h"
@@ -97,7 +96,7 @@ static void put_reg(struct vrnic_desc *d, const struct ib_reg_wr *wr)
 	d->reg.access = wr->access;
 }
 
-/* The fields that depend on the opcode. */
+/* Fill in the fields that depend on the opcode. */
 static void put_operation(struct vrnic_qp *qp, struct vrnic_desc *d,
 			  const struct ib_send_wr *wr)
 {
@@ -122,7 +121,10 @@ static void put_operation(struct vrnic_qp *qp, struct vrnic_desc *d,
 		break;
 	default:
 		d->imm = (__force u32)wr->ex.imm_data;
-		/* only a send has an address handle; the core drains with a write */
+		/*
+		 * only a send has an address handle; on other queue pairs, the core drains with a
+		 * write
+		 */
 		if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 			put_ud(d, ud_wr(wr));
 	}
@@ -210,7 +212,7 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (qp->uctx || qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET)
 		return -EINVAL;
 	err = vrnic_rq_post(&qp->rq, wr, bad);
-	/* as P3: the post before the look at the state; in ERR it is flushed */
+	/* as P3: post first, then look at the state; in ERR the thread flushes the request */
 	smp_mb();
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		vrnic_queue(&qp->run);

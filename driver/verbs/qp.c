@@ -36,9 +36,9 @@ static int check_init(const struct ib_qp_init_attr *init)
 }
 
 /*
- * Room for max_send_wr of the largest requests. What the ring and a request's slots
- * hold beyond what was asked for is granted, as far as it may be asked for: whoever
- * asks for what was granted gets the same.
+ * Make a ring for max_send_wr of the largest requests. If the ring or the slots of a request have
+ * room for more, the surplus is granted, up to what may be asked for. So a consumer that asks for
+ * what was granted gets the same.
  */
 static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
@@ -84,7 +84,7 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 					  offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
-/* @crew: runs it when no caller does */
+/* @crew: threads that run the queue pair when no caller does */
 static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			       struct vrnic_crew *crew, gfp_t gfp)
 {
@@ -172,14 +172,15 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 }
 
 /**
- * vrnic_create_link_qp() - the queue pair of a native link: one of our own, which
- * the core does not know, and without completion queues
- * @ibqp: what stands for the core's part
- * @link: whose it is
- * @ops: what it asks of that
- * @crew: runs it when no caller does: that of the FIFO at this end
- * @slots: of its send ring
- * @gfp: how it gets memory
+ * vrnic_create_link_qp() - create the queue pair of a native link
+ * @ibqp: stands for the core's part
+ * @link: the native link
+ * @ops: what the queue pair asks of @link
+ * @crew: threads that run the queue pair when no caller does: those of this end's FIFO
+ * @slots: number of slots in the send ring
+ * @gfp: flags for allocations
+ *
+ * The core does not know this queue pair, which has no completion queues.
  *
  * Return: 0 or a negative errno. Undone by vrnic_destroy_qp().
  */
@@ -198,7 +199,7 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 		return -ENOMEM;
 	qp->link = link;
 	qp->link_ops = ops;
-	/* who finds it by its number finds the link, and goes back from there */
+	/* code that finds the queue pair by its number gets to the link, and back from there */
 	ops->created(link, qp);
 	err = sq_init(qp, &init.cap);
 	if (!err)
@@ -238,8 +239,8 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 }
 
 /*
- * Nobody can find it any more; then its own ring stops; then whoever uses it
- * as a target, which a burst bounds, lets go of it.
+ * First no other code can find the queue pair any more, then its own ring stops, then the peers
+ * that use it as a target drop their references, which takes one burst at most.
  */
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
@@ -252,7 +253,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_unlock(&qp->ctrl);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);
-	/* the core does not know that of a link, nor its owner */
+	/* neither the core nor the owner of the count knows the queue pair of a link */
 	if (!qp->link)
 		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
 	qp_free(qp);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The states of a queue pair: IBTA 10.3.1. Consumers move it by modify_qp();
- * errors move it from within runners. Both write the state under state_lock.
+ * The states of a queue pair: IBTA 10.3.1. Consumers change them with modify_qp(), runners change
+ * them after errors. Both write the state under state_lock.
  */
 
 #include "base/trace.h"
@@ -18,7 +18,7 @@ static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 	return 0;
 }
 
-/* A peer on this host is reached through memory, others over the wire. */
+/* A peer on this host is reached through memory, any other peer over the wire. */
 static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
 	return vrnic_force_roce() ||
@@ -26,8 +26,8 @@ static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 }
 
 /*
- * It goes to RTR, or gets another path. The flow to the peer is chosen in RTR
- * and stays what it is. Its attributes are not those of @attr yet.
+ * The queue pair goes to RTR, or gets another path. The flow to the peer is chosen in RTR and does
+ * not change afterwards. @qp->attr does not have the values of @attr yet.
  */
 static int connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		   enum ib_qp_state next)
@@ -128,8 +128,8 @@ static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /*
- * Everything that was posted is gone, and no completion tells of it. The flow to the
- * peer is ended by who has no lock.
+ * Discard all that was posted, without completions. The caller ends the flow to the peer later,
+ * when it holds no lock.
  */
 static void to_reset(struct vrnic_qp *qp)
 {
@@ -151,8 +151,8 @@ static void to_reset(struct vrnic_qp *qp)
 }
 
 /*
- * From @cur to @next, with new attributes; unless an error was quicker, which only
- * RESET and ERR take no notice of.
+ * Move from @cur to @next, with new attributes. If an error has changed the state before, this
+ * fails, except for moves to RESET and ERR.
  */
 static int move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 		enum ib_qp_state cur, enum ib_qp_state next)
@@ -184,7 +184,7 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
 		return -EINVAL;
 	*next = mask & IB_QP_STATE ? attr->qp_state : cur;
-	/* the core's table knows rate limits for raw packets only */
+	/* the core's table allows rate limits for raw packets only */
 	if (mask & IB_QP_RATE_LIMIT && *next != IB_QPS_RTS)
 		return -EINVAL;
 	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask & ~IB_QP_RATE_LIMIT))
@@ -193,8 +193,8 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 }
 
 /*
- * What may sleep is done before peers are kept out, and after. They do not look at what
- * begins before it is in RTR, nor at what ends after it is in RESET.
+ * What may sleep is done before peers are locked out, or after. Peers do not look at what begins
+ * before RTR, nor at what ends after RESET.
  */
 static int change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 		  enum ib_qp_state cur, enum ib_qp_state next)
@@ -217,7 +217,7 @@ static int change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 	return 0;
 }
 
-/* With the ring parked nobody is in the middle of an operation. */
+/* The ring is parked, so no runner is in the middle of an operation. */
 static int change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state), next;
@@ -243,7 +243,7 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	err = change_parked(qp, attr, mask);
 	vrnic_unpark(&qp->run);
 	mutex_unlock(&qp->ctrl);
-	/* flush in ERR, report in SQD, go on in RTS */
+	/* flush in ERR, report the end of draining in SQD, go on in RTS */
 	vrnic_kick(&qp->run);
 	return err;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Running a send ring: fetch a descriptor, have it executed, complete it.
+ * The run of a send ring: fetch a descriptor, execute it, complete it.
  *
- * Everything here is done by one runner at a time (VRNIC_RUN_BUSY). A send ring
- * is executed strictly in order and each operation is complete before the next
- * one starts; so the fence flag holds by itself, and a slot is free for reuse
- * as soon as its descriptor is complete.
+ * One runner at a time does all this (VRNIC_RUN_BUSY). A send ring is executed strictly in order,
+ * and each operation is complete before the next one starts. So the fence flag holds by itself, and
+ * a slot is free for reuse as soon as its descriptor is complete. The exception is RC over the
+ * wire, which has a window of operations: roce/req.c.
  */
 
 #include <linux/ktime.h>
@@ -37,7 +37,7 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 					     IB_WC_LOC_QP_OP_ERR, verr);
 	}
 	if (op->info->execute) {
-		/* it may wait for the last user of a region: not for us */
+		/* this may wait for the last user of a region, which must not be this run */
 		vrnic_hold_release(qp);
 		return op->info->execute(qp, op);
 	}
@@ -48,7 +48,7 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return vrnic_loop_execute(qp, op, budget);
 }
 
-/* Likewise, at the rate that is allowed. The wire's packets count themselves. */
+/* As execute(), at the allowed rate. Code for the wire counts its packets itself. */
 static enum vrnic_step execute_paced(struct vrnic_qp *qp,
 				     struct vrnic_budget *budget)
 {
@@ -69,7 +69,7 @@ static enum vrnic_step execute_paced(struct vrnic_qp *qp,
 	return step;
 }
 
-/* Its time has not come; the timer may have been cancelled since it was set. */
+/* Is it too early for the operation? The timer is set again, as it may have been cancelled. */
 static bool must_wait(struct vrnic_qp *qp)
 {
 	u64 now;
@@ -85,7 +85,7 @@ static bool must_wait(struct vrnic_qp *qp)
 	return false;
 }
 
-/* Return: true if there may be more to do at once. */
+/* Do one step. Return: true if there may be more to do at once. */
 static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
@@ -111,7 +111,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
-		/* on a slow machine its time may have come by now */
+		/* on a slow machine the time to go on may have come by now */
 		return !must_wait(qp);
 	}
 	return false;
@@ -124,7 +124,7 @@ static void flush_op(struct vrnic_qp *qp)
 	vrnic_sq_complete(qp);
 }
 
-/* Send requests end in WR_FLUSH_ERR, in order. */
+/* Complete the next send request with WR_FLUSH_ERR, in order. Return: true if there was one. */
 static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	qp->wait_until = 0;
@@ -137,13 +137,13 @@ static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return true;
 }
 
-/* RC over the wire has many operations under way, all others one. */
+/* RC over the wire has many operations in progress, any other flow has one. */
 static bool has_window(const struct vrnic_qp *qp)
 {
 	return qp->roce && qp->type == IB_QPT_RC;
 }
 
-/* SQD: finish what was begun. */
+/* SQD: finish what was begun, then report that the ring is drained. */
 static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	if (has_window(qp)) {
@@ -158,7 +158,7 @@ static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return false;
 }
 
-/* Packets that came, before anything is sent: they make room. */
+/* Handle packets before anything is sent, as answers make room for requests. */
 static bool receive(struct vrnic_qp *qp, enum ib_qp_state state,
 		    struct vrnic_budget *budget)
 {
@@ -176,7 +176,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (receive(qp, state, budget))
 		return true;
 	if (state == IB_QPS_ERR && budget->atomic) {
-		/* a thread flushes: that takes a mutex */
+		/* a thread flushes, because that takes a mutex */
 		budget->descs = 0;
 		return true;
 	}
@@ -201,7 +201,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 }
 
-/* The budget may have been just enough: nobody need be woken then. */
+/* The budget may have been just enough: then no thread need go on. */
 static bool nothing_left(struct vrnic_qp *qp)
 {
 	return !qp->roce && READ_ONCE(qp->state) == IB_QPS_RTS &&
@@ -262,7 +262,9 @@ static bool sq_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(&container_of(r, struct vrnic_qp, run)->sq, on);
 }
 
-/* Connected over the wire; but a native link may have to wait for memory. */
+/*
+ * Only RC and UC over the wire run without sleeping, but a native link may have to wait for memory.
+ */
 static bool sq_atomic(struct vrnic_runnable *r)
 {
 	const struct vrnic_qp *qp = container_of(r, struct vrnic_qp, run);
@@ -275,7 +277,7 @@ static void sq_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 	vrnic_roce_deliver(container_of(r, struct vrnic_qp, run), parcel);
 }
 
-/* A queue pair, as the engine runs it. */
+/* How the engine runs a queue pair. */
 const struct vrnic_runnable_ops vrnic_sq_ops = {
 	.run = sq_run,
 	.stay = sq_stay,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * UD and GSI over the loopback: a datagram either fits a posted receive of its
- * target or is dropped; nobody is told.
+ * UD and GSI over the loopback: a datagram either fits into a posted receive of its target or is
+ * dropped, and no side is told.
  */
 
 #include <linux/in.h>
@@ -17,10 +17,10 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* UDP, BTH, DETH, ICRC: what the headers say a datagram has around its data. */
+/* UDP, BTH, DETH, ICRC: bytes that the headers count around the data. */
 #define UD_OVERHEAD	(8 + 12 + 8 + 4)
 
-/* What the sender's address handle says, and how the local data gets across. */
+/* A datagram, what the sender's address handle says, and how the local data get to the target. */
 struct loop_ud {
 	struct vrnic_datagram dg;
 	struct vrnic_qp *qp;
@@ -65,7 +65,7 @@ static void fill_ipv6(struct loop_ud *l)
 	l->dg.network_hdr = RDMA_NETWORK_IPV6;
 }
 
-/* A multicast sends the same data to each member. */
+/* A multicast copies the same data to each member, so this starts from the first byte. */
 static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 {
 	struct vrnic_sgl *src = dg->arg;
@@ -75,7 +75,7 @@ static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 	vrnic_sgl_copy(dst, src, dg->len, true);
 }
 
-/* Copy what the address handle says; it may go away right after. */
+/* Copy what the address handle says: the handle may be destroyed right after. */
 static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
@@ -109,10 +109,10 @@ static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	return 0;
 }
 
-/* Return: false if the target is somebody else's just now. */
+/* Return: false if another runner has locked the target. */
 static bool deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
-	/* who may not send to it does not hold it up */
+	/* a sender that the target does not accept must not delay it */
 	if (!vrnic_ud_accepts(to, &l->dg)) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
 		return true;
@@ -145,7 +145,7 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 
 #define TRIES	32
 
-/* A target that is never free costs its datagrams, not the sender's others. */
+/* A target that stays locked loses its datagrams, but does not hold up the sender's others. */
 static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	if (op->tries++ < TRIES)
@@ -162,8 +162,8 @@ static enum vrnic_step wait_target(struct vrnic_qp *qp)
 }
 
 /*
- * To the members on this device, each of which costs as much as a datagram of its own,
- * and to the network if there is one.
+ * Send to the members on this device, each at the cost of a datagram of its own, and to the network
+ * if there is one.
  */
 static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 				  struct vrnic_budget *budget)
@@ -179,7 +179,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 						  l->oif);
 			return VRNIC_STEP_DONE;
 		}
-		/* a sender does not hear itself: IBTA 10.5.2.2 */
+		/* a sender does not receive its own multicast: IBTA 10.5.2.2 */
 		busy = to != qp && !deliver(to, l);
 		vrnic_qp_put(to);
 		if (busy && !give_up(qp, op))
@@ -227,9 +227,9 @@ static enum vrnic_step send(struct loop_ud *l, struct vrnic_op *op,
 /**
  * vrnic_loop_execute_ud() - execute a SEND of a UD or GSI queue pair
  * @qp: sender
- * @op: checked by vrnic_op_check()
- * @budget: a datagram is never split; but of a group, some members may have to wait for
- *	the next run
+ * @op: operation that vrnic_op_check() accepted
+ * @budget: bounds this run; a datagram is never split, but some members of a group may have to wait
+ *	for the next run
  */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
