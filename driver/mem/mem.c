@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * From keys to memory, and the copy itself.
+ * Finds the memory that keys name, and copies.
  *
- * Every address, length and key here was written by a user or by a peer. A
- * check takes its values by argument, uses them only after it passed, and
- * compares so that nothing can overflow. What is found stays usable until it is
- * put: the region's reference holds its pages.
+ * Every address, length and key here was written by a user or by a peer. A check takes its values
+ * as arguments, uses them only after it passed, and compares in a way that cannot overflow. Memory
+ * that was found stays usable until it is put: the reference on the region keeps its pages.
  *
  * Checks return 0, or the enum vrnic_vendor_err that says what is wrong.
  */
@@ -32,18 +31,18 @@ static bool in_bounds(u64 base, u64 size, u64 addr, u64 len)
  * vrnic_mr_get() - take a reference on a region that a key was found for
  * @mr: region, found under the RCU lock
  *
- * Return: false if the region is on its way out or not valid.
+ * Return: false if the region is about to be freed, or is not valid.
  */
 bool vrnic_mr_get(struct vrnic_mr *mr)
 {
 	if (!refcount_inc_not_zero(&mr->refs))
 		return false;
 	/*
-	 * Pairs with the barrier in mr_invalidate(): either that sees this
-	 * reference, or it is seen here that it came.
+	 * Pairs with the barrier in mr_invalidate(): either mr_invalidate() sees this reference, or
+	 * this function sees that @valid was cleared.
 	 */
 	smp_mb__after_atomic();
-	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds come after */
+	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds are read after @valid */
 	if (smp_load_acquire(&mr->valid))
 		return true;
 	vrnic_mr_put(mr);
@@ -65,7 +64,7 @@ static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
 	}
 }
 
-/* What is left to check once the key was found and a reference is held. */
+/* The checks that follow once the key was found and a reference is held. */
 static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
 		    int access)
 {
@@ -78,7 +77,7 @@ static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
 	return 0;
 }
 
-/* Keys of a valid region do not change, so with a reference they can be read. */
+/* The keys of a valid region do not change, so they can be read while a reference is held. */
 static int mr_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 		   u64 addr, u64 len, int access, struct vrnic_seg *seg)
 {
@@ -94,7 +93,7 @@ static int mr_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 	return 0;
 }
 
-/* The region in @held; @verr says whether it may be used so. */
+/* Is @held for @key? Then use its region for @seg; @verr says whether the region allows that. */
 static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 		      u64 addr, u64 len, int access, struct vrnic_seg *seg,
 		      int *verr)
@@ -109,7 +108,7 @@ static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 	return true;
 }
 
-/* Keep what was found, unless something is kept already. */
+/* Keep the region of @seg in @held, unless @held has one already. */
 static void hold(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
 {
 	if (!held || held->mr)
@@ -126,7 +125,7 @@ void vrnic_held_put(struct vrnic_held *held)
 	held->mr = NULL;
 }
 
-/* The region that @key names, with a reference held, or NULL. */
+/* Find the region that @key names, and take a reference; NULL if there is none. */
 static struct vrnic_mr *region_get(struct vrnic_dev *dev, u32 key)
 {
 	struct vrnic_mr *mr;
@@ -142,14 +141,14 @@ static struct vrnic_mr *region_get(struct vrnic_dev *dev, u32 key)
 /**
  * vrnic_seg_region() - find the memory that a region's key names
  * @dev: device
- * @pd: protection domain that counts
- * @key: anybody's claim
- * @remote: it has to be a remote key, not a local one
+ * @pd: protection domain that the region has to have
+ * @key: key that a user or a peer claims
+ * @remote: @key has to be a remote key, not a local one
  * @addr: address
- * @len: bytes; for none, no key is needed
- * @access: IB_ACCESS_* that the operation takes
- * @held: keys of this kind looked up before in this burst, or NULL
- * @seg: filled in; to be put
+ * @len: bytes; no key is needed for 0 bytes
+ * @access: IB_ACCESS_* that the operation needs
+ * @held: region found earlier in this burst for a key of this kind, or NULL
+ * @seg: to be filled in; the caller has to put it
  */
 int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 		     bool remote, u64 addr, u64 len, int access,
@@ -176,11 +175,11 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 
 /**
  * vrnic_seg_local() - find the memory of a local segment
- * @qp: whose protection domain counts
+ * @qp: queue pair; its protection domain has to match
  * @sge: segment, from a private copy
  * @access: IB_ACCESS_LOCAL_WRITE or 0
- * @held: local keys looked up before in this burst, or NULL
- * @seg: filled in; to be put
+ * @held: region found earlier in this burst for a local key, or NULL
+ * @seg: to be filled in; the caller has to put it
  */
 int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
@@ -191,13 +190,13 @@ int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
 
 /**
  * vrnic_seg_remote() - find the memory that a peer names
- * @qp: the target, whose memory it is
- * @rkey: the peer's claim
+ * @qp: the target, which has the memory
+ * @rkey: key that the peer claims
  * @addr: address
- * @len: bytes; for none, no key is needed (IBTA C9-88)
- * @access: IB_ACCESS_REMOTE_* or flush right that the operation takes
- * @held: remote keys looked up before in this burst, or NULL
- * @seg: filled in; to be put
+ * @len: bytes; no key is needed for 0 bytes (IBTA C9-88)
+ * @access: IB_ACCESS_REMOTE_* or flush right that the operation needs
+ * @held: region found earlier in this burst for a remote key, or NULL
+ * @seg: to be filled in; the caller has to put it
  */
 int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
@@ -234,11 +233,11 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 }
 
 /**
- * vrnic_seg_whole() - the whole region that a peer names by its key alone
+ * vrnic_seg_whole() - find the whole region that a peer names by a key alone
  * @qp: the target
- * @rkey: the peer's claim; of a region, not of a window
- * @access: rights that are needed
- * @seg: filled in; to be put
+ * @rkey: key that the peer claims; must be of a region, not of a window
+ * @access: rights that the operation needs
+ * @seg: to be filled in; the caller has to put it
  */
 int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 		    struct vrnic_seg *seg)
@@ -259,11 +258,11 @@ void vrnic_seg_put(struct vrnic_seg *seg)
 }
 
 /**
- * vrnic_seg_run() - the longest piece of a segment that lies in one run
+ * vrnic_seg_run() - find the longest piece of a segment that is contiguous in kernel memory
  * @seg: segment
- * @pos: bytes into it; less than its length
- * @want: no more than this is of use; at most what is left of the segment
- * @len: bytes that follow the returned address, 1 to @want
+ * @pos: offset in the segment; less than its length
+ * @want: bytes that the caller can use; no more than the segment has left
+ * @len: set to the bytes at the returned address, 1 to @want
  *
  * Return: kernel address of byte @pos.
  */
@@ -291,12 +290,12 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 
 /**
  * vrnic_sgl_local() - find the memory of a list of local segments
- * @qp: whose protection domain counts
+ * @qp: queue pair; its protection domain has to match
  * @sge: segments, from a private copy
- * @nr: how many; at most VRNIC_MAX_SGE
+ * @nr: number of segments; at most VRNIC_MAX_SGE
  * @access: IB_ACCESS_LOCAL_WRITE or 0
- * @held: local keys looked up before in this burst, or NULL
- * @sgl: filled in; to be put. Nothing to be put on failure.
+ * @held: region found earlier in this burst for a local key, or NULL
+ * @sgl: to be filled in; the caller has to put it, but not on failure
  */
 int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
@@ -316,7 +315,7 @@ int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
 	return 0;
 }
 
-/* A list of one piece of kernel memory; need not be put. */
+/* Make a list of one piece of kernel memory; it need not be put. */
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
 {
 	sgl->nr = 1;
@@ -334,7 +333,7 @@ void vrnic_sgl_put(struct vrnic_sgl *sgl)
 	sgl->nr = 0;
 }
 
-/* Move the position on by @n bytes, which the list has. */
+/* Move the position on by @n bytes; the list has that many left. */
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n)
 {
 	while (n && n >= sgl->seg[sgl->cur].len - sgl->pos) {
@@ -346,12 +345,12 @@ void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n)
 }
 
 /**
- * vrnic_sgl_run() - the run of bytes at the position
+ * vrnic_sgl_run() - find the contiguous bytes at the position
  * @sgl: list; the caller moves its position on, within the run
- * @want: no more than this is of use; the list has that many left
- * @len: bytes of the run, 1 to @want
+ * @want: bytes that the caller can use; the list has that many left
+ * @len: set to the bytes of the run, 1 to @want
  *
- * Return: their kernel address.
+ * Return: kernel address of the run.
  */
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
 {
@@ -407,14 +406,14 @@ static void copy_run(void *to, const void *from, u64 n, bool last)
 }
 
 /**
- * vrnic_sgl_copy() - the copy
- * @dst: where to; its position moves on
- * @src: where from; its position moves on
+ * vrnic_sgl_copy() - copy from one list to another
+ * @dst: target; its position moves on
+ * @src: source; its position moves on
  * @n: bytes; both lists have that many
  * @final: the message ends with these bytes
  *
- * In ascending order, each byte once, from page to page. A run is looked for when the
- * one before it is used up: the other side's may be far longer.
+ * Copies in ascending order, each byte once. A new run is looked up only when the previous one of
+ * the same list is used up: the run of the other list may be far longer.
  */
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		    bool final)
@@ -439,9 +438,9 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 }
 
 /**
- * vrnic_sgl_write() - likewise, from one piece of kernel memory
- * @dst: where to; its position moves on
- * @from: where from
+ * vrnic_sgl_write() - copy from one piece of kernel memory to a list
+ * @dst: target; its position moves on
+ * @from: source
  * @n: bytes; @dst has that many
  * @final: the message ends with these bytes
  */
@@ -460,12 +459,12 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 }
 
 /**
- * vrnic_seg_copy() - the same copy, from one segment to another
- * @dst: where to
- * @dst_pos: bytes into it
- * @src: where from
- * @src_pos: bytes into it
- * @n: bytes; both have that many from there on
+ * vrnic_seg_copy() - copy from one segment to another
+ * @dst: target
+ * @dst_pos: offset in the target
+ * @src: source
+ * @src_pos: offset in the source
+ * @n: bytes; both segments have that many from there on
  * @final: the message ends with these bytes
  */
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
@@ -492,7 +491,7 @@ void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 
 #define USER_CHUNK	SZ_64K
 
-/* Up to a page that is not there. Return: bytes copied. */
+/* Copy up to the first page that is not present. Return: bytes copied. */
 static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 		     bool to_user)
 {
@@ -512,7 +511,7 @@ static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 	return done;
 }
 
-/* The last word of what the peer may poll for, as copy_final() does it. */
+/* Copy the last bytes of a message, on which programs may poll, as copy_final() does. */
 static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
 			    u64 n)
 {
@@ -526,14 +525,14 @@ static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
 }
 
 /**
- * vrnic_seg_copy_user() - the same copy, from or to memory of the current process
+ * vrnic_seg_copy_user() - copy between a segment and memory of the current process
  * @seg: segment
- * @user: address of the process; need not be one that it may use
+ * @user: address in the process; may be one that the process must not use
  * @n: bytes; the segment has that many
- * @to_user: which way
+ * @to_user: direction
  * @final: the message ends with these bytes
  *
- * Does not wait for pages: ends at the first that is not there.
+ * Does not wait for pages: ends at the first page that is not present.
  *
  * Return: bytes copied, in ascending order.
  */
@@ -550,14 +549,13 @@ u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
 }
 
 /**
- * vrnic_seg_word() - a word of a segment, for the CPU's atomics
+ * vrnic_seg_word() - find a word at the start of a segment, for atomics of the CPU
  * @seg: segment
- * @width: its length: 4 or 8 bytes
+ * @width: length of the word: 4 or 8 bytes
  *
- * A key's users choose its addresses, so an aligned address may lie anywhere in
- * a page.
+ * The users of a key choose its addresses, so an aligned address may lie anywhere in a page.
  *
- * Return: its kernel address, or NULL if that is not a multiple of @width.
+ * Return: kernel address of the word, or NULL if that address is not a multiple of @width.
  */
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width)
 {
@@ -567,7 +565,7 @@ void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width)
 	return IS_ALIGNED((unsigned long)word, width) ? word : NULL;
 }
 
-/* Bytes of a list of segments; cannot overflow, as there are few of them. */
+/* Sum of the lengths of a list of segments. There are few, so the sum cannot overflow. */
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr)
 {
 	u64 total = 0;

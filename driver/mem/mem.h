@@ -20,23 +20,22 @@ enum vrnic_mr_kind {
 
 /**
  * struct vrnic_mr - a memory region
- * @ibmr: the core's part
- * @rcu: freed a grace period after its keys are gone
- * @refs: its owner, and each burst that uses it
- * @gone: the last reference was put
- * @kind: where its pages come from
- * @valid: VRNIC_MR_FAST: may be used; written by the send ring that owns it
+ * @rcu: for the RCU grace period between the end of the keys and the release
+ * @refs: one reference of the owner, and one of each burst or window that uses the region
+ * @gone: completed when the last reference was put
+ * @kind: where the pages come from
+ * @valid: the region may be used; for VRNIC_MR_FAST, the owner's send ring writes this
  * @access: IB_ACCESS_*
  * @lkey: local key
- * @rkey: remote key; another number than @lkey
- * @iova: address of the first byte, as keys' users see it
+ * @rkey: remote key; its index differs from that of @lkey
+ * @iova: address of the first byte, as users of the keys see it
  * @length: bytes
- * @offset: of the first byte in the first page
+ * @offset: offset of the first byte in the first page
  * @pages: kernel address of each page; NULL for VRNIC_MR_DMA
- * @nr_pages: entries of @pages
+ * @nr_pages: number of entries in @pages
  * @max_pages: VRNIC_MR_FAST: room in @pages
- * @umem: what is pinned
- * @windows: memory windows bound to the region; or VRNIC_MR_CLOSED
+ * @umem: the pinned memory
+ * @windows: number of memory windows bound to the region, or VRNIC_MR_CLOSED
  */
 struct vrnic_mr {
 	struct ib_mr ibmr;
@@ -58,7 +57,7 @@ struct vrnic_mr {
 	atomic_t windows;
 };
 
-/* No window may be bound to the region. Nobody but who binds takes notice. */
+/* No window may be bound to the region. This stops binds only: other users do not look. */
 #define VRNIC_MR_CLOSED	(-1)
 
 static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
@@ -67,21 +66,22 @@ static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
 }
 
 /**
- * struct vrnic_window - a memory window; lives until an RCU grace period after
- * the core's object
+ * struct vrnic_window - a memory window
  * @rcu: for kfree_rcu()
  * @lock: protects what follows
  * @rkey: key; its low 8 bits change with each bind
- * @bound: it opens on something
- * @dead: deallocated: whoever found it before that must not bind it
+ * @bound: the window is bound to @mr
+ * @dead: the window was deallocated: code that found it before must not bind it
  * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
  * @pd: protection domain
- * @mr: region it is bound to; counted in @mr->windows
- * @qpn: type 2: the queue pair it was bound on, and may be used through
+ * @mr: region that the window is bound to; counted in @mr->windows
+ * @qpn: type 2: the queue pair that bound the window, and the only one that may use it
  * @access: IB_ACCESS_*
- * @addr: first byte, in the region's addresses
- * @base: address of the first byte, as the window's users see it
+ * @addr: address of the first byte, as users of the region see it
+ * @base: address of the first byte, as users of the window see it
  * @length: bytes
+ *
+ * A window is freed an RCU grace period after the core's object.
  */
 struct vrnic_window {
 	struct rcu_head rcu;
@@ -105,12 +105,12 @@ struct vrnic_mw {
 };
 
 /**
- * struct vrnic_held - a region found lately, kept for the rest of a burst
+ * struct vrnic_held - the region found last, kept for the rest of a burst
  * @mr: region, with a reference held, or NULL
- * @key: what it was found by
+ * @key: key that the region was found by
  *
- * Operations that follow each other mostly name the same memory. A slot is for
- * one kind of key: local keys never match where a remote key is claimed.
+ * Operations that follow each other mostly name the same memory. Each struct vrnic_held is for one
+ * kind of key: a local key never matches where a remote key is claimed.
  */
 struct vrnic_held {
 	struct vrnic_mr *mr;
@@ -119,10 +119,10 @@ struct vrnic_held {
 
 /**
  * struct vrnic_seg - a piece of memory that may be used until it is put
- * @mr: region, with a reference held; NULL if @kva is all there is
- * @held: that reference is a struct vrnic_held's
+ * @mr: region, with a reference held; NULL if @kva is enough
+ * @held: a struct vrnic_held owns the reference on @mr
  * @kva: kernel address, if the piece is contiguous in kernel memory
- * @off: otherwise: offset from the start of the region's first page
+ * @off: otherwise: offset of the piece from the start of the region's first page
  * @len: bytes
  */
 struct vrnic_seg {
@@ -135,9 +135,9 @@ struct vrnic_seg {
 
 /**
  * struct vrnic_sgl - a list of segments, and a position in it
- * @nr: segments
- * @cur: segment of the position
- * @pos: bytes into that segment
+ * @nr: number of segments
+ * @cur: index of the segment with the position
+ * @pos: offset of the position in that segment
  * @seg: the segments
  */
 struct vrnic_sgl {
@@ -209,7 +209,7 @@ int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
 int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d);
 
-/* A window's entry in vrnic_dev.keys is tagged, a region's is not. */
+/* The entry of a window in vrnic_dev.keys is tagged, that of a region is not. */
 #define VRNIC_KEY_WINDOW	1
 
 #endif /* VRNIC_MEM_H */

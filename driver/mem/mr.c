@@ -12,10 +12,10 @@
 #define PAGES_AT_ONCE	4096
 
 /**
- * vrnic_key_alloc() - a new key for @entry
+ * vrnic_key_alloc() - allocate a new key for @entry
  * @dev: device
  * @entry: region, or window tagged with VRNIC_KEY_WINDOW
- * @key: 24 bits of index and 8 bits that consumers may change, all random
+ * @key: 24 bits of index, and 8 random bits that consumers may change
  *
  * Return: 0 or a negative errno.
  */
@@ -41,7 +41,7 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 		complete(&mr->gone);
 }
 
-/* Of the others there is none that a process could make. */
+/* A process can make regions of this kind only. */
 static bool is_users(enum vrnic_mr_kind kind)
 {
 	return kind == VRNIC_MR_USER;
@@ -70,7 +70,7 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 	return mr;
 }
 
-/* It has no keys (any more), and nobody uses it. */
+/* Free a region that has no keys (any more) and no users. */
 static void mr_free(struct vrnic_mr *mr)
 {
 	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR, is_users(mr->kind));
@@ -78,24 +78,26 @@ static void mr_free(struct vrnic_mr *mr)
 }
 
 /*
- * Have no window bound to the region from here on; false if there is one. Looking and
- * closing are one step: a window that is bound beside this either is seen here, or is
- * refused by region_get() of mw.c. Whoever else uses the region notices nothing.
+ * Let no window be bound to the region from here on; false if a window is bound. Check and close
+ * are one atomic step: a window that is bound at the same time is seen here, or region_get() of
+ * mw.c refuses it. Other users of the region notice nothing.
  */
 static bool mr_close(struct vrnic_mr *mr)
 {
 	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
 }
 
-/* Windows may be bound to it (again). */
+/* Windows may be bound to the region (again). */
 static void mr_open(struct vrnic_mr *mr)
 {
 	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
-	/* pairs with atomic_inc_unless_negative(): who binds sees the region's bounds */
+	/*
+	 * pairs with atomic_inc_unless_negative() in region_get() of mw.c: a bind sees the bounds
+	 */
 	atomic_set_release(&mr->windows, 0);
 }
 
-/* Give the region its keys. Nobody uses it before @valid is set. */
+/* Give the region its keys. The keys cannot be used before @valid is set. */
 static int mr_keys(struct vrnic_mr *mr)
 {
 	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
@@ -114,18 +116,18 @@ static int mr_keys(struct vrnic_mr *mr)
 	return 0;
 }
 
-/* Ends what keeps a region for long, and is not of this host alone. */
+/* Makes users that keep a region for long let go of it: vrnic_mr_on_long_use(). */
 static void (*let_go)(const struct vrnic_mr *mr);
 
-/* @fn: see there. Before there are regions. */
+/* Set let_go to @fn. To be called before there are regions. */
 void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr))
 {
 	let_go = fn;
 }
 
 /*
- * Bursts that use a region are short, and so should be messages to another host; who
- * keeps one for longer is not waited for.
+ * Wait until the region has no user. A burst is short, and so is the use by a message to another
+ * host, if all goes well. A user that keeps the region for longer than a second is made to let go.
  */
 static void mr_wait_unused(struct vrnic_mr *mr)
 {
@@ -133,7 +135,7 @@ static void mr_wait_unused(struct vrnic_mr *mr)
 		let_go(mr);
 }
 
-/* Take the keys away and wait for the bursts that use the region. */
+/* Take the keys away, and wait for the bursts that use the region. */
 static void mr_retire(struct vrnic_mr *mr)
 {
 	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
@@ -161,14 +163,14 @@ struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-/* kvmalloc() has no more than 2 GiB to give: the table of a terabyte. */
+/* kvmalloc() refuses more than 2 GiB, which is the table of a terabyte. */
 static void *table_alloc(size_t bytes)
 {
 	return bytes > INT_MAX ? __vmalloc(bytes, GFP_KERNEL_ACCOUNT) :
 				 kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 }
 
-/* The table that translates in O(1): one kernel address a page. */
+/* Fill the table that translates in O(1): one kernel address for each page. */
 static int mr_fill_pages(struct vrnic_mr *mr)
 {
 	struct sg_page_iter iter;
@@ -188,7 +190,7 @@ static int mr_fill_pages(struct vrnic_mr *mr)
 	return 0;
 }
 
-/* Pin [@start, @start + @length) and make it what the region translates to. */
+/* Pin [@start, @start + @length), and let the region translate to these pages. */
 static int mr_pin(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
 {
 	struct ib_umem *umem;
@@ -226,7 +228,7 @@ static void mr_unpin(struct vrnic_mr *mr)
 		     IB_ACCESS_HUGETLB | VRNIC_ACCESS_FLUSH |		\
 		     IB_ACCESS_RELAXED_ORDERING)
 
-/* The optional rights may be ignored; every other one has to be known. */
+/* Optional rights may be ignored; any other right has to be known. */
 static bool access_is_known(int access)
 {
 	return !(access & ~(USER_ACCESS | IB_ACCESS_OPTIONAL));
@@ -263,8 +265,8 @@ err_free:
 }
 
 /*
- * Nobody uses @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is
- * being killed, and the region is as it was.
+ * Stop all use of @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is being
+ * killed, and the region is as it was.
  */
 static int mr_pause(struct vrnic_mr *mr)
 {
@@ -280,7 +282,7 @@ static int mr_pause(struct vrnic_mr *mr)
 		WRITE_ONCE(mr->valid, true);
 		return left;
 	}
-	/* its last user is just putting it */
+	/* the last user is about to put its reference */
 	wait_for_completion(&mr->gone);
 	return 0;
 }
@@ -289,12 +291,12 @@ static void mr_resume(struct vrnic_mr *mr)
 {
 	reinit_completion(&mr->gone);
 	WRITE_ONCE(mr->valid, true);
-	/* from 0: vrnic_mr_get() takes references again, and sees the rest */
+	/* pairs with vrnic_mr_get(), which takes references again from now on, and sees the rest */
 	smp_wmb();
 	refcount_set(&mr->refs, 1);
 }
 
-/* Take over @from's memory and rights; @from gets what was there. */
+/* Swap the memory of @mr and @from, and copy @from's rights to @mr. */
 static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
 {
 	swap(mr->umem, from->umem);
@@ -310,8 +312,8 @@ static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
 }
 
 /*
- * The same, of a region that is in use. What came before this may have taken its time:
- * only here it counts whether there are windows.
+ * As mr_swap_memory(), for a region that is in use. Preparations may have taken long, so only here
+ * the check for windows counts.
  */
 static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 {
@@ -328,7 +330,7 @@ static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 	return err;
 }
 
-/* The pinned memory stays. */
+/* Change rights only: the pinned memory stays. */
 static int rereg_rights(struct vrnic_mr *mr, int access, struct ib_pd *pd)
 {
 	struct vrnic_mr new = {
@@ -366,8 +368,8 @@ static int rereg_memory(struct vrnic_mr *mr, u64 start, u64 length, u64 iova,
 }
 
 /*
- * The region keeps its keys, which peers may hold. New memory is pinned first:
- * if that fails, the region is as it was.
+ * The region keeps its keys, which peers may hold. New memory is pinned first, so that the region
+ * is unchanged if that fails.
  */
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
@@ -426,7 +428,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* A device without a DMA device has kernel addresses for DMA addresses. */
+/* A device without a DMA device has kernel addresses as DMA addresses. */
 static int set_page(struct ib_mr *ibmr, u64 dma_addr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
@@ -448,7 +450,7 @@ int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
 }
 
-/* REG_MR: what map_mr_sg() collected becomes accessible under a new key. */
+/* REG_MR: make the pages that map_mr_sg() collected accessible under a new key. */
 int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 {
 	struct vrnic_mr *mr = to_vmr((struct ib_mr *)(uintptr_t)d->reg.mr);
@@ -465,15 +467,14 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	mr->length = mr->ibmr.length;
 	mr->offset = offset_in_page(mr->iova);
 	mr_open(mr);
-	/* pairs with vrnic_mr_get(): the fields above before @valid */
+	/* pairs with vrnic_mr_get(), which reads the fields above after @valid */
 	smp_store_release(&mr->valid, true);
 	return 0;
 }
 
 /*
- * Invalidation is complete only when no burst uses the region any more.
- * Returns -EAGAIN while one does. A window would use it for as long as it likes, so
- * there must not be any.
+ * Invalidation is complete only when no burst uses the region any more; -EAGAIN while one does. A
+ * window may use the region for any time, so no window may be bound to it.
  */
 static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
 			 bool remote)
@@ -487,18 +488,18 @@ static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
 	if (!mr_close(mr))
 		return VRNIC_VERR_BIND;
 	WRITE_ONCE(mr->valid, false);
-	/* pairs with vrnic_mr_get(): either it sees @valid gone, or we its reference */
+	/* pairs with vrnic_mr_get(): either it sees @valid cleared, or we see its reference */
 	smp_mb();
 	return refcount_read(&mr->refs) > 1 ? -EAGAIN : 0;
 }
 
 /**
- * vrnic_key_invalidate() - LOCAL_INV, and the effect of SEND with invalidate
- * @qp: whose protection domain counts
- * @key: of a fast registration region or of a type 2 window
- * @remote: the peer asks for it
+ * vrnic_key_invalidate() - invalidate a key, for LOCAL_INV and for SEND with invalidate
+ * @qp: queue pair; its protection domain has to match
+ * @key: key of a fast registration region or of a type 2 window
+ * @remote: the peer asks for the invalidation
  *
- * Return: 0, -EAGAIN (still in use), or enum vrnic_vendor_err.
+ * Return: 0, -EAGAIN (the memory is still in use), or enum vrnic_vendor_err.
  */
 int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
 {
@@ -522,7 +523,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
 
-	/* IBTA C10-71: not while windows are bound to it */
+	/* IBTA C10-71: a region with bound windows must not be deregistered */
 	if (!mr_close(mr))
 		return -EBUSY;
 	WRITE_ONCE(mr->valid, false);

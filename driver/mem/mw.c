@@ -2,9 +2,8 @@
 /*
  * Memory windows, type 1 and type 2B.
  *
- * A type 1 window belongs to its protection domain; a type 2B window also to
- * the queue pair that bound it. Both are bound by a descriptor, in order with
- * the other descriptors of that send ring.
+ * A type 1 window belongs to its protection domain. A type 2B window belongs also to the queue pair
+ * that bound it. A descriptor binds a window, in order with the other descriptors of the send ring.
  */
 
 #include <linux/slab.h>
@@ -80,14 +79,13 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	return 0;
 }
 
-/* A window's rights. Local ones are the region's, but consumers pass them on. */
+/* Rights that a bind may ask for. Local ones have no effect, but consumers pass them on. */
 #define WINDOW_ACCESS (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
 		       IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED |	\
 		       IB_ACCESS_LOCAL_WRITE | VRNIC_ACCESS_FLUSH)
 
 /*
- * A window is named by its index: consumers learn the low bits of its key only
- * from what they chose themselves at the last bind.
+ * The index of its key names a window: consumers know the low 8 bits only from their own last bind.
  */
 static bool names_window(const struct vrnic_window *win,
 			 const struct vrnic_desc *d)
@@ -109,7 +107,7 @@ static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 		return VRNIC_VERR_BIND;
 	if (d->bind.access & ~WINDOW_ACCESS || !(mr->access & IB_ACCESS_MW_BIND))
 		return VRNIC_VERR_ACCESS;
-	/* IBTA 10.6.7.2.2: writing needs a writable region */
+	/* IBTA 10.6.7.2.2: a window with write rights needs a writable region */
 	if (d->bind.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(mr->access & IB_ACCESS_LOCAL_WRITE))
 		return VRNIC_VERR_ACCESS;
@@ -136,7 +134,7 @@ static void bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
 	WRITE_ONCE(win->rkey, d->bind.new_rkey);
 }
 
-/* A type 1 window bound to nothing is unbound, and has a new key. */
+/* A bind of length 0 unbinds a type 1 window, and changes its key. */
 static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 			const struct vrnic_desc *d)
 {
@@ -156,8 +154,8 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 }
 
 /*
- * Announce a window on @mr, which the caller has a reference on; false if the region
- * is closed to windows.
+ * Count a window on @mr, and take a reference for it. The caller has a reference on @mr. False if
+ * the region is closed to windows.
  */
 static bool region_get(struct vrnic_mr *mr)
 {
@@ -169,11 +167,12 @@ static bool region_get(struct vrnic_mr *mr)
 
 /**
  * vrnic_window_bind() - bind a window to the region that a descriptor names
- * @qp: the queue pair
+ * @qp: queue pair that executes the bind
  * @win: window; it may have been deallocated since it was found
  * @d: private copy of the descriptor
  *
- * Return: 0 or enum vrnic_vendor_err. Caller has held the RCU lock since @win was found.
+ * Return: 0 or enum vrnic_vendor_err.
+ * Context: the RCU read-side critical section in which @win was found.
  */
 int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 		      const struct vrnic_desc *d)
@@ -185,7 +184,7 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
 	    !vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
-	/* no window of another domain is announced, not even for a moment */
+	/* a window of another domain is never counted, not even for a moment */
 	if (mr->ibmr.pd != qp->ibqp->pd) {
 		verr = VRNIC_VERR_PD;
 	} else if (mr->lkey == d->bind.lkey && region_get(mr)) {
@@ -203,7 +202,7 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 
 /**
  * vrnic_mw_bind() - execute BIND_MW
- * @qp: the queue pair
+ * @qp: queue pair that executes the bind
  * @d: private copy of the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err.
@@ -227,7 +226,7 @@ int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	return verr;
 }
 
-/* Only type 2 windows are invalidated by key. Caller holds the RCU lock. */
+/* By key, only type 2 windows are invalidated. Caller holds the RCU read lock. */
 int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 			bool remote)
 {
@@ -264,16 +263,16 @@ static int open_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 }
 
 /**
- * vrnic_mw_open() - the memory behind a window
+ * vrnic_mw_open() - find the memory behind a window
  * @qp: the target
- * @win: window found for @key
- * @key: the peer's claim
- * @addr: address
- * @len: bytes
- * @access: rights that are needed
- * @seg: filled in; to be put
+ * @win: window that was found for @key
+ * @key: key that the peer claims
+ * @addr: address that the peer claims
+ * @len: bytes that the peer claims
+ * @access: rights that the operation needs
+ * @seg: to be filled in; the caller has to put it
  *
- * Return: 0 or enum vrnic_vendor_err. Caller holds the RCU lock.
+ * Return: 0 or enum vrnic_vendor_err. Caller holds the RCU read lock.
  */
 int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 		  u64 addr, u64 len, int access, struct vrnic_seg *seg)
@@ -285,7 +284,7 @@ int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 	verr = open_check(qp, win, key, addr, len, access);
 	if (!verr) {
 		mr = win->mr;
-		/* the window holds a reference, so there is one to add to */
+		/* the window has a reference on @mr, so the count is not zero */
 		refcount_inc(&mr->refs);
 		seg->mr = mr;
 		seg->held = false;
