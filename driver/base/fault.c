@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Fault injection: what is to go wrong, as root says it in debugfs, and the dice.
- * The names and meanings of probability, interval, space and times are those of
- * the kernel's own fault injection, which distributions leave out.
+ * Fault injection: the settings that root makes in debugfs, and the dice. Probability, interval,
+ * space and times have the names and meanings of the kernel's own fault injection, which
+ * distributions do not build.
  *
- * Events of a kind are numbered. Whether the n-th goes wrong follows from the
- * seed, the kind and n alone: the same traffic meets the same faults again.
+ * Events of a kind are numbered. The seed, the kind and n alone decide whether the n-th event
+ * fails, so the same traffic meets the same faults again.
  */
 
 #include <linux/debugfs.h>
@@ -46,13 +46,13 @@ static bool take_one(atomic_t *times)
 	return atomic_read(times) < 0 || atomic_dec_if_positive(times) >= 0;
 }
 
-/* The number that the consumer knows: that of a GSI queue pair is 1. */
+/* The number that the consumer knows: 1 for a GSI queue pair. */
 static u32 shown_qpn(const struct vrnic_qp *qp)
 {
 	return qp->type == IB_QPT_GSI ? 1 : qp->qpn;
 }
 
-/* As vrnic_fault(), when something is armed somewhere. */
+/* As vrnic_fault(), for the case that some fault of some device is armed. */
 bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
 	struct vrnic_faults *all = &qp->dev->faults;
@@ -74,7 +74,7 @@ bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 	return true;
 }
 
-/* The file that is the kind's own: microseconds, or a status. */
+/* The value of the kind's own file: microseconds, or a status. */
 u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
 	return READ_ONCE(qp->dev->faults.kind[kind].own);
@@ -82,7 +82,7 @@ u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 
 /* ---- files ---- */
 
-/* The next event is the first again. */
+/* Count from zero: the next event is the first. */
 static void restart(struct vrnic_fault *f)
 {
 	atomic64_set(&f->seen, 0);
@@ -96,7 +96,7 @@ static void set_probability(struct vrnic_fault *f, u32 percent)
 		static_branch_inc(&vrnic_faults_armed);
 	else if (!percent && f->probability)
 		static_branch_dec(&vrnic_faults_armed);
-	/* what was counted can still be read when it is over */
+	/* the counts stay readable after the fault is disarmed */
 	if (percent)
 		restart(f);
 	WRITE_ONCE(f->probability, percent);
@@ -203,11 +203,11 @@ static void show_kind(struct vrnic_fault *f, enum vrnic_fault_kind kind,
 }
 
 /**
- * vrnic_faults_show() - make the files of a device
+ * vrnic_faults_show() - make the debugfs files of a device
  * @dev: device, with its name
  *
- * Without debugfs there are none, and there will be no faults. Who moves to another
- * network namespace is shown once more, and has them already.
+ * Without debugfs there are no files, and no faults. A device that moves to another network
+ * namespace comes here again, and has its files already.
  */
 void vrnic_faults_show(struct vrnic_dev *dev)
 {
@@ -226,7 +226,7 @@ void vrnic_faults_show(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_faults_setup() - nothing goes wrong on purpose
+ * vrnic_faults_setup() - initialise the settings of a device: no faults
  * @dev: device
  */
 void vrnic_faults_setup(struct vrnic_dev *dev)
@@ -246,14 +246,14 @@ void vrnic_faults_setup(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_faults_drop() - the device goes: so do its files, and what they armed
+ * vrnic_faults_drop() - remove the debugfs files of a device, and disarm its faults
  * @dev: device
  */
 void vrnic_faults_drop(struct vrnic_dev *dev)
 {
 	unsigned int i;
 
-	/* waits for those who are in a file */
+	/* waits for processes that use one of the files */
 	debugfs_remove(dev->faults.dir);
 	for (i = 0; i < VRNIC_FAULT_NR; i++)
 		set_probability(&dev->faults.kind[i], 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Faults on purpose, so that programs can be tried on a bad network, with a slow
- * peer and with requests that fail: Documentation/fault-injection.rst. This file
- * decides whether an event is to go wrong; how, is up to whoever asks.
+ * Deliberate faults, with which programs can be tested on a bad network, with a slow peer and with
+ * requests that fail: Documentation/fault-injection.rst. This file decides whether an event fails;
+ * the caller decides how.
  */
 #ifndef VRNIC_FAULT_H
 #define VRNIC_FAULT_H
@@ -18,7 +18,7 @@ struct dentry;
 struct vrnic_dev;
 struct vrnic_qp;
 
-/* One line a kind: name here, name of its folder, its own file or "". */
+/* One line for each kind: its name in the code, its folder, and the name of its own file or "". */
 #define VRNIC_FAULTS(X)				\
 	X(DROP,		"drop",		"")	\
 	X(CORRUPT,	"corrupt",	"")	\
@@ -35,15 +35,15 @@ enum vrnic_fault_kind { VRNIC_FAULTS(X) VRNIC_FAULT_NR };
 
 /**
  * struct vrnic_fault - one kind of fault of a device
- * @all: what it is one of
- * @probability: percent; 0: none. Written with @all->lock held; as what follows,
- *	read without any
- * @interval: only every so many events may go wrong
- * @space: events that are left alone first
- * @times: how many faults are left; negative: no limit
+ * @all: faults of the device
+ * @probability: percent; 0: none. Written with @all->lock held; read without a lock, as all that
+ *	follows
+ * @interval: only one event in this many may fail
+ * @space: number of events that pass before any may fail
+ * @times: number of faults that are left; negative: no limit
  * @own: microseconds, or enum ib_wc_status
- * @seen: events since it was armed
- * @injected: those of them that went wrong
+ * @seen: events since the fault was armed
+ * @injected: events of these that failed
  */
 struct vrnic_fault {
 	struct vrnic_faults *all;
@@ -58,11 +58,11 @@ struct vrnic_fault {
 
 /**
  * struct vrnic_faults - faults of a device
- * @lock: serialises those who arm and disarm
- * @seed: decides, with the number of the event, what goes wrong
- * @qpn: only events of the queue pair with this number; 0: of any
+ * @lock: serialises arming and disarming
+ * @seed: decides which events fail, together with their numbers
+ * @qpn: only events of the queue pair with this number may fail; 0: of any queue pair
  * @kind: by enum vrnic_fault_kind
- * @late: packets that are held up, in the order in which they are due
+ * @late: packets that are delayed, in the order in which they are due
  * @timer: fires when the first of @late is due
  * @dir: the device's folder in debugfs
  */
@@ -76,16 +76,16 @@ struct vrnic_faults {
 	struct dentry *dir;
 };
 
-/* Some kind of some device is armed. */
+/* True if some kind of some device is armed. */
 DECLARE_STATIC_KEY_FALSE(vrnic_faults_armed);
 
 bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind);
 u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind);
 
 /**
- * vrnic_fault() - is this event to go wrong?
- * @qp: queue pair that it happens to
- * @kind: in which way
+ * vrnic_fault() - is this event to fail?
+ * @qp: queue pair that has the event
+ * @kind: kind of fault
  *
  * Context: any.
  */

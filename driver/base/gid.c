@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Whose is a GID? One table for all devices, which each datagram is looked up in:
- * under RCU, so that who sends writes nothing that others read.
+ * Which device has a GID? All devices share one table, in which each datagram is looked up. The
+ * look-up is under RCU, so a sender writes nothing that other CPUs read.
  */
 
 #include <linux/hashtable.h>
@@ -14,10 +14,10 @@
 
 /**
  * struct vrnic_gid - an entry of a device's GID table
- * @node: in gids, behind what was there before; readers under RCU
+ * @node: entry in gids, behind older ones; read under RCU
  * @rcu: for kfree_rcu()
- * @dev: whose it is; readers have it until they leave the RCU section
- * @gid: the core also has it once for each version of RoCE
+ * @dev: device that has the GID; readers may use it until the RCU read-side critical section ends
+ * @gid: the GID; a device has one entry for each version of RoCE
  */
 struct vrnic_gid {
 	struct hlist_node node;
@@ -30,8 +30,8 @@ static DEFINE_HASHTABLE(gids, 10);
 static DEFINE_SPINLOCK(gids_lock);	/* protects writes of gids */
 
 /*
- * Every namespace has a 127.0.0.1, and addresses of the kind that is made up in the
- * same way everywhere. Where a device is does not change: one that moves goes.
+ * The namespace is part of the hash: each has a 127.0.0.1, and addresses that are made up in the
+ * same way everywhere. The namespace of an entry does not change: a device that moves is removed.
  */
 static struct hlist_head *bucket(const struct net *net, const union ib_gid *gid)
 {
@@ -80,9 +80,9 @@ static bool is_entry(const struct vrnic_gid *g, const struct net *net,
 }
 
 /**
- * vrnic_owns() - is @gid one of a device's own
+ * vrnic_owns() - does a device have this GID?
  * @dev: device
- * @gid: anybody's claim
+ * @gid: GID that a user or a peer claims
  */
 bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 {
@@ -102,12 +102,12 @@ bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 }
 
 /**
- * vrnic_reaches() - does a message to @gid arrive at @to
+ * vrnic_reaches() - does a message to a GID arrive at a device?
  * @from: sender's device
  * @gid: destination
- * @to: candidate
+ * @to: device in question
  *
- * Loopback stays within a network namespace, as the network itself would.
+ * Loopback stays within a network namespace, as packets on the network do.
  */
 bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 		   struct vrnic_dev *to)
@@ -116,7 +116,7 @@ bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 	       vrnic_owns(to, gid);
 }
 
-/* Is there any device on this host that @gid leads to? */
+/* Does any device in the namespace of @from have @gid? */
 bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 {
 	struct vrnic_gid *g;
@@ -135,10 +135,10 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 }
 
 /**
- * vrnic_gid_owners() - look at the devices that have @gid
- * @net: in this namespace, which the caller keeps
- * @gid: link-local ones are not unique
- * @fn: called for each, under the RCU lock, until it returns true
+ * vrnic_gid_owners() - call a function for the devices that have a GID
+ * @net: network namespace of the devices; the caller keeps it
+ * @gid: GID; several devices may have the same link-local one
+ * @fn: called for each device, under the RCU read lock, until it returns true
  * @arg: for @fn
  */
 void vrnic_gid_owners(const struct net *net, const union ib_gid *gid,

@@ -6,8 +6,8 @@
 #include "vrnic.h"
 
 /*
- * What is advertised, and what users get of them, all together. A region has two keys out
- * of 2^24, a window one: about half of them stay free.
+ * The advertised limits, which are also the limits of all users together. A region has two keys out
+ * of 2^24 and a window has one, so about half of the keys stay free.
  */
 static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_PD] = 1 << 20,
@@ -19,7 +19,7 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_AH] = 1 << 20,
 };
 
-/* As advertised. */
+/* The limit that the device advertises. */
 int vrnic_object_max(enum vrnic_object kind)
 {
 	return object_max[kind];
@@ -39,13 +39,14 @@ static void put_one(atomic_t *count)
 }
 
 /**
- * vrnic_object_get() - may there be one more?
+ * vrnic_object_get() - count one more object, if there may be one
  * @dev: device
- * @kind: of these
- * @user: a process is to have it; else a kernel consumer
+ * @kind: kind of object
+ * @user: the object is for a process, not for a kernel consumer
  *
- * Return: false if there are as many as the device advertises, with those that are kept
- * for kernel consumers. Context: any.
+ * Return: false if the limit is reached: for a process the advertised one, for a kernel consumer
+ * that plus VRNIC_KERNEL_SHARE.
+ * Context: any.
  */
 bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 {
@@ -58,7 +59,7 @@ bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 	return false;
 }
 
-/* One of them is gone, or did not come to be. */
+/* An object is gone, or was not created after all. */
 void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 {
 	put_one(&dev->objects[kind]);
@@ -66,7 +67,7 @@ void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 		put_one(&dev->of_users[kind]);
 }
 
-/* Each was put as it had been got. */
+/* Check that each object that was counted was put again. */
 void vrnic_objects_gone(const struct vrnic_dev *dev)
 {
 	int kind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The port of a device: the interface that it sits on, its namespace, and who hears there. */
+/* The port of a device: its interface, its namespace, and which device receives what comes in. */
 
 #include <linux/hashtable.h>
 #include <linux/if_vlan.h>
@@ -8,7 +8,7 @@
 
 #include "vrnic.h"
 
-/* Devices by what they sit on; readers under RCU. */
+/* Devices by their interface; read under RCU. */
 static DEFINE_HASHTABLE(devs, 6);
 static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
@@ -21,14 +21,15 @@ enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_net() - the network namespace that an interface is in, to look into it
+ * vrnic_net() - the network namespace of an interface, to be looked into
  * @ndev: interface
  *
- * An interface may move to another namespace, and the one that it leaves may be freed: a
- * grace period after the move, at the earliest. A caller that only compares namespaces
- * needs no more than dev_net().
+ * An interface may move to another namespace. The namespace that it leaves may then be freed, but
+ * not before a grace period has passed. A caller that only compares namespaces needs no more than
+ * dev_net().
  *
- * Return: namespace. Context: RCU lock.
+ * Return: the namespace, valid until the RCU read-side critical section ends.
+ * Context: RCU read lock.
  */
 struct net *vrnic_net(const struct net_device *ndev)
 {
@@ -36,7 +37,10 @@ struct net *vrnic_net(const struct net_device *ndev)
 	return dev_net(ndev);
 }
 
-/* As vrnic_net(), with a reference for put_net(); NULL: the namespace is going. Context: any. */
+/*
+ * As vrnic_net(), with a reference for put_net(); NULL if the namespace is about to end.
+ * Context: any.
+ */
 struct net *vrnic_net_get(const struct net_device *ndev)
 {
 	struct net *net;
@@ -47,13 +51,13 @@ struct net *vrnic_net_get(const struct net_device *ndev)
 	return net;
 }
 
-/* What a device may sit on: @ndev, or what is below it if that is a VLAN. */
+/* The interface that a device may be on: @ndev, or the interface below @ndev if @ndev is a VLAN. */
 struct net_device *vrnic_lower(struct net_device *ndev)
 {
 	return is_vlan_dev(ndev) ? vlan_dev_real_dev(ndev) : ndev;
 }
 
-/* What comes through its interface is for @dev from now on. */
+/* From now on @dev receives what comes through its interface. */
 void vrnic_port_open(struct vrnic_dev *dev)
 {
 	spin_lock(&devs_lock);
@@ -61,7 +65,7 @@ void vrnic_port_open(struct vrnic_dev *dev)
 	spin_unlock(&devs_lock);
 }
 
-/* Nobody finds @dev by its interface, after a grace period. */
+/* After a grace period, no code finds @dev by its interface any more. */
 void vrnic_port_close(struct vrnic_dev *dev)
 {
 	spin_lock(&devs_lock);
@@ -69,7 +73,7 @@ void vrnic_port_close(struct vrnic_dev *dev)
 	spin_unlock(&devs_lock);
 }
 
-/* The device that hears what comes through @ndev, or NULL. Caller holds the RCU lock. */
+/* The device that receives what comes through @ndev, or NULL. Caller holds the RCU read lock. */
 struct vrnic_dev *vrnic_hearer(struct net_device *ndev)
 {
 	struct net_device *lower = vrnic_lower(ndev);
@@ -81,7 +85,7 @@ struct vrnic_dev *vrnic_hearer(struct net_device *ndev)
 	return NULL;
 }
 
-/* Count packets that came through @ndev and are nobody's. */
+/* Count packets that came through @ndev and have no receiver. */
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
 		     enum vrnic_stat stat, u32 count)
 {
@@ -94,7 +98,7 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
 	rcu_read_unlock();
 }
 
-/* The interface that a GID belongs to: the device's, or a VLAN on it. */
+/* The interface that a GID belongs to: that of the device, or a VLAN on it. */
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr)
 {
 	struct net_device *ndev;

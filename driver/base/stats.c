@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Counters: one array a CPU, added up when somebody asks. */
+/* Counters: one array for each CPU, added up when a process reads them. */
 
 #include "vrnic.h"
 
@@ -15,7 +15,7 @@ struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port)
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-/* Of all CPUs, each at its own moment. */
+/* The sum over all CPUs, each read at its own moment. */
 u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat)
 {
 	u64 sum = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What an operator would ask: `rdma statistic show link vrnic0/1`. */
+/* Counters for operators: `rdma statistic show link vrnic0/1`. */
 #ifndef VRNIC_STATS_H
 #define VRNIC_STATS_H
 
@@ -7,8 +7,8 @@
 #include <linux/types.h>
 
 /*
- * One line a counter: name here, name in `rdma statistic`. Those of objects say
- * how many there are now.
+ * One line for each counter: its name in the code, and its name in `rdma statistic`. Counters of
+ * objects tell how many there are now.
  */
 #define VRNIC_STATS(X)					\
 	X(DOORBELLS,		"doorbells")		\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Where the tracepoints are made. */
+/* Defines the tracepoints of trace.h. */
 
 #define CREATE_TRACE_POINTS
 #include "base/trace.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Tracepoints: fetch, execution, completion and error of a descriptor. */
+/* Tracepoints: fetch, execution and completion of descriptors, errors of queue pairs, packets. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM vrnic
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The driver's part of a uverbs command: what is asked, and what is answered. */
+/* The driver's part of a uverbs command: reads the request, writes the answer. */
 
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -15,7 +15,7 @@ struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata)
 	return &uc->ibuc;
 }
 
-/* Nothing is expected in a command's driver part: true if there is something. */
+/* True if the driver's part of a command has data, for commands that take none. */
 int vrnic_udata_empty(struct ib_udata *udata)
 {
 	return udata && udata->inlen &&
@@ -23,13 +23,13 @@ int vrnic_udata_empty(struct ib_udata *udata)
 }
 
 /**
- * vrnic_udata_request() - read a command's driver part
- * @udata: the command's; NULL: a kernel consumer's
- * @req: the result; zero where the library has nothing
- * @size: of @req
- * @oldest: of the driver part of the first library that spoke this ABI
+ * vrnic_udata_request() - read the driver's part of a command
+ * @udata: driver's part of the command; NULL for a kernel consumer
+ * @req: the result; zero where the library sent nothing
+ * @size: size of @req
+ * @oldest: bytes that the first library with this ABI sent
  *
- * The library may be older than the module, or newer: then it must not ask for what the
+ * The library may be older than the module, or newer. A newer library must not ask for what the
  * module does not know.
  *
  * Return: 0 or a negative errno.
@@ -50,10 +50,10 @@ int vrnic_udata_request(struct ib_udata *udata, void *req, size_t size,
 
 /**
  * vrnic_udata_respond() - answer a command
- * @udata: the command's
- * @resp: the answer, of which an older library takes the beginning
- * @size: of @resp
- * @oldest: of the answer that the first library takes that spoke this ABI
+ * @udata: driver's part of the command
+ * @resp: the answer; an older library takes only its beginning
+ * @size: size of @resp
+ * @oldest: bytes that the first library with this ABI takes
  *
  * Return: 0 or a negative errno.
  */
