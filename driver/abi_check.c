@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The ABI does not move: sizes and offsets that libraries were built with. */
+/* Checks that the sizes and offsets that libraries were built with stay the same. */
 
 #include <linux/build_bug.h>
 #include <linux/stddef.h>
@@ -81,16 +81,16 @@ static_assert(sizeof(struct vrnic_create_type_resp) == 8);
 static_assert(sizeof(struct vrnic_wait) == 24);
 static_assert(sizeof(struct vrnic_count) == 32);
 
-/* Descriptor flags are passed on as the core's. */
+/* Descriptor flags are passed to the core, so they have the core's values. */
 static_assert(VRNIC_DESC_FENCE == IB_SEND_FENCE);
 static_assert(VRNIC_DESC_SIGNALED == IB_SEND_SIGNALED);
 static_assert(VRNIC_DESC_SOLICITED == IB_SEND_SOLICITED);
 static_assert(VRNIC_DESC_INLINE == IB_SEND_INLINE);
 
-/* Regions and kernel consumers' requests keep addresses in 64 bits. */
+/* Regions and requests of kernel consumers keep addresses in 64 bits. */
 static_assert(sizeof(void *) == sizeof(__u64));
 
-/* A largest verbs request fits the engine's private copy. */
+/* The largest verbs request fits into the engine's private copy. */
 static_assert(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE ==
 	      VRNIC_MAX_INLINE);
 static_assert(VRNIC_DESC_SGES + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SGES >=

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The device and its port: what it is, what it can do, where it sits. */
+/* The device and its port: identity, capabilities, and the interface below. */
 
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
@@ -13,13 +13,14 @@
 
 #include "vrnic.h"
 
-/* One is added at a time, so that two do not find an interface without any. */
+/*
+ * Devices are added one at a time: else two callers could both find an interface without a device.
+ */
 static DEFINE_MUTEX(add_lock);
 
 /*
- * The interface that a device is being added to. NULL: no device is being added, or the
- * interface has gone meanwhile, or was in another namespace, if only for a moment.
- * Protected by RTNL.
+ * The interface that a device is being added to. NULL: no device is being added, or the interface
+ * was unregistered meanwhile, or was in another namespace, even for a moment. Protected by RTNL.
  */
 static struct net_device *adding_to;
 
@@ -77,7 +78,7 @@ static bool port_is_up(const struct net_device *ndev)
 	return netif_running(ndev) && netif_carrier_ok(ndev);
 }
 
-/* Virtual interfaces know no speed: memory is the limit there. */
+/* Virtual interfaces have no speed: memory is their limit. */
 static void port_speed(struct vrnic_dev *dev, struct ib_port_attr *attr)
 {
 	const struct ethtool_ops *ops = dev->ndev->ethtool_ops;
@@ -145,7 +146,9 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	struct vrnic_dev *dev = to_vdev(ibdev);
 
 	vrnic_port_close(dev);
-	/* who found it here, or by one of its GIDs, may look at all that goes now */
+	/*
+	 * readers that found the device by its interface or by a GID may use all that is freed now
+	 */
 	synchronize_rcu();
 	vrnic_faults_drop(dev);
 	vrnic_late_drop(dev);
@@ -162,7 +165,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
-/* It has its name from now on. */
+/* The device has its name from now on. */
 static int vrnic_enable_driver(struct ib_device *ibdev)
 {
 	vrnic_faults_show(to_vdev(ibdev));
@@ -309,10 +312,10 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 }
 
 /*
- * The core puts a new device into the initial network namespace. In its exclusive mode,
- * whoever asked for the device may not see it there, so it begins where its interface is:
- * that may be said only before it is registered, and the namespace has to stay until
- * then. In the shared mode a device is seen from everywhere.
+ * The core puts a new device into the initial network namespace. In the core's exclusive mode, the
+ * process that asked for the device may not see it there, so the device begins in the namespace of
+ * its interface. That has to be set before the device is registered, and the namespace has to exist
+ * until then. In the shared mode a device is visible in every namespace.
  */
 static int register_in_netns(struct vrnic_dev *dev, const char *name)
 {
@@ -329,7 +332,7 @@ static int register_in_netns(struct vrnic_dev *dev, const char *name)
 	return err;
 }
 
-/* An interface that leads to other hosts gets its socket at once. */
+/* A device on an interface that leads to other hosts gets its socket at once. */
 static void open_wire(struct vrnic_dev *dev, struct net_device *ndev)
 {
 	int err;
@@ -383,10 +386,10 @@ static void adding_begin(struct net_device *ndev)
 }
 
 /*
- * An interface that went while the device was being made had its notifier called too early:
- * nobody would remove the device, whose reference would keep the interface for ever. Of an
- * interface that moved, the device would have parts in both namespaces. From here on, the
- * notifier finds the device.
+ * If the interface was unregistered while the device was being added, the notifier came too early
+ * to remove the device, and the device's reference would keep the interface for ever. If the
+ * interface was moved, parts of the device would be in both namespaces. From here on, the notifier
+ * finds the device.
  */
 static int adding_end(struct net_device *ndev)
 {
@@ -403,18 +406,18 @@ static int adding_end(struct net_device *ndev)
 }
 
 /**
- * vrnic_device_add() - make a device (`rdma link add`)
- * @name: its name, or a pattern with %d
- * @ndev: what it sits on
+ * vrnic_device_add() - add a device (`rdma link add`)
+ * @name: name of the device, or a pattern with %d
+ * @ndev: interface below the device
  *
- * Return: 0, -EEXIST (there is one on @ndev), or another negative errno.
+ * Return: 0, -EEXIST (there is a device on @ndev), or another negative errno.
  */
 int vrnic_device_add(const char *name, struct net_device *ndev)
 {
 	struct vrnic_dev *dev;
 	int err, gone;
 
-	/* the core gives addresses of a VLAN to the device on what is below it */
+	/* the core gives the addresses of a VLAN to the device on the interface below the VLAN */
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	mutex_lock(&add_lock);
@@ -452,7 +455,7 @@ static void port_update(struct vrnic_dev *dev)
 	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
-/* The MTU and the name are read when asked for; nothing has to be updated. */
+/* The MTU and the name are read when they are needed, so a change of them needs no update. */
 void vrnic_device_event(struct net_device *ndev, unsigned long event)
 {
 	struct vrnic_dev *dev = vdev_get(ndev);
@@ -475,7 +478,7 @@ void vrnic_device_event(struct net_device *ndev, unsigned long event)
 	ib_device_put(&dev->ibdev);
 }
 
-/* An address of lo came: the core looks only when asked to. */
+/* lo has a new address: for lo, the core looks at addresses only when it is told to. */
 void vrnic_device_addr_event(struct net_device *ndev)
 {
 	struct vrnic_dev *dev;
@@ -483,7 +486,7 @@ void vrnic_device_addr_event(struct net_device *ndev)
 	if (!(ndev->flags & IFF_LOOPBACK))
 		return;
 	dev = vdev_get(ndev);
-	/* the work puts the reference */
+	/* rescan_work() puts the reference */
 	if (dev && !schedule_work(&dev->rescan))
 		ib_device_put(&dev->ibdev);
 }

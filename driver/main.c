@@ -2,11 +2,10 @@
 /*
  * vrnic: an RDMA NIC made of software.
  *
- * The way of a WRITE: the process fills a slot of its send ring and rings the
- * doorbell (ucontext.c); the engine runs the ring (engine.c, sq.c), looks the
- * opcode up (opcode.c) and executes it on the flow to the peer (verbs/loop.c),
- * which finds the memory by its keys and copies it (mem.c); the completion goes
- * into a mapped ring (cq.c).
+ * How a WRITE is done: the process fills a slot of its send ring and rings the doorbell
+ * (ucontext.c). The engine runs the ring (engine/engine.c, verbs/sq.c), looks up the opcode
+ * (queue/opcode.c) and executes it on the flow to the peer (verbs/loop.c). The flow finds the
+ * memory by its keys and copies (mem/mem.c). The completion goes into a mapped ring (queue/cq.c).
  */
 
 #include <linux/init.h>
@@ -24,7 +23,7 @@ static bool loopback = true;
 module_param(loopback, bool, 0444);
 MODULE_PARM_DESC(loopback, "make a device vrnic0 on lo at load (default Y)");
 
-/* Not having the device at once is an inconvenience, not a reason to fail. */
+/* Loading the module does not fail without this device: a user can add it later. */
 static void add_loopback(void)
 {
 	int err = vrnic_device_add("vrnic%d", init_net.loopback_dev);
@@ -95,7 +94,7 @@ static void __exit vrnic_exit(void)
 	vrnic_fifos_exit();
 	vrnic_qps_exit();
 	vrnic_faults_exit();
-	/* what was given to kfree_rcu() needs no code of ours, only time */
+	/* kfree_rcu() needs no code of this module, but it needs time */
 	rcu_barrier();
 }
 

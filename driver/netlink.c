@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `rdma link add NAME type vrnic netdev IF`, and what happens to the network
- * interfaces that devices sit on. (`rdma link del` is the core's own.)
+ * `rdma link add NAME type vrnic netdev IF`, and events of the network interfaces below devices.
+ * (The core does `rdma link del` itself.)
  */
 
 #include <linux/inetdevice.h>
@@ -26,8 +26,8 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event };
 
 /*
- * The core follows the addresses of Ethernet interfaces only; those of lo are
- * up to us.
+ * The core follows the addresses of Ethernet interfaces only; this module has to follow those of
+ * lo.
  */
 static int inetaddr_event(struct notifier_block *nb, unsigned long event,
 			  void *arg)

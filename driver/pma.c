@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The performance management agent of IBTA 16.1: what the core asks for
- * /sys/class/infiniband/DEVICE/ports/1/counters, and perfquery by a MAD. It answers
+ * The performance management agent of IBTA 16.1. The core asks it for
+ * /sys/class/infiniband/DEVICE/ports/1/counters, and perfquery asks by a MAD. The agent answers
  * questions, and changes nothing.
  */
 
@@ -10,10 +10,10 @@
 
 #include "vrnic.h"
 
-#define ATTRIBUTES	40	/* where they begin in the data of a performance MAD */
+#define ATTRIBUTES	40	/* where the attribute begins in the data of a performance MAD */
 #define RESPONSE_TIME	18	/* 4.096 us * 2^18: one second */
 
-/* Ports count data in words of four bytes. */
+/* Port counters count data in words of four bytes. */
 static u64 words(const struct vrnic_dev *dev, enum vrnic_stat stat)
 {
 	return vrnic_stat_sum(dev, stat) / 4;
@@ -84,16 +84,18 @@ static int get(const struct vrnic_dev *dev, __be16 attribute, void *data)
 }
 
 /**
- * vrnic_process_mad() - answer a question about the port, or leave it to others
+ * vrnic_process_mad() - answer a question about the port
  * @ibdev: device
- * @flags: IB_MAD_IGNORE_*; there are no such keys
+ * @flags: IB_MAD_IGNORE_*; ignored, as there are no such keys
  * @port: 1
- * @wc: of the queue pair that @in came by; NULL if the core asks
- * @grh: its GRH, likewise
- * @in: a MAD of any class, from anybody
+ * @wc: completion of the queue pair that received @in; NULL if the core asks
+ * @grh: GRH of @in; NULL if the core asks
+ * @in: a MAD of any class, from any sender
  * @out: answer
  * @out_size: bytes of @out
- * @out_pkey_index: there is only one
+ * @out_pkey_index: not set, as there is only one index
+ *
+ * MADs of other classes and methods are left to other agents.
  *
  * Return: IB_MAD_RESULT_*.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The device's files in /sys/class/infiniband/DEVICE/, by which programs and udev know it. */
+/* The device's files in /sys/class/infiniband/DEVICE/, by which programs and udev recognise it. */
 
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
@@ -15,8 +15,8 @@ static ssize_t hca_type_show(struct device *device, struct device_attribute *att
 static DEVICE_ATTR_RO(hca_type);
 
 /*
- * The interface, by its present name. Who unregisters the device waits for this to return,
- * and may hold RTNL: so this does not wait for RTNL.
+ * The present name of the interface. A caller that unregisters the device waits for this function,
+ * and may hold RTNL, so this function must not wait for RTNL.
  */
 static ssize_t parent_show(struct device *device, struct device_attribute *attr,
 			   char *buf)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A process's context, and its doorbell: a file of the uverbs core's FD kind,
- * so that ringing it costs one ioctl and nothing of the uverbs dispatch.
+ * The context of an open device file, and its doorbell. The doorbell is a file of the uverbs core's
+ * FD kind, so ringing it costs one ioctl, without the uverbs dispatch.
  */
 
 #include <linux/file.h>
@@ -39,12 +39,12 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
 	mmgrab(uc->mm);
-	/* the mm does not tell any more when this process has gone */
+	/* uc->mm has no owner any more when this process has gone */
 	uc->memcg = get_mem_cgroup_from_mm(uc->mm);
 	return 0;
 }
 
-/* The core has destroyed what was made in the context. */
+/* The core has destroyed all that was made in the context. */
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 {
 	struct vrnic_ucontext *uc = to_vuc(uctx);
@@ -55,7 +55,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 	vrnic_crew_put(uc->crew);
 }
 
-/* The core unmaps the rings itself; their memory is ordinary memory. */
+/* The core unmaps the rings, and their memory is ordinary memory: nothing is left to do. */
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 {
 }
@@ -63,8 +63,8 @@ void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 /**
  * struct vrnic_doorbell - an open doorbell file
  * @uobj: the core's part
- * @uctx: context whose queue pairs it may ring; NULL once that is gone.
- *	It is only compared, never followed.
+ * @uctx: context whose queue pairs the file may ring; NULL when the context has gone. Only
+ *	compared, never followed.
  */
 struct vrnic_doorbell {
 	struct ib_uobject uobj;
