@@ -2,17 +2,17 @@
 /*
  * Counters: how many bytes are still to come (S1).
  *
- * A counter's values lie in a page that the process maps; both sides add to them
- * with the CPU's atomics. The kernel takes nothing from there but the decision
- * whom to wake, so a process that scribbles over its counters harms itself.
+ * The values of a counter lie in a page that the process maps. Both sides add to them with atomic
+ * instructions. From the page the kernel only decides which tasks to wake, so a process that
+ * overwrites its counters harms itself alone.
  *
- * A counter may be bound to an endpoint, for as long as a transfer with its peer is
- * under way: it fails when that peer goes, so that nobody sleeps for what will not
- * come; and what the peer has relayed may name it.
+ * A counter may be bound to an endpoint while a transfer with the peer of the endpoint is in
+ * progress. The counter fails when the peer goes, so that no task sleeps for bytes that will not
+ * come. And descriptors that the peer has relayed may name the counter.
  *
- * Pages belong to the process's context, and are kept until that ends. A cell is
- * used again an RCU grace period after its counter is gone, because a burst may
- * have found the counter just before.
+ * Pages belong to the process's context, and are kept until the context ends. A cell is used again
+ * an RCU grace period after its counter is gone, because a burst may have found the counter just
+ * before.
  */
 
 #include <linux/eventfd.h>
@@ -42,24 +42,24 @@ struct vrnic_counter_page {
 
 /**
  * struct vrnic_counter - a counter (RDMA object)
- * @rcu: freed an RCU grace period after it was destroyed
- * @refs: its owner, and who waits for it; destroying waits for them
+ * @rcu: for the RCU grace period between the end of the counter and its release
+ * @refs: references of the owner and of tasks that wait; destruction waits for all of them
  * @id: number; unique on this host
  * @dev: device
- * @uctx: the process's context; only compared
- * @page: page it lies in
- * @cell: its values
- * @index: of @cell in @page
- * @open: peers may name it
- * @eventfd: signalled when it falls to zero or fails; or NULL. Set once.
- * @wait: who sleeps
- * @lock: protects what follows, and writing an error into @cell
- * @waiters: how many sleep
- * @threshold: the highest that any of them waits for
- * @gone: it was destroyed
- * @unused: the last reference was put
- * @bindings: struct vrnic_binding; protected by bind_lock, as what follows
- * @nr_bindings: how many there are
+ * @uctx: context of the process; only compared
+ * @page: page with the counter's values
+ * @cell: the values
+ * @index: index of @cell in @page
+ * @open: peers may name the counter
+ * @eventfd: signalled when the counter falls to zero or fails; or NULL. Set once.
+ * @wait: tasks that sleep
+ * @lock: protects what follows up to @gone, and writes of an error into @cell
+ * @waiters: number of tasks that sleep
+ * @threshold: highest threshold of these tasks
+ * @gone: the counter was destroyed
+ * @unused: completed when the last reference was put
+ * @bindings: struct vrnic_binding; protected by bind_lock
+ * @nr_bindings: number of @bindings; protected by bind_lock
  */
 struct vrnic_counter {
 	struct rcu_head rcu;
@@ -73,7 +73,7 @@ struct vrnic_counter {
 	bool open;
 	struct eventfd_ctx *eventfd;
 	wait_queue_head_t wait;
-	spinlock_t lock;	/* protects all below */
+	spinlock_t lock;	/* protects what follows, up to @gone */
 	u32 waiters;
 	s64 threshold;
 	bool gone;
@@ -83,12 +83,12 @@ struct vrnic_counter {
 };
 
 /**
- * struct vrnic_binding - a counter is bound to an endpoint
- * @of_counter: in the counter's list
- * @of_endpoint: in the endpoint's
+ * struct vrnic_binding - binds a counter to an endpoint
+ * @of_counter: in the list of @counter
+ * @of_endpoint: in the list of @ep
  * @counter: the counter
  * @ep: the endpoint
- * @uses: how often
+ * @uses: how often the counter was bound to the endpoint
  */
 struct vrnic_binding {
 	struct list_head of_counter;
@@ -99,15 +99,15 @@ struct vrnic_binding {
 };
 
 /*
- * Bindings of a counter, and of an endpoint: they are walked with a lock held that
- * others wait for.
+ * Most bindings of a counter, and of an endpoint: their lists are walked with a lock held for which
+ * others wait.
  */
 #define BINDINGS_MAX	1024
 
-/* Which counter is bound to which endpoint. Rarely changed, so one lock will do. */
+/* Protects all bindings. They change rarely, so one lock will do. */
 static DEFINE_SPINLOCK(bind_lock);
 
-/* All counters of this host by number. Readers under RCU. */
+/* All counters of this host by number. Read under RCU. */
 static struct vrnic_ids vrnic_counters;
 
 int vrnic_counters_init(void)
@@ -123,7 +123,7 @@ void vrnic_counters_exit(void)
 
 /* ---- counting ---- */
 
-/* Caller holds the RCU lock. */
+/* Caller holds the RCU read lock. */
 static struct vrnic_counter *find(u32 id, const struct ib_ucontext *owner)
 {
 	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
@@ -132,9 +132,9 @@ static struct vrnic_counter *find(u32 id, const struct ib_ucontext *owner)
 }
 
 /**
- * vrnic_counter_is_open() - may peers name this counter of @owner's
- * @id: anybody's claim
- * @owner: context that it must belong to
+ * vrnic_counter_is_open() - may peers name this counter?
+ * @id: number that a user or a peer claims
+ * @owner: context that the counter must belong to
  */
 bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 {
@@ -148,7 +148,7 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 	return open;
 }
 
-/* Is there such a counter of @owner's, open or not? */
+/* Does @owner have this counter, open or not? */
 bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
 {
 	bool own;
@@ -166,7 +166,7 @@ static atomic64_t *remaining(struct vrnic_counter *c)
 
 static void signal(struct vrnic_counter *c)
 {
-	/* pairs with the cmpxchg() that sets it */
+	/* pairs with the cmpxchg() in the handler of VRNIC_METHOD_COUNTER_EVENTFD */
 	struct eventfd_ctx *eventfd = smp_load_acquire(&c->eventfd);
 
 	if (eventfd)
@@ -174,13 +174,13 @@ static void signal(struct vrnic_counter *c)
 }
 
 /*
- * Wake those whose threshold is reached. The full barrier is that of the atomic
- * subtraction before; it pairs with the one of set_current_state() in sleep():
- * either the sleeper sees the new value, or it is seen here.
+ * Wake tasks whose threshold is reached. The atomic subtraction before has the full barrier. It
+ * pairs with the one of set_current_state() in sleep(): the sleeper sees the new value, or we see
+ * its threshold.
  */
 static void wake(struct vrnic_counter *c, s64 left, u64 n)
 {
-	/* the barrier that this needs is told of above */
+	/* see above for the barrier that waitqueue_active() needs */
 	if (left <= READ_ONCE(c->threshold) && waitqueue_active(&c->wait))
 		wake_up_all(&c->wait);
 	if (left <= 0 && (u64)-left < n)
@@ -188,10 +188,10 @@ static void wake(struct vrnic_counter *c, s64 left, u64 n)
 }
 
 /**
- * vrnic_counter_down() - @n of a counter's bytes have come
- * @id: anybody's claim
- * @owner: context that it must belong to
- * @n: bytes
+ * vrnic_counter_down() - count bytes that have come
+ * @id: number that a user or a peer claims
+ * @owner: context that the counter must belong to
+ * @n: number of bytes
  *
  * Return: 0 or -ENOENT.
  */
@@ -207,7 +207,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	return c ? 0 : -ENOENT;
 }
 
-/* The first failure is kept; the others are only counted. */
+/* Keep the first failure, and only count the others. */
 static void cell_fail(struct vrnic_counter_cell *cell,
 		      const struct vrnic_failure *failure, u64 placed, u32 times)
 {
@@ -220,11 +220,11 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 		cell->cookie = failure->cookie;
 		cell->placed = placed;
 	}
-	/* pairs with the acquire of whoever looks at the error */
+	/* pairs with the acquire in vrnic_counter_failure(), and with that of the process */
 	smp_store_release(&cell->errors, errors + times);
 }
 
-/* @times: operations that failed */
+/* @times: number of operations that failed */
 static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
 			 u64 placed, u32 times)
 {
@@ -236,11 +236,11 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 }
 
 /**
- * vrnic_counter_fail() - an operation that should have counted it down failed
- * @id: anybody's claim; 0: none
- * @owner: context that it must belong to
- * @failure: what failed
- * @placed: bytes that it placed before
+ * vrnic_counter_fail() - an operation failed that should have counted down a counter
+ * @id: number that a user or a peer claims; 0: none
+ * @owner: context that the counter must belong to
+ * @failure: the failure
+ * @placed: bytes that the operation placed before it failed
  */
 void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 			const struct vrnic_failure *failure, u64 placed)
@@ -257,12 +257,12 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 }
 
 /**
- * vrnic_counter_failure() - what failed first, for others to be told
- * @id: anybody's claim; 0: none
- * @owner: context that it must belong to
- * @failure: status and reason are filled in, if something failed
+ * vrnic_counter_failure() - read a counter's first failure, to be reported to others
+ * @id: number that a user or a peer claims; 0: none
+ * @owner: context that the counter must belong to
+ * @failure: status and reason are filled in, if the counter has failed
  *
- * Return: true if something did.
+ * Return: true if the counter has failed.
  */
 bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 			   struct vrnic_failure *failure)
@@ -274,7 +274,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 		return false;
 	rcu_read_lock();
 	c = find(id, owner);
-	/* the process may have written anything there, so these are only told */
+	/* the process may have written anything there, so the values are only reported */
 	if (c && smp_load_acquire(&c->cell->errors)) {
 		failure->status = READ_ONCE(c->cell->status);
 		failure->vendor_err = READ_ONCE(c->cell->vendor_err);
@@ -285,9 +285,9 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 }
 
 /**
- * vrnic_counter_count() - VRNIC_COUNT: what the process itself knows of
- * @uctx: its context
- * @count: private copy of what it says
+ * vrnic_counter_count() - VRNIC_COUNT: count bytes, or a failure, that the process itself noticed
+ * @uctx: context of the process
+ * @count: private copy of the request
  */
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count)
 {
@@ -306,7 +306,7 @@ int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *coun
 	return 0;
 }
 
-/* ---- bound to endpoints ---- */
+/* ---- bindings to endpoints ---- */
 
 static struct vrnic_binding *find_binding(struct vrnic_counter *c,
 					  const struct vrnic_endpoint *ep)
@@ -370,7 +370,7 @@ static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 		old->uses++;
 	else
 		err = binding_add(b);
-	/* either this is seen here, or the binding by vrnic_bindings_fail() */
+	/* we see @lost, or vrnic_bindings_fail() sees the binding */
 	if (!err && ep->lost)
 		fail_lost(c, 1);
 	spin_unlock(&bind_lock);
@@ -396,7 +396,7 @@ static int unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 }
 
 /**
- * vrnic_bindings_fail() - the peer of an endpoint is gone
+ * vrnic_bindings_fail() - the peer of an endpoint is gone: fail the bound counters
  * @ep: endpoint
  */
 void vrnic_bindings_fail(struct vrnic_endpoint *ep)
@@ -411,8 +411,8 @@ void vrnic_bindings_fail(struct vrnic_endpoint *ep)
 }
 
 /**
- * vrnic_bindings_drop() - an endpoint is being destroyed
- * @ep: endpoint; what is bound to it fails: nothing comes of that any more
+ * vrnic_bindings_drop() - an endpoint is being destroyed: fail the bound counters
+ * @ep: endpoint; no bytes come from its peer any more
  */
 void vrnic_bindings_drop(struct vrnic_endpoint *ep)
 {
@@ -443,9 +443,9 @@ static bool is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
 }
 
 /**
- * vrnic_counter_may_name() - may what this peer had relayed name this counter
- * @id: anybody's claim
- * @owner: context that it must belong to
+ * vrnic_counter_may_name() - may a descriptor that a peer had relayed name this counter?
+ * @id: number that a user or a peer claims
+ * @owner: context that the counter must belong to
  * @peer: the peer
  */
 bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
@@ -502,7 +502,7 @@ static void wait_begin(struct vrnic_counter *c, s64 threshold)
 	spin_lock(&c->lock);
 	if (c->waiters++)
 		threshold = max(c->threshold, threshold);
-	/* wake() looks at it without the lock */
+	/* wake() reads it without the lock */
 	WRITE_ONCE(c->threshold, threshold);
 	spin_unlock(&c->lock);
 }
@@ -562,7 +562,7 @@ static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
 	return page;
 }
 
-/* A free cell. The page that has one is first in the list, or a new one is. */
+/* Find a free cell, in an existing page or a new one. That page becomes the first of the list. */
 static int cell_get(struct vrnic_ucontext *uc, struct vrnic_counter *c)
 {
 	struct vrnic_counter_page *page;
@@ -589,7 +589,7 @@ found:
 }
 
 /**
- * vrnic_counter_pages_free() - the process's context ends
+ * vrnic_counter_pages_free() - free the pages of a context that ends
  * @uc: context; the core has destroyed its counters
  */
 void vrnic_counter_pages_free(struct vrnic_ucontext *uc)
@@ -621,7 +621,7 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	WRITE_ONCE(c->gone, true);
 	wake_up_all(&c->wait);
 	vrnic_count_add(c->dev, COUNTERS, -1);
-	/* who slept looks at the cell once more: its page must outlive that */
+	/* a task that slept reads the cell once more, so the page must still exist then */
 	counter_put(c);
 	wait_for_completion(&c->unused);
 	call_rcu(&c->rcu, cell_release);
@@ -646,7 +646,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 	return c;
 }
 
-/* From here on others can find it. */
+/* Make the counter visible: from here on other code can find it. */
 static int counter_publish(struct vrnic_ucontext *uc, struct vrnic_counter *c)
 {
 	int err;
@@ -719,7 +719,7 @@ DECLARE_UVERBS_NAMED_METHOD(
 					       counter),
 			    UA_MANDATORY));
 
-/* The process wants to poll(2) it; it may have fallen already. */
+/* The process wants to poll(2) the counter, which may have reached zero before. */
 static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
 	struct uverbs_attr_bundle *attrs)
 {
@@ -735,7 +735,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
 	eventfd = eventfd_ctx_fdget(fd);
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
-	/* a full barrier, so what counts later sees it; pairs with signal() */
+	/* a full barrier, so later counts see the eventfd; pairs with the acquire in signal() */
 	if (cmpxchg(&c->eventfd, NULL, eventfd)) {
 		eventfd_ctx_put(eventfd);
 		return -EBUSY;

@@ -11,7 +11,7 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Whose endpoints lead to which FIFO. Rarely changed, so one lock for all will do. */
+/* Protects the lists of endpoints that lead to a FIFO. They change rarely, so one lock will do. */
 static DEFINE_SPINLOCK(watch_lock);
 
 static bool needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
@@ -22,7 +22,7 @@ static bool needs_wire(struct vrnic_dev *dev, const struct vrnic_address *addres
 	return vrnic_force_roce() || !vrnic_gid_is_local(dev, &gid);
 }
 
-/* The FIFO at this address of this host, if it may be used, with a reference. */
+/* Find the FIFO at this address of this host, and take a reference, if the FIFO may be used. */
 static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 				      const struct vrnic_address *address)
 {
@@ -44,7 +44,7 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 	return ERR_PTR(err);
 }
 
-/* Have it told when its peer, or the link to that, goes. */
+/* Have @ep told when its peer goes, or the link to the peer. */
 static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 {
 	int err = 0;
@@ -57,7 +57,7 @@ static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 	else
 		list_add_tail(&ep->watch, &peer->watchers);
 	spin_unlock(&watch_lock);
-	/* it may have failed before: either this is seen here, or @ep there */
+	/* pairs with vrnic_link_flushed(): we see that the link is dead, or it sees @ep */
 	smp_mb();
 	if (ep->link && READ_ONCE(ep->link->dead))
 		vrnic_endpoints_lost(ep->link);
@@ -76,7 +76,7 @@ static void unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
-/* Return: false if there was none. */
+/* Tell the first endpoint of the list. Return: false if the list is empty. */
 static bool tell_one(struct list_head *endpoints)
 {
 	struct vrnic_endpoint *ep;
@@ -92,7 +92,10 @@ static bool tell_one(struct list_head *endpoints)
 	return true;
 }
 
-/* None is added any more. One at a time: others need the lock, and there may be many. */
+/*
+ * Tell all endpoints of a list, to which none is added any more. The lock is taken for one endpoint
+ * at a time, as there may be many and others need the lock.
+ */
 static void tell_all(struct list_head *endpoints)
 {
 	bool any;
@@ -106,8 +109,8 @@ static void tell_all(struct list_head *endpoints)
 }
 
 /**
- * vrnic_watchers_tell() - a FIFO is gone: tell those who have endpoints to it
- * @fifo: the FIFO; its injectors have stopped, so nothing of it comes after this
+ * vrnic_watchers_tell() - a FIFO is gone: tell the owners of endpoints that lead to it
+ * @fifo: the FIFO; its injectors have stopped, so no record of it comes after this
  */
 void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 {
@@ -118,15 +121,15 @@ void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_endpoints_lost() - the same for a peer on another host
- * @link: link to it; dead
+ * vrnic_endpoints_lost() - a link has failed: tell the owners of endpoints that use it
+ * @link: the link; dead
  */
 void vrnic_endpoints_lost(struct vrnic_link *link)
 {
 	tell_all(&link->endpoints);
 }
 
-/* What is under way ends: another endpoint may have the number when it would go on. */
+/* End an operation in progress: when it would go on, another endpoint may have its number. */
 static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &fifo->inject.op;
@@ -137,8 +140,8 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
 }
 
 /*
- * Descriptors that name the endpoint find it gone; the one under way, too. What
- * is in the ring behind it goes on.
+ * Descriptors that name the endpoint fail from now on, also the one in progress. The ring goes on
+ * with the descriptors behind them.
  */
 static int endpoint_destroy(struct ib_uobject *uobj,
 			    enum rdma_remove_reason why,
@@ -169,7 +172,7 @@ static u64 endpoint_host(const struct vrnic_endpoint *ep)
 	return ep->link ? vrnic_host_number(ep->link->host) : 0;
 }
 
-/* To a FIFO of this host, or over a link, which belongs to the endpoint then. */
+/* Make an endpoint for @peer on this host, or for @link, which then belongs to the endpoint. */
 static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 			struct vrnic_link *link, struct vrnic_endpoint **result)
 {
@@ -188,7 +191,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	err = ep->notice ? watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
-	/* complete before it can be found: xa_alloc() publishes it */
+	/* complete before it can be found, as xa_alloc() publishes the endpoint */
 	err = xa_alloc(&fifo->endpoints, &ep->number, ep, xa_limit_31b,
 		       GFP_KERNEL_ACCOUNT);
 	if (err)

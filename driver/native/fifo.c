@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * FIFOs: an injection FIFO and a reception FIFO, how peers find and hold them,
- * and the names by which processes of this host find each other's.
+ * FIFOs: an injection FIFO with a reception FIFO, how peers find and reference them, and the names
+ * by which processes of this host find each other's FIFOs.
  */
 
 #include <linux/eventfd.h>
@@ -19,14 +19,14 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Two of the longest records; then one with its padding fits half of the ring. */
+/* Room for two of the longest records: then a record with its padding fits half of the ring. */
 #define RECORD_SLOTS_MAX	(1 + VRNIC_MAX_MESSAGE / VRNIC_SLOT_SIZE)
 #define RECEIVE_SLOTS_MIN	(2 * RECORD_SLOTS_MAX + 2)
 
-/* All FIFOs of this host by number. Readers under RCU. */
+/* All FIFOs of this host by number. Read under RCU. */
 static struct vrnic_ids vrnic_fifos;
 
-/* Those that have a name. */
+/* FIFOs that have a name. */
 static DEFINE_HASHTABLE(names, 8);
 static DEFINE_MUTEX(names_lock);
 
@@ -42,9 +42,9 @@ void vrnic_fifos_exit(void)
 
 /**
  * vrnic_fifo_get() - find a FIFO by its number
- * @id: anybody's claim
+ * @id: number that a user or a peer claims
  *
- * Return: with a reference held, or NULL.
+ * Return: the FIFO with a reference held, or NULL.
  */
 struct vrnic_fifo *vrnic_fifo_get(u32 id)
 {
@@ -75,8 +75,8 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
 }
 
 /*
- * Have its ring run here. Return: pages of this process that the run needs, to be
- * fetched without any reference; NULL: none; or -EINVAL.
+ * Run the FIFO's ring here. Return: pages of this process that the run needs, which the caller
+ * fetches without any reference on the FIFO; NULL: none; or -EINVAL.
  */
 static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
 {
@@ -97,8 +97,8 @@ static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
 #define FAULT_TURNS	4	/* then a thread goes on */
 
 /*
- * VRNIC_ADVANCE. Pages that have to be fetched are, here, where the caller may be killed,
- * and the FIFO and its device may go meanwhile.
+ * VRNIC_ADVANCE. Missing pages are fetched here, where the caller may be killed, and where the FIFO
+ * and its device may go meanwhile.
  */
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
@@ -142,7 +142,7 @@ static u32 name_hash(const char *name, u32 task, u32 context)
 	return full_name_hash(NULL, name, strlen(name)) + task * 31 + context;
 }
 
-/* Names are those of a network namespace: who can be reached can be found. */
+/* A name belongs to a network namespace: whatever can be reached can be found. */
 static struct vrnic_fifo *find_name(struct net *net, const char *name, u32 task,
 				    u32 context)
 {
@@ -345,7 +345,7 @@ static int fifo_init(struct vrnic_fifo *fifo,
 	return 0;
 }
 
-/* From here on others can find it. */
+/* Make the FIFO visible: from here on other code can find it. */
 static int fifo_publish(struct vrnic_fifo *fifo)
 {
 	int err;
@@ -354,7 +354,7 @@ static int fifo_publish(struct vrnic_fifo *fifo)
 			      &fifo->id);
 	if (err)
 		return err;
-	/* nobody can know the secret yet, so nobody misses the number */
+	/* no peer knows the secret yet, so none can use an address that lacks the number */
 	fifo->address.fifo = fifo->id;
 	err = name_add(fifo);
 	if (err)
@@ -374,7 +374,7 @@ static void fifo_free(struct vrnic_fifo *fifo)
 	kfree_rcu(fifo, rcu);
 }
 
-/* Nobody runs it any more, and whoever waits for it finds that out. */
+/* Stop all runs of the FIFO, and wake the tasks and injectors that wait for it. */
 static void fifo_stop(struct vrnic_fifo *fifo)
 {
 	mutex_lock(&fifo->ctrl);
@@ -391,9 +391,9 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 }
 
 /*
- * Nobody can find it any more; then its own injectors stop; then whoever uses it
- * as a target, which a burst bounds, lets go of it. Endpoints hold it as well:
- * they are destroyed before, or, when the process dies, in the same sweep.
+ * First no other code can find the FIFO any more, then its own injectors stop, then peers that use
+ * it as a target drop their references, which takes one burst at most. Endpoints have references,
+ * too: they are destroyed before, or, when the process dies, in the same sweep.
  */
 static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			struct uverbs_attr_bundle *attrs)
@@ -414,7 +414,7 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	return 0;
 }
 
-/* Datagrams of others may have found it by its number, if it got that far. */
+/* If the FIFO was published, datagrams of other hosts may have found it by its number. */
 static void fifo_undo(struct vrnic_fifo *fifo)
 {
 	vrnic_hellos_stop(fifo);
@@ -441,7 +441,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 		err = check_req(&req);
 	if (err)
 		return err;
-	/* its descriptors may name any address of the process that opened uc */
+	/* descriptors in the FIFO may name any address of the process that opened uc */
 	if (current->mm != uc->mm)
 		return -EPERM;
 	fifo = fifo_new(uc, pd, &req);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Running an injection FIFO: fetch a descriptor, have it executed, count it,
- * deliver its record. The steps are those of sq.c; what differs is that each
- * descriptor names its peer, that the slots after it may hold its data (S2), and
- * that a failure ends the operation but not the ring.
+ * The run of an injection FIFO: fetch a descriptor, execute it, count it, deliver its record. The
+ * steps are those of verbs/sq.c, with three differences. Each descriptor names its peer, the slots
+ * after it may hold its data (S2), and a failure ends the operation but not the ring.
  *
- * Everything here is done by one runner at a time (VRNIC_RUN_BUSY). Descriptors
- * are executed strictly in order, and each is complete at its target before the
- * next one starts. So a fence has nothing to wait for and nothing to count: it
- * reports the first failure since the last one (S5).
+ * One runner at a time does all this (VRNIC_RUN_BUSY). Descriptors are executed strictly in order,
+ * and each is complete at its target before the next one starts. So a fence has nothing to wait
+ * for: it reports the first failure since the last fence (S5).
  */
 
 #include <linux/ktime.h>
@@ -17,7 +15,7 @@
 #include "native/native.h"
 #include "verbs/flow.h"
 
-/* Note a failure; the caller returns what this returns. */
+/* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
 enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
 {
 	op->status = status;
@@ -32,7 +30,9 @@ enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
 #define VIRTUAL		VRNIC_NDESC_VIRTUAL
 #define TYPED		VRNIC_NDESC_TYPED
 
-/* Flags that an opcode knows; in a ring, and injected. */
+/*
+ * Are the flags valid for the opcode? Some are valid in a ring, but not in an injected descriptor.
+ */
 static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 {
 	u8 known;
@@ -54,7 +54,7 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = injected ? 0 : SIGNALED;
 		break;
 	}
-	/* data comes from one place only, and types describe regions */
+	/* data have one source only, and types describe regions */
 	return !(d->flags & ~known) &&
 	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
 }
@@ -96,7 +96,7 @@ static bool length_fits(const struct vrnic_nop *op)
 	}
 }
 
-/* Bytes that follow the first slot. */
+/* Bytes that the slots after the first one hold. */
 static u64 trailing_bytes(const struct vrnic_ndesc *d)
 {
 	u64 n = d->flags & INLINE ? d->length : 0;
@@ -110,7 +110,7 @@ static u64 trailing_bytes(const struct vrnic_ndesc *d)
 
 static bool slots_fit(const struct vrnic_ndesc *d)
 {
-	/* the length was checked: this does not overflow */
+	/* the length was checked, so this does not overflow */
 	return DIV_ROUND_UP_ULL(trailing_bytes(d), VRNIC_SLOT_SIZE) ==
 	       d->num_slots - 1U;
 }
@@ -126,7 +126,7 @@ static bool is_zero(const u64 *reserved, size_t bytes)
 	return !memchr_inv(reserved, 0, bytes);
 }
 
-/* So that later versions can give these fields a meaning. */
+/* Reserved fields must be zero, so that later versions can give them a meaning. */
 static bool reserved_fits(const struct vrnic_nop *op)
 {
 	const struct vrnic_ndesc *d = &op->d;
@@ -146,9 +146,9 @@ static bool reserved_fits(const struct vrnic_nop *op)
 }
 
 /**
- * vrnic_nop_check() - is this descriptor well-formed
- * @op: with a private copy of the descriptor
- * @injected: a peer sent it
+ * vrnic_nop_check() - is a descriptor well-formed?
+ * @op: operation with a private copy of the descriptor
+ * @injected: a peer sent the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -161,7 +161,7 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_LENGTH;
 	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
-	/* with the slots right, the second one was copied */
+	/* the number of slots is right, so fetch() has copied the second one */
 	if (!reserved_fits(op))
 		return VRNIC_VERR_OPCODE;
 	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
@@ -180,7 +180,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 	vrnic_runnable_init(&inj->run, fifo->crew, ops);
 }
 
-/* Let go of what the burst kept hold of. */
+/* Put the target and the regions that the burst kept. */
 void vrnic_injector_release(struct vrnic_injector *inj)
 {
 	vrnic_held_put(&inj->local);
@@ -190,7 +190,7 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
-/* It is parked for good, and no link has a request of it. */
+/* The injector is parked for good, and no link has a request of it. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
@@ -202,11 +202,11 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_injector_hold() - have the target in @inj->peer until the burst ends
+ * vrnic_injector_hold() - keep the target in @inj->peer until the burst ends
  * @inj: injector
- * @peer: target
+ * @peer: address of the target
  *
- * Return: false if it is gone, or cannot be reached any more.
+ * Return: false if the target is gone, or cannot be reached any more.
  */
 bool vrnic_injector_hold(struct vrnic_injector *inj,
 			 const struct vrnic_address *peer)
@@ -234,10 +234,10 @@ bool vrnic_injector_hold(struct vrnic_injector *inj,
 }
 
 /**
- * vrnic_injector_reach() - the target is at the other end of a link, or of none
+ * vrnic_injector_reach() - set whether the target is at the other end of a link
  * @inj: injector
- * @link: link; whoever destroys it parks the injector before, or this is a
- *	reference of its remote get
+ * @link: link or NULL. Its owner parks the injector before the link ends, or the remote get of @inj
+ *	has a reference
  */
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
 {
@@ -246,7 +246,7 @@ void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
 	inj->link = link;
 }
 
-/* Its time has not come; the timer may have been cancelled since it was set. */
+/* Is it too early for the operation? The timer is set again, as it may have been cancelled. */
 bool vrnic_injector_waits(struct vrnic_injector *inj)
 {
 	u64 now;
@@ -263,8 +263,8 @@ bool vrnic_injector_waits(struct vrnic_injector *inj)
 }
 
 /*
- * It was told to wait. Return: true if that is over already, as on a slow machine;
- * else somebody, or the timer, will call.
+ * The operation was told to wait. Return: true if the wait is over already, as on a slow machine;
+ * else the timer, or the event that it waits for, will run the injector.
  */
 bool vrnic_injector_ready(struct vrnic_injector *inj)
 {
@@ -272,11 +272,11 @@ bool vrnic_injector_ready(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer's
- * @inj: injector; holds the peer, if that is on this host
+ * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer?
+ * @inj: injector; holds the peer, if the peer is on this host
  * @id: counter, or 0
  *
- * Those of a peer on another host are looked at there.
+ * The host of a peer elsewhere checks that peer's counters.
  */
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
 {
@@ -286,13 +286,13 @@ bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
 }
 
 /**
- * vrnic_nop_count() - count what was done of an operation
+ * vrnic_nop_count() - count down the counters of an operation
  * @inj: injector; it holds the peer, if its operation has one
  * @n: bytes, or 1
  *
- * An injected descriptor's remote counter is the peer's, a ring's its owner's.
- * What a peer names must be open to peers. The counters of a peer on another host
- * have fallen there.
+ * The remote counter of an injected descriptor belongs to the peer, that of a descriptor from a
+ * ring to the ring's owner. Counters that a peer names must be open to peers. The counters of a
+ * peer on another host were counted down there.
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -313,7 +313,7 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
 	return missing ? VRNIC_VERR_COUNTER : 0;
 }
 
-/* The counters that would have fallen get to know why they do not. */
+/* Tell the counters that would have been counted down why they are not. */
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure)
 {
@@ -337,7 +337,7 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 
 /* ---- an injection ring ---- */
 
-/* The producer index is wild: nothing in the ring can be believed any more. */
+/* The producer index is invalid: nothing in the ring can be trusted any more. */
 static void ring_broken(struct vrnic_fifo *fifo)
 {
 	struct vrnic_ring *ring = &fifo->ring;
@@ -387,7 +387,7 @@ static bool fetch(struct vrnic_injector *inj)
 	return true;
 }
 
-/* The earliest of the failures that nobody was told of; then they are told. */
+/* Move the earliest failure that was not reported yet to @first. @of counts as reported then. */
 static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
 {
 	if (of->seq && (!first->seq || of->seq < first->seq))
@@ -461,7 +461,7 @@ static bool is_fence(const struct vrnic_nop *op)
 	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
 }
 
-/* Kept for the next fence, if it is the first. */
+/* Keep the failure for the next fence, if it is the first one. */
 static void note_failure(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
@@ -487,14 +487,14 @@ static bool counts_bytes(const struct vrnic_nop *op)
 	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
 }
 
-/* It was executed, or failed: count it. */
+/* The operation was executed, or failed: count it. */
 static void finish(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 	int verr = 0;
 
 	op->finished = true;
-	/* of a link that is gone, with its endpoint */
+	/* the operation may have had a link that is gone, together with its endpoint */
 	vrnic_wire_forget(inj);
 	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
@@ -503,7 +503,7 @@ static void finish(struct vrnic_injector *inj)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
-	/* a fence that found a failure tells of that; any other failed itself */
+	/* a fence that found a failure reports it; any other operation failed itself */
 	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
 		note_failure(inj);
@@ -511,7 +511,7 @@ static void finish(struct vrnic_injector *inj)
 	vrnic_nop_failed(inj, &op->failure);
 }
 
-/* Deliver the record that was asked for. Return: false if there is no room. */
+/* Deliver the record that the descriptor asked for. Return: false if there is no room. */
 static bool deliver(struct vrnic_injector *inj)
 {
 	const struct vrnic_nop *op = &inj->op;
@@ -538,8 +538,8 @@ static bool deliver(struct vrnic_injector *inj)
 }
 
 /*
- * Its slots are free before anybody is told: whoever sees the record, or the
- * counter, may post again at once. (Inline data was used by now.)
+ * The slots are freed before the completion is visible: a process that sees the record, or the
+ * counter, may post again at once. (Inline data were used by now.)
  */
 static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
@@ -556,7 +556,7 @@ static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	return true;
 }
 
-/* Return: true if there may be more to do at once. */
+/* Do one step. Return: true if there may be more to do at once. */
 static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
@@ -603,7 +603,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	}
 	vrnic_injector_release(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
-	/* the budget may have been just enough: nobody need be woken then */
+	/* the budget may have been just enough: then no thread need go on */
 	if (!inj->op.active && !vrnic_ring_avail(&inj->fifo->ring))
 		verdict = VRNIC_IDLE;
 	return verdict;
@@ -629,7 +629,7 @@ static bool inject_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(ring_of(r), on);
 }
 
-/* An injection FIFO, as the engine runs it. */
+/* How the engine runs an injection FIFO. */
 const struct vrnic_runnable_ops vrnic_inject_ops = {
 	.run = inject_run,
 	.stay = inject_stay,

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Making and ending native links. Whoever makes an endpoint to a FIFO of another
- * host asks for a link by a datagram, again and again until there is an answer
- * or time is up; a host that has no FIFOs never answers. The answer tells what
- * an RC queue pair has to know of its peer.
+ * Makes and ends native links. A process that makes an endpoint to a FIFO of another host asks for
+ * a link by a datagram, again and again until there is an answer or time is up. A host that has no
+ * FIFOs never answers. The answer has what an RC queue pair needs to know of its peer.
  *
- * A link belongs to the endpoint at one end, and to the FIFO at the other. When
- * either goes, or the link fails, a datagram says so; if that is lost, the other end
- * finds out when it next has something to send, or asks whether anybody is there
- * (native/link_keep.c).
+ * A link belongs to the endpoint at one end, and to the FIFO at the other. When either goes, or the
+ * link fails, a datagram tells the other end. If that is lost, the other end finds out when it next
+ * has something to send, or when it asks whether the peer still exists (native/link_keep.c).
  *
- * To accept a link takes memory that the process with the FIFO pays for, and its lock. So that
- * is done by threads of that process's crew (native/link_hello.c): whom it holds up are those
- * who share its control groups.
+ * To accept a link takes memory for which the process with the FIFO pays, and the FIFO's lock. So
+ * threads of the process's crew do it (native/link_hello.c), and only processes in the same
+ * control groups may have to wait for them.
  */
 
 #include <linux/bottom_half.h>
@@ -25,17 +23,17 @@
 #include "native/native.h"
 #include "roce/roce.h"
 
-#define LINK_SLOTS	64	/* of a send ring */
-#define LINKS_MAX	4096	/* that a FIFO accepts */
-#define LINKS_HOST	1024	/* of these, of one host */
+#define LINK_SLOTS	64	/* slots of a send ring */
+#define LINKS_MAX	4096	/* most links that a FIFO accepts */
+#define LINKS_HOST	1024	/* most of these from one host */
 
-/* Asked for so often, with pauses that double: 1.3 seconds. */
+/* How often a host is asked, with pauses that double: 1.3 seconds in all. */
 #define ASK_FIRST_MS	20
 #define ASK_TIMES	6
 
 /*
- * A peer that does not acknowledge anything for so long is gone: 8 times 0.27 s.
- * Within that, losses are looked for by the round-trip time.
+ * A peer that acknowledges nothing for so long is gone: 8 times 0.27 s. Losses within that time are
+ * found by the round-trip time.
  */
 #define LINK_TIMEOUT	16
 #define LINK_RETRIES	7
@@ -97,7 +95,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* What was injected over it may outlive it; nothing of it is used then. */
+/* Remote gets that came over the link may outlive it; they do not use it then. */
 void vrnic_link_put(struct vrnic_link *link)
 {
 	if (!refcount_dec_and_test(&link->refs))
@@ -123,7 +121,7 @@ static const struct ib_gid_attr *own_gid(struct vrnic_dev *dev,
 	return rdma_find_gid(&dev->ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 }
 
-/* To INIT, RTR and RTS: @h is what the other end said of itself. */
+/* Move the queue pair to INIT, RTR and RTS. @h is what the other end said of itself. */
 static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		   const union ib_gid *to, const struct vrnic_hello *h, u32 psn)
 {
@@ -160,7 +158,7 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 				      IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
 				      IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
 				      NULL);
-	/* the address became one of this host meanwhile */
+	/* the address has become one of this host meanwhile */
 	if (!err && !link->qp->roce)
 		err = -EHOSTUNREACH;
 	return err;
@@ -173,7 +171,7 @@ struct hello_packet {
 	struct vrnic_hello_wire wire;
 };
 
-/* @qp: sends it; it is not connected */
+/* @qp: queue pair that sends the datagram; it is not connected */
 static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 		      const union ib_gid *to, const struct vrnic_hello *h)
 {
@@ -197,7 +195,10 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
 			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
 	if (!err) {
-		/* as the requester does it; and the route's namespace waits for that */
+		/*
+		 * as the requester sends; and the namespace of the route waits until softirqs are
+		 * on again
+		 */
 		local_bh_disable();
 		err = vrnic_roce_xmit(qp, &path, &tx);
 		vrnic_path_drop(&path);
@@ -208,8 +209,8 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 }
 
 /*
- * The queue pair of a link is for the link's own run only, so queue pair 1 sends
- * what is about it. It is there as long as the device is.
+ * The queue pair of a link is only for the link's own run, so queue pair 1, which exists as long as
+ * the device, sends datagrams about the link.
  */
 static int hello_send(struct vrnic_dev *dev, const struct ib_gid_attr *sgid,
 		      const union ib_gid *to, const struct vrnic_hello *h)
@@ -239,10 +240,10 @@ static struct vrnic_hello hello_of(const struct vrnic_link *link,
 }
 
 /**
- * vrnic_link_say_bye() - this end of a link is gone, or fails: tell the peer, once
+ * vrnic_link_say_bye() - tell the peer, once, that this end of a link is gone, or fails
  * @link: link
  *
- * Whoever was asked for a link may have made one, although no answer came.
+ * A peer that was asked for a link may have made one, although no answer came.
  */
 void vrnic_link_say_bye(struct vrnic_link *link)
 {
@@ -250,7 +251,7 @@ void vrnic_link_say_bye(struct vrnic_link *link)
 	const struct ib_gid_attr *sgid;
 	union ib_gid to, own;
 
-	/* it never had a peer, or the peer knows */
+	/* the link never had a peer, or the peer knows */
 	if (!(link->qp->roce || link->asked) || READ_ONCE(link->bye) ||
 	    test_and_set_bit(0, &link->said_bye))
 		return;
@@ -265,7 +266,7 @@ void vrnic_link_say_bye(struct vrnic_link *link)
 	rdma_put_gid_attr(sgid);
 }
 
-/* ---- who asks ---- */
+/* ---- the end that asks ---- */
 
 static int why_errno(u8 why)
 {
@@ -293,7 +294,7 @@ static void stop_asking(struct vrnic_link *link)
 	mutex_unlock(&asking_lock);
 }
 
-/* There is no memory there, or no room, and there may be soon. The answer is forgotten. */
+/* The peer has no memory or no room now, and may have some soon. Forget this answer. */
 static bool refused_for_now(struct vrnic_link *link)
 {
 	const struct vrnic_hello *h = &link->hello;
@@ -310,9 +311,9 @@ static bool refused_for_now(struct vrnic_link *link)
 }
 
 /*
- * Wait for an answer, and when there is none to stay with, for as long.
+ * Wait for an answer. After a refusal that may not last, wait on for the rest of the time.
  *
- * Return: 0; -EHOSTUNREACH: nobody answers; -ENOMEM: refused for now; -EINTR.
+ * Return: 0; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
  */
 static int await(struct vrnic_link *link, unsigned long wait)
 {
@@ -332,7 +333,7 @@ static int await(struct vrnic_link *link, unsigned long wait)
 	return err;
 }
 
-/* Return: 0: there is an answer. */
+/* Ask for a link. Return: 0 if an answer has come. */
 static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	       const union ib_gid *to, const struct vrnic_hello *h)
 {
@@ -341,7 +342,7 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 
 	for (i = 0; i < ASK_TIMES; i++) {
 		err = hello_send(link->fifo->dev, sgid, to, h);
-		/* a route may still come, as that of an address that is new */
+		/* any other failure may pass: a new address may still get its route */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
 		err = await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
@@ -373,7 +374,7 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	stop_asking(link);
 	if (err)
 		return err;
-	/* nobody changes it any more */
+	/* the link is not in the list any more, so its answer does not change */
 	if (link->hello.kind != VRNIC_HELLO_YES) {
 		link->asked = false;
 		return why_errno(link->hello.why);
@@ -416,7 +417,7 @@ out:
 	return link;
 }
 
-/* A link that other endpoints use already. */
+/* Find a link that other endpoints use already. */
 static struct vrnic_link *link_share(struct vrnic_fifo *fifo,
 				     const struct vrnic_address *peer)
 {
@@ -435,13 +436,13 @@ static struct vrnic_link *link_share(struct vrnic_fifo *fifo,
 }
 
 /**
- * vrnic_link_get() - have a link to a FIFO of another host
+ * vrnic_link_get() - get a link to a FIFO of another host
  * @fifo: the FIFO at this end
- * @peer: where the other one is
+ * @peer: address of the other FIFO
  *
- * Return: link, for vrnic_link_leave(); or an ERR_PTR: -EHOSTUNREACH (nobody
- * answers), -ENOENT, -EACCES (no such FIFO, or another secret, there),
- * -EADDRINUSE (somebody else has the port here), -EINTR, -ENOMEM.
+ * Return: link, for vrnic_link_leave(); or an ERR_PTR: -EHOSTUNREACH (no answer), -ENOENT (no such
+ * FIFO there), -EACCES (it has another secret), -EADDRINUSE (other software has the port here),
+ * -EINTR, -ENOMEM.
  */
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer)
@@ -478,8 +479,8 @@ void vrnic_link_leave(struct vrnic_link *link)
 }
 
 /**
- * vrnic_link_answered() - somebody says yes or no
- * @heard: to what was asked here, as he says
+ * vrnic_link_answered() - an answer to a request for a link has come
+ * @heard: the answer; its sender is not trusted
  */
 void vrnic_link_answered(const struct vrnic_heard *heard)
 {
@@ -491,7 +492,7 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 		if (link->nonce != h->nonce ||
 		    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
 			continue;
-		/* the first one counts */
+		/* only the first answer counts */
 		if (!link->hello.kind) {
 			link->hello = *h;
 			complete(&link->answered);
@@ -501,9 +502,9 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 	mutex_unlock(&asking_lock);
 }
 
-/* ---- who is asked ---- */
+/* ---- the end that is asked ---- */
 
-/* A link that was accepted, and is of no use any more, or replaced by this one. */
+/* Is this accepted link dead, or does the request replace it? */
 static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	return READ_ONCE(link->dead) ||
@@ -512,8 +513,8 @@ static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
 }
 
 /*
- * The link that this datagram asked for before, or NULL; others may have to go.
- * @full: there can be no other for who asks.
+ * Find the link that an earlier copy of this request was given, or NULL. Ends links that are stale.
+ * @full: set if no other link can be accepted from this host.
  */
 static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
 				   const struct vrnic_heard *heard, bool *full)
@@ -550,7 +551,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	WRITE_ONCE(link->nonce, heard->h.nonce);
 	link->peer.fifo = heard->h.from_fifo;
 	link->peer.task = heard->h.task;
-	/* the first packet that it sends, as hello_of() cannot know */
+	/* first PSN that this end sends, which hello_of() cannot know */
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
 	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
 					VRNIC_GFP_LINK);
@@ -563,7 +564,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	return ERR_PTR(err);
 }
 
-/* The process that has the FIFO pays: it chose whom it gives its address. */
+/* The process with the FIFO pays: it chose the peers that have its address. */
 static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 					      const struct vrnic_heard *heard,
 					      const struct ib_gid_attr *sgid)
@@ -575,7 +576,7 @@ static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 	return link;
 }
 
-/* The link that was asked for, now or before; or enum vrnic_hello_why in @why. */
+/* The link for a request, now or earlier accepted; or NULL, and enum vrnic_hello_why in @why. */
 static struct vrnic_link *link_for(struct vrnic_fifo *fifo, const struct vrnic_heard *heard,
 				   const struct ib_gid_attr *sgid, u8 *why)
 {
@@ -607,12 +608,12 @@ static struct vrnic_hello refusal_of(const struct vrnic_heard *heard, u8 why)
 }
 
 /**
- * vrnic_link_asked() - somebody asks for a link, and may have one
- * @fifo: to this FIFO; its ctrl is held
- * @heard: who, and how
+ * vrnic_link_asked() - answer a request for a link that may be granted
+ * @fifo: FIFO that is asked; its ctrl is held
+ * @heard: the request
  *
- * Context: a thread of the FIFO's crew. It may wait for memory that is charged to the
- * FIFO's process, as long as that has none.
+ * Context: a thread of the FIFO's crew. It may wait for memory that is charged to the FIFO's
+ * process, as long as that process has none.
  */
 void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
@@ -622,7 +623,7 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 	u8 why;
 
 	lockdep_assert_held(&fifo->ctrl);
-	/* the address has gone: who asks again gets to know */
+	/* the address has gone: the next request will be told so */
 	if (IS_ERR(sgid))
 		return;
 	link = link_for(fifo, heard, sgid, &why);
@@ -637,10 +638,10 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 }
 
 /**
- * vrnic_link_refuse() - somebody asks for a link, and gets none
- * @heard: who, and why not
+ * vrnic_link_refuse() - refuse a request for a link
+ * @heard: the request, and the reason
  *
- * There is no FIFO to answer from: queue pair 1 of the device lends its name.
+ * There is no FIFO to answer from, so queue pair 1 of the device sends the refusal.
  */
 void vrnic_link_refuse(const struct vrnic_heard *heard)
 {
@@ -659,7 +660,7 @@ void vrnic_link_refuse(const struct vrnic_heard *heard)
 	vrnic_qp_put(qp);
 }
 
-/* One that nobody was told of yet has no nonce, and no datagram is without. */
+/* A link of which no other host knows has nonce 0, and no datagram has that nonce. */
 static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	if (READ_ONCE(link->nonce) != heard->h.nonce ||
@@ -671,9 +672,9 @@ static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 }
 
 /**
- * vrnic_link_bye_unanswered() - who asked for a link, and never knew that it got one, is gone
- * @fifo: that was asked; its ctrl is held
- * @heard: what was said
+ * vrnic_link_bye_unanswered() - a peer that asked for a link, and saw no answer, is gone
+ * @fifo: FIFO that was asked; its ctrl is held
+ * @heard: the goodbye
  */
 void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
@@ -686,9 +687,9 @@ void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard
 
 /**
  * vrnic_link_bye() - the other end of a link is gone
- * @heard: what was said
+ * @heard: the goodbye
  *
- * What is still on its way is lost; whoever waits for it is told.
+ * Requests in progress fail, and their injectors are told.
  */
 void vrnic_link_bye(const struct vrnic_heard *heard)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Native links: how native operations reach a FIFO on another host. A link is an
- * RC queue pair of the driver's own at either end, between the FIFO of an
- * endpoint and its peer; messages go over it as they would over any other.
+ * Native links connect native operations to a FIFO on another host. A link is an RC queue pair of
+ * the driver itself at each end, between the FIFO of an endpoint and its peer. Messages go over it
+ * as over any other RC queue pair.
  *
  *	native/link.c		makes links
- *	native/link_hello.c		datagrams about them, until they are looked at
- *	native/link_keep.c		how long they last
- *	native/link_host.c		whose they are, and what each host may cost
- *	native/link_grant.c		counters that a peer may name
- *	native/link_msg.c		messages, until the peer has them
- *	native/remote.c	descriptors become requests
- *	native/link_serve.c		requests are executed; answers come in
+ *	native/link_hello.c	queues datagrams about links until they are handled
+ *	native/link_keep.c	watches links, and ends them
+ *	native/link_host.c	other hosts, and the memory that each may use here
+ *	native/link_grant.c	counters that a peer may name
+ *	native/link_msg.c	messages, until the peer has acknowledged them
+ *	native/remote.c		turns descriptors into requests
+ *	native/link_serve.c	executes requests, and takes answers
  *
- * Each descriptor becomes one request or, if it is long, one after the other.
- * Its injector goes away until the answer is there.
+ * Each descriptor becomes one request, or several in turn if it is long. Its injector does not run
+ * until the answer has come.
  *
- * The queue pair is run by threads, and by who posts: so executing may sleep.
+ * Threads and the runner that posts a message run the queue pair, so its run may sleep.
  */
 #ifndef VRNIC_LINK_H
 #define VRNIC_LINK_H
@@ -44,8 +44,8 @@ struct vrnic_nreq;
 struct vrnic_rget;
 
 /*
- * For what a link is made of. Reclaim is tried once, then the peer that asked is refused, and
- * asks again. Until then whose memory it is waits: a thread of his crew, or he himself.
+ * For the parts of a link. Reclaim is tried once, then the peer that asked for the link is refused,
+ * and asks again. Meanwhile the process that pays waits, or a thread of its crew.
  */
 #define VRNIC_GFP_LINK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
@@ -55,12 +55,13 @@ struct vrnic_rget;
  * struct vrnic_nmsg - a message of a link, until the peer has acknowledged it
  * @hdr: header
  * @nr: segments
- * @seg: data after the header; regions have references, so that a packet that
- *	is lost can be made again
- * @buf: memory that @seg is of, or NULL; freed with the message
- * @charged: bytes of @buf that the peer's host was charged with
- * @req: request that this is; NULL: it is freed when it is sent
- * @link: in struct vrnic_link.msgs; protected by its lock
+ * @hdr: header
+ * @nr: number of segments
+ * @seg: data after the header; regions have references, as a lost packet is made again from them
+ * @buf: memory that @seg is in, or NULL; freed with the message
+ * @charged: bytes of @buf that are charged to the peer's host
+ * @req: request with this message; NULL: no request, so the message is freed when it was sent
+ * @link: in struct vrnic_link.msgs; protected by the link's lock
  */
 struct vrnic_nmsg {
 	struct vrnic_nwire hdr;
@@ -74,29 +75,29 @@ struct vrnic_nmsg {
 
 /**
  * struct vrnic_nreq - the request that an injector waits for
- * @msg: what is sent
- * @posted: there is one. Protected by the injector's run bit, as all below while
- *	not @pending.
- * @pending: the link has it. Cleared with release.
- * @sent: the peer's transport has it; protected by the link's run bit, as what
- *	follows while @pending
- * @answered: the answer is there
- * @id: number; the lowest bit says which injector
- * @n: bytes that it moves
- * @wants: bytes of data that the answer has if all is well: GET, if any
- * @into: GET: where the answer's data goes, if it is not looked up:
- * @key: GET: local key; or, of an injected descriptor, remote key
+ * @msg: the message
+ * @posted: there is a request. Protected by the injector's run bit, as all below while @pending is
+ *	not set.
+ * @pending: the link has the request. Cleared with release.
+ * @sent: the peer has acknowledged the message; while @pending is set, protected by the link's run
+ *	bit, as all that follows
+ * @answered: the answer has come
+ * @id: number of the request; the lowest bit tells the injector
+ * @n: bytes that the request moves
+ * @wants: bytes of data in a good answer: GET only
+ * @into: GET: place of the answer's data; if it has no length, @key and @addr name the place
+ * @key: GET: local key; for an injected descriptor, remote key
  * @addr: GET: address
- * @pinned: memory was pinned for it
- * @half: TYPED: the local side's position
- * @was: it, before what is on its way was packed
- * @telling: it tells rows of a type
- * @told: bytes of them that the peer has
+ * @pinned: memory was pinned for the request
+ * @half: TYPED: position of the local side
+ * @was: TYPED: value of @half before the data of this request were packed
+ * @telling: the request tells rows of a type
+ * @told: bytes of these rows that the peer has
  * @span: TYPED: bytes of the local storage
  * @again: the peer has no room yet
- * @status: enum ib_wc_status, as the peer or the link has it
- * @vendor_err: enum vrnic_vendor_err, likewise
- * @value: of the answer
+ * @status: enum ib_wc_status, from the peer or the link
+ * @vendor_err: enum vrnic_vendor_err, from the peer or the link
+ * @value: value in the answer
  */
 struct vrnic_nreq {
 	struct vrnic_nmsg msg;
@@ -123,20 +124,20 @@ struct vrnic_nreq {
 };
 
 /**
- * struct vrnic_link_rx - the message that is coming in
- * @h: its header
+ * struct vrnic_link_rx - the message that is being received
+ * @h: header of the message
  * @left: bytes of data to come
- * @status: enum ib_wc_status; not success: the rest is ignored
+ * @status: enum ib_wc_status; if not success, the rest of the message is ignored
  * @vendor_err: enum vrnic_vendor_err
- * @req: ANSWER: the request; NULL: nobody waits for it any more
- * @answer: other: the answer to be
- * @buf: data that is not put into place packet by packet
- * @unknown: TYPED: of a type that nobody told of: to be told, and sent again
- * @half: TYPED: the position in the storage
- * @type: TYPED: the type that @half is of
- * @rows: TYPE: rows that are coming in
- * @rows_bytes: all of them; what @rows has the peer's host charged with
- * @rows_there: bytes of them that came
+ * @req: ANSWER: the request; NULL: no injector waits for it any more
+ * @answer: other messages: the answer to be sent
+ * @buf: data that are not put into place packet by packet
+ * @unknown: TYPED: this side does not know the type: the peer has to tell it, and to ask again
+ * @half: TYPED: position in the storage
+ * @type: TYPED: type that @half is for
+ * @rows: TYPE: rows that are being received
+ * @rows_bytes: size of all these rows; charged to the peer's host while @rows is set
+ * @rows_there: bytes of these rows that have come
  */
 struct vrnic_link_rx {
 	struct vrnic_nhdr h;
@@ -154,14 +155,14 @@ struct vrnic_link_rx {
 	u64 rows_there;
 };
 
-/* Slots of a link's ring that answers leave to the requests of two injectors. */
+/* Slots of a link's ring that answers leave free for the requests of two injectors. */
 #define VRNIC_LINK_KEEP_SLOTS	4
 
 /**
  * struct vrnic_grants - counters that a peer may name although they are not open
- * @slot: their numbers, hashed; 0: none
- * @size: slots; a power of two, or 0
- * @nr: how many are there
+ * @slot: hash table of their numbers; 0: empty slot
+ * @size: number of slots; a power of two, or 0
+ * @nr: number of counters
  */
 struct vrnic_grants {
 	u32 *slot;
@@ -170,12 +171,11 @@ struct vrnic_grants {
 };
 
 /**
- * struct vrnic_link_type - a type that the peer told of
+ * struct vrnic_link_type - a type that the peer told
  * @node: in struct vrnic_link.types
- * @number: the peer's number for it
- * @bytes: what its rows took when they came, which the peer's host is charged with; fewer
- *	rows may do
- * @rows: it
+ * @number: the peer's number for the type
+ * @bytes: size of its rows when they came, charged to the peer's host; the type may need fewer rows
+ * @rows: the type
  */
 struct vrnic_link_type {
 	struct hlist_node node;
@@ -188,51 +188,51 @@ struct vrnic_link_type {
 #define VRNIC_LINK_TOLD_BITS	6
 #define VRNIC_LINK_TOLD_WAYS	4
 
-/* So much of a typed transfer is packed at a time. */
+/* Most bytes of a typed transfer that are packed at a time. */
 #define VRNIC_PACK_BYTES	SZ_256K
 
 /**
  * struct vrnic_link - one end of a native link
- * @refs: its owner, and what the peer injected
- * @shell: what stands for the core's part of its queue pair
- * @qp: its queue pair; not to be used once @dead, but by its own run
+ * @refs: references of the owner, and of what the peer injected
+ * @shell: stands for the core's part of @qp
+ * @qp: queue pair; once @dead is set, only its own run may use it
  * @fifo: the FIFO at this end; a reference is held until the link has ended
- * @host: where the peer is
- * @accepted: the peer asked for it
- * @endpoints: those that use it, to be told when it fails; protected by watch_lock
- * @owned: in one of the FIFO's lists, or in that of links that connect
- * @all: in that of all links
- * @asked: whoever was asked may have a link by now
+ * @host: host of the peer
+ * @accepted: the peer asked for the link
+ * @endpoints: endpoints that use the link, to be told when it fails; protected by watch_lock
+ * @owned: in one of the FIFO's lists, or in the list of links that wait for an answer
+ * @all: in the list of all links
+ * @asked: the peer was asked for the link, and may have made its end
  * @said_bye: the peer was told that this end is gone
- * @ending: does what ending it takes
- * @linger_until: the peer may acknowledge until then, in jiffies
- * @notice: that it failed, to be sent to @fifo; accepted links have it, until it is
- *	sent; protected by the queue pair's run bit
- * @heard: when the peer last gave a sign of life, in jiffies
- * @nonce: which link, for datagrams about it; 0: nobody was told of it yet
- * @peer: where the other end is; secret: 0
- * @peer_qpn: its queue pair
- * @answered: there is an answer to what was asked
- * @hello: it
- * @lock: protects what follows
+ * @ending: work that ends the link
+ * @linger_until: time, in jiffies, until which the peer may acknowledge
+ * @notice: accepted links: notice that the link failed, until it is sent to @fifo; protected by the
+ *	run bit of @qp
+ * @heard: time of the peer's last sign of life, in jiffies
+ * @nonce: names the link in datagrams; 0: no other host knows of it yet
+ * @peer: address of the other end; secret: 0
+ * @peer_qpn: number of the peer's queue pair
+ * @answered: completed when the answer has come
+ * @hello: the answer
+ * @lock: protects what follows, up to @rx
  * @dead: nothing can be posted
  * @bye: the peer's end is gone
- * @left: because nobody there had a use for it
- * @failed: it is known that it does not work; written with the queue pair's run bit
+ * @left: the peer's end is gone because it was not used any more
+ * @failed: the failure was noticed; written with the run bit of @qp
  * @pending: requests of the FIFO's two injectors
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
- * @grants: counters that descriptors named which were injected over this link
- * @rx: protected by the queue pair's run bit, as all that follows
+ * @grants: counters that were named by descriptors that this side injected over the link
+ * @rx: message that is being received; protected by the run bit of @qp, as what follows up to
+ *	@answer_bytes
  * @types: struct vrnic_link_type, by hash
- * @types_nr: how many
- * @types_bytes: of all their rows
- * @answer_bytes: packed for answers that the peer has not acknowledged
- * @told: serials of types that the peer was told of, by hash of their numbers: it is
- *	told of others again; 0: none. For the injector of the FIFO's ring, with its
- *	run bit
- * @told_next: which of a hash is the next to be forgotten; likewise
- * @users: endpoints that use it; protected by the FIFO's ctrl, as what follows
- * @secret: of the address it was made for
+ * @types_nr: number of @types
+ * @types_bytes: bytes of the rows of all @types
+ * @answer_bytes: bytes that were packed for answers which the peer has not acknowledged
+ * @told: serials of types that the peer was told, by hash of their numbers; 0: none. Types that are
+ *	not here are told again. Protected by the run bit of the FIFO's ring injector
+ * @told_next: entry of a hash bucket in @told that is replaced next; protected as @told
+ * @users: number of endpoints that use the link; protected by the FIFO's ctrl
+ * @secret: secret of the address that the link was made for; protected by the FIFO's ctrl
  */
 struct vrnic_link {
 	refcount_t refs;
@@ -277,11 +277,11 @@ struct vrnic_link {
 /**
  * struct vrnic_heard - a datagram about links that came
  * @link: in struct vrnic_hello_queue.list
- * @net: where; with a reference, as it may wait for longer than its socket is there. NULL:
- *	it waits for a FIFO, which goes before its network namespace does
- * @from: sender's address
- * @to: address it came to
- * @h: what it says
+ * @net: network namespace, with a reference, as the datagram may outlive its socket. NULL: the
+ *	datagram waits for a FIFO, which ends before its network namespace does
+ * @from: address of the sender
+ * @to: destination address
+ * @h: contents
  * @why: ASK: enum vrnic_hello_why; not 0: there will be no link
  */
 struct vrnic_heard {
@@ -294,11 +294,11 @@ struct vrnic_heard {
 };
 
 /**
- * struct vrnic_hello_queue - datagrams that wait to be looked at, one after the other
+ * struct vrnic_hello_queue - datagrams that wait to be handled in turn
  * @lock: protects what follows; bh
  * @list: struct vrnic_heard
- * @nr: how many, by enum vrnic_hello_kind
- * @closed: there will be no more
+ * @nr: number of datagrams, by enum vrnic_hello_kind
+ * @closed: no datagram is accepted any more
  */
 struct vrnic_hello_queue {
 	spinlock_t lock;	/* protects what follows; bh */
@@ -308,10 +308,10 @@ struct vrnic_hello_queue {
 };
 
 /**
- * struct vrnic_hellos - what there is to do about the links that a FIFO accepts
- * @run: a thread of the FIFO's crew does it
- * @queue: who wants one; and who wanted one, and never knew whether it got one
- * @failed: bit 0: there is one that does not work any more
+ * struct vrnic_hellos - work for the links that a FIFO accepts
+ * @run: runnable of the FIFO's crew, which does the work
+ * @queue: datagrams that ask for a link, and goodbyes of peers that saw no answer
+ * @failed: bit 0: a link has failed
  */
 struct vrnic_hellos {
 	struct vrnic_runnable run;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Counters that a peer may name although they are not open to all: those of the
- * descriptors that this side injected over the link. A grant lives as long as its
- * counter and the link; there are no more than the process has counters, since those
- * that are gone are dropped whenever the table would grow.
+ * Counters that a peer may name although they are not open to all: the counters of descriptors that
+ * this side injected over the link. A grant lasts as long as its counter and the link. There are no
+ * more grants than the process has counters, as stale ones are dropped whenever the table would
+ * grow.
  */
 
 #include <linux/hash.h>
@@ -14,9 +14,9 @@
 #include "native/native.h"
 
 #define SLOTS_MIN	64U
-#define SLOTS_MAX	SZ_8K		/* a look at all of them takes microseconds */
+#define SLOTS_MAX	SZ_8K		/* looking at all slots takes microseconds */
 
-/* Where @id is, or would be: there always is an empty slot. */
+/* Find the slot of @id, or the empty slot for it: there always is an empty one. */
 static u32 *slot_of(const struct vrnic_grants *g, u32 id)
 {
 	u32 i = hash_32(id, ilog2(g->size));
@@ -37,7 +37,7 @@ static void put(struct vrnic_grants *g, u32 id)
 /**
  * vrnic_granted() - may the peer of a link name this counter, which is not open?
  * @link: link
- * @id: the peer's claim; not 0
+ * @id: number that the peer claims; not 0
  */
 bool vrnic_granted(struct vrnic_link *link, u32 id)
 {
@@ -50,7 +50,7 @@ bool vrnic_granted(struct vrnic_link *link, u32 id)
 	return granted;
 }
 
-/* Caller holds link->lock. Return: false if there is no room for @nr more. */
+/* Caller holds link->lock. Return: false if there is no room for @nr more grants. */
 static bool fits(const struct vrnic_grants *g, u32 nr)
 {
 	return g->nr + nr <= g->size / 2;
@@ -71,7 +71,7 @@ static u32 nr_live(struct vrnic_link *link)
 	return nr;
 }
 
-/* Into another table, without those whose counters are gone. */
+/* Move the grants to another table, without those whose counters are gone. */
 static void move(struct vrnic_link *link, struct vrnic_grants *to)
 {
 	struct vrnic_grants *g = &link->grants;
@@ -84,7 +84,7 @@ static void move(struct vrnic_link *link, struct vrnic_grants *to)
 	swap(*g, *to);
 }
 
-/* Return: 0: try again; or -ENOMEM or -ENOSPC: it is as it was. */
+/* Return: 0: try again; -ENOMEM or -ENOSPC: the table is unchanged. */
 static int make_room(struct vrnic_link *link, u32 nr)
 {
 	struct vrnic_grants new = {};
@@ -100,7 +100,7 @@ static int make_room(struct vrnic_link *link, u32 nr)
 	if (!new.slot)
 		return -ENOMEM;
 	spin_lock(&link->lock);
-	/* the other injector may have added some meanwhile */
+	/* the other injector may have added grants meanwhile */
 	if (nr_live(link) + nr <= new.size / 2)
 		move(link, &new);
 	spin_unlock(&link->lock);
@@ -127,12 +127,12 @@ static bool add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 }
 
 /**
- * vrnic_grant() - the peer of a link may name the counters that descriptors name
+ * vrnic_grant() - let the peer of a link name the counters of some descriptors
  * @link: link
  * @d: descriptors, about to be injected
- * @nr: how many
+ * @nr: number of descriptors
  *
- * Return: 0, or -ENOMEM or -ENOSPC: none of them may.
+ * Return: 0; -ENOMEM or -ENOSPC: nothing was granted.
  */
 int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Datagrams about links, from when they come, by softirq, until somebody looks at them.
+ * Datagrams about links, from their arrival in softirq until they are handled.
  *
- * What takes a FIFO's lock, or memory that its process pays for, is that process's affair: it
- * waits at the FIFO, and a thread of the process's crew looks at it. So a process that has no
- * memory left, or no CPU time, holds up itself, and those in its control groups. Who has the
- * FIFO's secret gets that far, and no other who asks.
+ * Some need a FIFO's lock, or memory for which the FIFO's process pays. They wait at the FIFO, and
+ * a thread of the process's crew handles them. So a process without memory, or without CPU time,
+ * holds up only itself and processes in its control groups. Of the requests, only those with the
+ * FIFO's secret get that far.
  *
- * The rest takes neither, and is done by work items for all: answers to what was asked here,
- * and, behind each other, refusals and goodbyes to a link's queue pair.
+ * All others need neither, and work items handle them: one for answers to requests of this host,
+ * and one for refusals and for goodbyes to a link's queue pair.
  */
 
 #include <linux/skbuff.h>
@@ -19,16 +19,16 @@
 #include "native/native.h"
 #include "roce/roce.h"
 
-#define QUEUE_MAX	128	/* datagrams of a kind that wait in one queue */
-#define QUEUE_HOST	32	/* of these, of one address */
+#define QUEUE_MAX	128	/* most datagrams of a kind that wait in one queue */
+#define QUEUE_HOST	32	/* most of these from one address */
 
-/* So much later a thread looks whether a FIFO's lock is free. */
+/* Time after which a thread tries again for a FIFO's lock. */
 #define BUSY_NS		NSEC_PER_MSEC
 
 /**
- * struct desk - datagrams that are no FIFO's affair
- * @work: looks at them
- * @queue: they
+ * struct desk - datagrams that need no FIFO
+ * @work: handles them
+ * @queue: the datagrams
  */
 struct desk {
 	struct work_struct work;
@@ -66,7 +66,7 @@ static struct vrnic_heard *queue_take(struct vrnic_hello_queue *queue)
 	return heard;
 }
 
-/* Whoever comes waits for so many of each other host at most. */
+/* Bound what waits from each host, so that a newcomer is not held up for long by any other host. */
 static bool queue_has_room(const struct vrnic_hello_queue *queue,
 			   const struct vrnic_heard *heard)
 {
@@ -82,7 +82,7 @@ static bool queue_has_room(const struct vrnic_hello_queue *queue,
 	return of_host < QUEUE_HOST;
 }
 
-/* Return: false: there is no room, and @heard is gone. */
+/* Return: false if there is no room; then @heard was freed. */
 static bool queue_add(struct vrnic_hello_queue *queue, struct vrnic_heard *heard)
 {
 	bool room;
@@ -99,7 +99,7 @@ static bool queue_add(struct vrnic_hello_queue *queue, struct vrnic_heard *heard
 	return room;
 }
 
-/* What nobody looked at is forgotten. */
+/* Free the datagrams that were not handled, and accept no more. */
 static void queue_close(struct vrnic_hello_queue *queue)
 {
 	struct vrnic_heard *heard;
@@ -111,9 +111,9 @@ static void queue_close(struct vrnic_hello_queue *queue)
 		heard_free(heard);
 }
 
-/* ---- what is a FIFO's affair ---- */
+/* ---- datagrams that need a FIFO ---- */
 
-/* Something to do, with fifo->ctrl held. Return: false: there is nothing. */
+/* Do one piece of work, with fifo->ctrl held. Return: false if there is none. */
 static bool serve(struct vrnic_fifo *fifo)
 {
 	struct vrnic_hellos *hellos = &fifo->hellos;
@@ -125,7 +125,7 @@ static bool serve(struct vrnic_fifo *fifo)
 	heard = queue_take(&hellos->queue);
 	if (!heard)
 		return failed;
-	/* a goodbye is behind the question that it is about */
+	/* the queue keeps the order: a goodbye comes behind its request */
 	if (heard->h.kind == VRNIC_HELLO_ASK)
 		vrnic_link_asked(fifo, heard);
 	else
@@ -135,8 +135,8 @@ static bool serve(struct vrnic_fifo *fifo)
 }
 
 /*
- * Who has the lock may wait for a run of this crew, or for CPU time: it is not waited for, so
- * that the thread is free for others.
+ * The holder of the lock may wait for a run of this crew, or for CPU time. So this does not wait
+ * for the lock, and the thread is free for other work.
  */
 static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {
@@ -159,7 +159,7 @@ static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budg
 	return VRNIC_MORE;
 }
 
-/* Only threads run it: no caller, and no softirq. */
+/* Only threads run this: no caller, and no softirq. */
 static const struct vrnic_runnable_ops hellos_ops = {
 	.run = hellos_run,
 };
@@ -173,11 +173,11 @@ void vrnic_hellos_init(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_hellos_stop() - a FIFO accepts no more links
- * @fifo: it is being destroyed, and its crew is still there
+ * vrnic_hellos_stop() - let a FIFO accept no more links
+ * @fifo: FIFO that is being destroyed; its crew still exists
  *
- * Waits for who accepts one now. Its ctrl is not held: that one needs it, and would not
- * come to an end.
+ * Waits for a run that accepts a link now. Such a run needs the FIFO's ctrl, so the caller must not
+ * hold it.
  */
 void vrnic_hellos_stop(struct vrnic_fifo *fifo)
 {
@@ -189,14 +189,14 @@ void vrnic_hellos_stop(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_hellos_failed() - a link that a FIFO accepted does not work any more
- * @fifo: it; the link holds it
+ * vrnic_hellos_failed() - note that a link that a FIFO accepted has failed
+ * @fifo: the FIFO; the link has a reference on it
  *
  * Context: any.
  */
 void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 {
-	/* who finds the bit finds the link */
+	/* pairs with test_and_clear_bit() in serve(), which finds the link if it finds the bit */
 	smp_mb__before_atomic();
 	set_bit(0, &fifo->hellos.failed);
 	vrnic_queue(&fifo->hellos.run);
@@ -204,10 +204,10 @@ void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 
 /**
  * vrnic_hello_wait() - have a datagram wait for a FIFO's crew
- * @fifo: what it is about; a reference is held
+ * @fifo: FIFO that the datagram is about; a reference is held
  * @heard: the datagram; copied
  *
- * Return: false: there is no room, or the FIFO's process has no memory for it.
+ * Return: false if there is no room, or the FIFO's process has no memory for the copy.
  * Context: any but hard interrupts.
  */
 bool vrnic_hello_wait(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
@@ -227,7 +227,7 @@ bool vrnic_hello_wait(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 	return true;
 }
 
-/* ---- what is nobody's ---- */
+/* ---- datagrams that need no FIFO ---- */
 
 static void look_at(const struct vrnic_heard *heard)
 {
@@ -291,8 +291,8 @@ static bool heard_read(struct vrnic_heard *heard, struct sk_buff *skb)
 }
 
 /*
- * Why who asks gets no link, before anything is done for him: enum vrnic_hello_why. A FIFO of
- * another network namespace is none, whatever secret is said.
+ * Why a request gets no link, before anything is done for it: enum vrnic_hello_why. A FIFO of
+ * another network namespace does not count, even if the request has its secret.
  */
 static u8 why_not(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
 {
@@ -304,7 +304,7 @@ static u8 why_not(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_h
 	return vrnic_hello_fits(&heard->h) ? VRNIC_WHY_NONE : VRNIC_WHY_FORMAT;
 }
 
-/* It names a FIFO of this host. Return: false: it was dropped. */
+/* Handle a datagram that names a FIFO of this host. Return: false if it was dropped. */
 static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
@@ -315,7 +315,7 @@ static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 	if (heard->why)
 		taken = desk_add(net, heard);
 	else
-		/* nothing is left of what a goodbye is about: that is all there is to do */
+		/* a goodbye to a FIFO that is gone has nothing to end */
 		taken = !fifo || vrnic_hello_wait(fifo, heard);
 	if (fifo)
 		vrnic_fifo_put(fifo);
@@ -334,7 +334,7 @@ static bool hear(struct net *net, struct sk_buff *skb)
 	return desk_add(net, &heard);
 }
 
-/* A datagram about links came. In softirq; @skb is gone afterwards. */
+/* A datagram about links has come. Called in softirq; frees @skb. */
 static void hello_receive(struct net *net, struct sk_buff *skb)
 {
 	bool intact = vrnic_pkt_intact(skb);
@@ -358,7 +358,7 @@ static void desk_exit(struct desk *desk)
 	queue_close(&desk->queue);
 }
 
-/* Before there are sockets. */
+/* Called before there are sockets. */
 void vrnic_hello_init(void)
 {
 	desk_init(&answers);
@@ -366,7 +366,7 @@ void vrnic_hello_init(void)
 	vrnic_wire_on_hello(hello_receive);
 }
 
-/* No packet comes any more, and no FIFO is left. */
+/* Called when no packet can come any more, and no FIFO is left. */
 void vrnic_hello_exit(void)
 {
 	desk_exit(&answers);

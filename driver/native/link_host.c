@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Other hosts that have links to this one, by address: what each of them may make
- * this host keep, and the number by which records tell them apart.
+ * Other hosts that have links to this one, by address: the memory that each may use on this host,
+ * and the number by which records tell hosts apart.
  *
- * What a peer says of itself is a claim, but for its address, to which the answers
- * go. So quotas are those of an address, and a FIFO's number means something only
- * together with it.
+ * What a peer says of itself is only a claim, except for its address, to which answers go. So an
+ * address has the quota, and the number of a FIFO means something only together with an address.
  */
 
 #include <linux/hashtable.h>
@@ -16,17 +15,17 @@
 
 #include "native/link.h"
 
-#define HOST_BYTES	SZ_64M	/* that one host may make this one keep */
-#define ALL_BYTES	SZ_256M	/* that all of them may */
+#define HOST_BYTES	SZ_64M	/* most bytes that one host may use on this one */
+#define ALL_BYTES	SZ_256M	/* most bytes that all of them may use */
 
 /**
  * struct vrnic_host - another host
  * @node: in the table
- * @net: namespace that it is reached from; only compared
- * @gid: its address
- * @number: of @gid, for records
- * @refs: links to it; protected by hosts_lock, as what follows
- * @bytes: kept because it said so
+ * @net: namespace that the host is reached from; only compared
+ * @gid: address of the host
+ * @number: number of @gid, for records
+ * @refs: number of links to the host; protected by hosts_lock
+ * @bytes: bytes in use on behalf of the host; protected by hosts_lock
  */
 struct vrnic_host {
 	struct hlist_node node;
@@ -41,7 +40,7 @@ static DEFINE_HASHTABLE(hosts, 8);
 static u64 all_bytes;
 static DEFINE_SPINLOCK(hosts_lock);	/* protects the table, and @all_bytes */
 
-/* Nobody can choose an address that has another one's number. 0 is this host. */
+/* The hash is keyed, so no one can choose an address with the number of another. 0 is this host. */
 static u64 gid_number(const union ib_gid *gid)
 {
 	static siphash_key_t key;
@@ -62,11 +61,11 @@ static struct vrnic_host *find(const struct net *net, const union ib_gid *gid, u
 }
 
 /**
- * vrnic_host_get() - what is kept of another host
- * @net: namespace that it is reached from
- * @gid: its address
+ * vrnic_host_get() - find or make the entry of another host
+ * @net: namespace that the host is reached from
+ * @gid: address of the host
  *
- * Return: for vrnic_host_put(), or NULL: no memory.
+ * Return: entry, for vrnic_host_put(), or NULL if there is no memory.
  */
 struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid)
 {
@@ -106,18 +105,18 @@ void vrnic_host_put(struct vrnic_host *host)
 	kfree(host);
 }
 
-/* For struct vrnic_record. */
+/* The number of a host, for struct vrnic_record. */
 u64 vrnic_host_number(const struct vrnic_host *host)
 {
 	return host->number;
 }
 
 /**
- * vrnic_host_charge() - this host is about to keep something because another said so
- * @host: the other
- * @bytes: so much; vrnic_host_uncharge() when it is freed
+ * vrnic_host_charge() - charge memory to the host that made this host use it
+ * @host: the other host
+ * @bytes: size; to be given back with vrnic_host_uncharge()
  *
- * Return: false: that would be too much.
+ * Return: false if that would be too much.
  */
 bool vrnic_host_charge(struct vrnic_host *host, u64 bytes)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How long links last. All of this host are in one list: who deregisters memory
- * looks there for a message that still holds it, and a work item for those of which
- * nothing was heard for long, whose peers are asked whether they are there.
+ * How long links last. All links of this host are in one list. Deregistration of memory looks there
+ * for messages that still hold the memory. A work item looks for links of which nothing was heard
+ * for long, and asks their peers whether they still exist.
  *
- * A link that is ended is out of its owner's lists. What else there is to do takes
- * time, since the peer may still have something to acknowledge; that is done by work
- * items, so that who ends a thousand links waits no longer than for one.
+ * A link that ends is taken off its owner's lists. The rest takes time, since the peer may still
+ * have something to acknowledge. Work items do it, so that ending a thousand links takes the caller
+ * no longer than ending one.
  */
 
 #include <linux/jiffies.h>
@@ -18,7 +18,7 @@
 #include "native/native.h"
 #include "roce/roce.h"
 
-/* Half a round trip is most of what it takes; and nobody waits for the dead. */
+/* Half a round trip is mostly enough, and a peer that is gone is not waited for long. */
 #define LINGER_MS	200
 #define LINGER_STEP_MS	5
 
@@ -27,14 +27,14 @@ module_param(link_idle_s, uint, 0644);
 MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of a native link is asked whether it is there; 0: never (default 30)");
 
 static LIST_HEAD(links);
-static DEFINE_MUTEX(links_lock);	/* protects the list; who is in it has a queue pair */
+static DEFINE_MUTEX(links_lock);	/* protects the list; every link in it has a queue pair */
 
 static struct workqueue_struct *ends;
 
 static void look_around(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look_around);
 
-/* As often as a period passes; that may become shorter while nobody looks. */
+/* Look once a second: the period may become shorter between two looks. */
 static void look_later(void)
 {
 	queue_delayed_work(ends, &looks, HZ);
@@ -52,7 +52,7 @@ static bool msgs_gone(struct vrnic_link *link)
 	return gone;
 }
 
-/* Nobody finds it any more. */
+/* No other code finds the link any more. */
 static void end(struct vrnic_link *link)
 {
 	struct vrnic_fifo *fifo = link->fifo;
@@ -68,7 +68,7 @@ static void end(struct vrnic_link *link)
 	vrnic_link_put(link);
 }
 
-/* The peer is to have what was sent, if it takes it in time. */
+/* Give the peer time to take what was sent, within limits. */
 static void end_work(struct work_struct *work)
 {
 	struct vrnic_link *link = container_of(work, struct vrnic_link, ending.work);
@@ -80,11 +80,11 @@ static void end_work(struct work_struct *work)
 }
 
 /**
- * vrnic_link_kill() - an end of a link goes, soon
- * @link: link; nobody finds it any more but what refers to it. The owner's reference
- *	is given back. It holds its FIFO until it is gone.
+ * vrnic_link_kill() - start to end a link
+ * @link: link; no code finds it any more, except what has a reference. This puts the owner's
+ *	reference. The link holds its FIFO until it has ended.
  *
- * Whoever waits for an answer gets to know that there will be none.
+ * Injectors that wait for an answer are told that there will be none.
  */
 void vrnic_link_kill(struct vrnic_link *link)
 {
@@ -94,8 +94,8 @@ void vrnic_link_kill(struct vrnic_link *link)
 }
 
 /**
- * vrnic_links_reap() - links that were accepted, and have failed, go
- * @fifo: whose; its ctrl is held
+ * vrnic_links_reap() - end the accepted links that have failed
+ * @fifo: FIFO that accepted them; its ctrl is held
  */
 void vrnic_links_reap(struct vrnic_fifo *fifo)
 {
@@ -111,26 +111,26 @@ void vrnic_links_reap(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_link_failed() - a link does not work any more; called once
- * @link: link; its run is the caller
+ * vrnic_link_failed() - handle the failure of a link; called once
+ * @link: link; the caller is its run
  */
 void vrnic_link_failed(struct vrnic_link *link)
 {
 	vrnic_link_say_bye(link);
 	if (!link->accepted)
 		return;
-	/* the peer ended it, and had no use for it: then nothing is lost */
+	/* if the peer ended the link because it was not used any more, nothing is lost */
 	if (!READ_ONCE(link->left) && link->notice) {
 		vrnic_notice_send(link->fifo, link->notice);
 		link->notice = NULL;
 	}
-	/* whoever ends it waits for this run */
+	/* the end of the link waits for this run, so another thread has to start it */
 	vrnic_hellos_failed(link->fifo);
 }
 
 /**
- * vrnic_links_kill() - a FIFO is going: so do the links that it accepted
- * @fifo: dead, so that it accepts no more
+ * vrnic_links_kill() - end the links that a FIFO accepted
+ * @fifo: FIFO that is being destroyed; dead, so it accepts no more
  */
 void vrnic_links_kill(struct vrnic_fifo *fifo)
 {
@@ -144,10 +144,10 @@ void vrnic_links_kill(struct vrnic_fifo *fifo)
 	mutex_unlock(&fifo->ctrl);
 }
 
-/* ---- while it lives ---- */
+/* ---- while a link lives ---- */
 
 /**
- * vrnic_link_begin() - a link is complete
+ * vrnic_link_begin() - a link has its queue pair: list it
  * @link: link
  */
 void vrnic_link_begin(struct vrnic_link *link)
@@ -161,7 +161,7 @@ void vrnic_link_begin(struct vrnic_link *link)
 	look_later();
 }
 
-/* Nothing is under way that the peer would have to acknowledge. */
+/* Is nothing in progress that the peer has to acknowledge, and was nothing heard for long? */
 static bool is_idle(struct vrnic_link *link, unsigned int idle_s)
 {
 	return link->qp->roce && !READ_ONCE(link->dead) && msgs_gone(link) &&
@@ -169,9 +169,9 @@ static bool is_idle(struct vrnic_link *link, unsigned int idle_s)
 }
 
 /*
- * Who does not acknowledge it is gone, as with any other message. The caller holds
- * links_lock, which whoever deregisters memory may need: no allocation waits here,
- * and without memory the next look does it.
+ * Send a message that the peer has to acknowledge; if it does not, the link fails as with any other
+ * message. The caller holds links_lock, which deregistration of memory may need. So this does not
+ * wait for memory: without any, the next look tries again.
  */
 static void ping(struct vrnic_link *link)
 {
@@ -219,7 +219,7 @@ static bool msg_holds(const struct vrnic_nmsg *msg, const struct vrnic_mr *mr)
 	return false;
 }
 
-/* What the peer has not acknowledged, or not answered. */
+/* Is the region in a message that the peer has not acknowledged, or not answered? */
 static bool holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 {
 	struct vrnic_nmsg *msg;
@@ -237,9 +237,9 @@ static bool holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 
 /**
  * links_let_go() - end the links whose messages hold a region
- * @mr: region that somebody wants to be rid of, and waited for long enough
+ * @mr: region whose deregistration has waited for long enough
  *
- * When a peer acknowledges, or answers, is up to the peer.
+ * The peer alone decides when it acknowledges or answers, so this cannot wait for it.
  */
 static void links_let_go(const struct vrnic_mr *mr)
 {
@@ -264,7 +264,7 @@ int vrnic_links_init(void)
 	return 0;
 }
 
-/* No link is left, but what is left to do of the last ones. */
+/* No link is left, except for work that ends the last ones. */
 void vrnic_links_exit(void)
 {
 	cancel_delayed_work_sync(&looks);

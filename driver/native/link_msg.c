@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Messages of a native link: in its send ring, and until the peer has
- * acknowledged them. What is sent is held so long, because a lost packet is made
- * again from it.
+ * Messages of a native link, from the send ring until the peer has acknowledged them. A message is
+ * kept that long because a lost packet is made again from it.
  */
 
 #include <linux/slab.h>
@@ -30,7 +29,7 @@ void vrnic_nmsg_release(struct vrnic_nmsg *msg)
 	msg->buf = NULL;
 }
 
-/* Caller has the link's run bit, or nobody runs it. */
+/* Caller has the link's run bit, or the link has no runner any more. */
 void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
 	if (!msg)
@@ -52,9 +51,9 @@ u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg)
 }
 
 /**
- * vrnic_native_open() - the memory of a message that is to be sent
- * @sgl: filled in; need not be put
- * @cookie: of its descriptor
+ * vrnic_native_open() - describe the memory of a message to send
+ * @sgl: to be filled in; need not be put
+ * @cookie: cookie of the descriptor
  */
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
 {
@@ -99,9 +98,12 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	smp_store_release(&ring->hdr->prod, prod + 1);
 }
 
-/* ---- the link's run: what is on its way ---- */
+/* ---- the link's run: messages in progress ---- */
 
-/* The injector has it back. Caller has the run bit, or nobody runs the link. */
+/*
+ * Give a request back to its injector. Caller has the link's run bit, or the link has no runner any
+ * more.
+ */
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 {
 	struct vrnic_injector *inj = vrnic_nreq_injector(req);
@@ -112,7 +114,7 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	if (link->rx.req == req)
 		link->rx.req = NULL;
 	vrnic_nmsg_release(&req->msg);
-	/* from here on somebody may free @inj, but only after a grace period */
+	/* from here on the owner of @inj may free it, but only after a grace period */
 	rcu_read_lock();
 	/* pairs with the acquire in vrnic_wire_waits() */
 	smp_store_release(&req->pending, false);
@@ -121,9 +123,9 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 }
 
 /**
- * vrnic_native_sent() - a message of a link is not needed any more
+ * vrnic_native_sent() - a message of a link was acknowledged or has failed
  * @link: link
- * @cookie: of its descriptor
+ * @cookie: cookie of the descriptor
  * @status: enum ib_wc_status
  */
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
@@ -140,7 +142,7 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 		vrnic_nmsg_free(link, msg);
 		return;
 	}
-	/* after a failure the link is flushed, and its requests with it */
+	/* after a failure, vrnic_link_flushed() completes the requests */
 	if (status != IB_WC_SUCCESS)
 		return;
 	req->sent = true;
@@ -162,7 +164,7 @@ static void fail_pending(struct vrnic_link *link)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
-		/* a dead link gets no new ones */
+		/* a dead link gets no new requests */
 		req = READ_ONCE(link->pending[i]);
 		if (!req)
 			continue;
@@ -175,7 +177,7 @@ static void fail_pending(struct vrnic_link *link)
 }
 
 /**
- * vrnic_link_flushed() - a link has failed, and none of its messages is needed
+ * vrnic_link_flushed() - a link has failed, and none of its messages is in use
  * @link: link; broken
  */
 void vrnic_link_flushed(struct vrnic_link *link)
@@ -185,7 +187,9 @@ void vrnic_link_flushed(struct vrnic_link *link)
 		WRITE_ONCE(link->failed, true);
 		vrnic_link_failed(link);
 	}
-	/* pairs with the barrier in watch(): who comes later sees that it is dead */
+	/*
+	 * pairs with watch(): a later endpoint sees that the link is dead, or we see the endpoint
+	 */
 	smp_mb();
 	vrnic_endpoints_lost(link);
 }
@@ -201,7 +205,7 @@ static void msgs_drop(struct vrnic_link *link)
 	}
 }
 
-/* The same when the queue pair is gone, whatever it was doing. */
+/* As vrnic_link_flushed(), after the end of the queue pair, in whatever state the link was. */
 void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);

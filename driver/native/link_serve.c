@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What comes in over a native link: requests of the peer, which are checked as the
- * loopback flow checks a descriptor of a local peer, executed, and answered; and
- * answers to what was asked here.
+ * Receives messages of a native link. Requests of the peer are checked as the loopback flow checks
+ * a descriptor of a local peer, executed, and answered. Answers belong to requests of this side.
  *
- * A request that names nonsense has an answer that says so, and the link goes on.
- * Only what no module of ours would send is a NAK, and ends the link.
+ * A request with invalid contents gets an answer that says so, and the link goes on. Only a message
+ * that this driver would never send gets a NAK, and ends the link.
  *
- * Data goes from the packets to where it belongs; memory is looked up for each of
- * them.
+ * Data go from the packets to their place, which is looked up for each packet.
  */
 
 #include <linux/hash.h>
@@ -19,19 +17,19 @@
 #include "roce/roce.h"
 
 /*
- * Types that a peer tells of: bytes of rows, and how many. More of them, and they are
- * forgotten.
+ * Limits for the types that a peer tells: bytes of rows, and number of types. Beyond them, all
+ * types of the link are forgotten.
  */
 #define TYPES_BYTES	SZ_4M
 #define TYPES_MAX	1024
 
 /*
- * What is packed for answers that the peer has not acknowledged yet: twice as much as
- * two injectors can ask for at a time.
+ * Most bytes packed for answers that the peer has not acknowledged yet: twice as much as two
+ * injectors can ask for at a time.
  */
 #define ANSWERS_BYTES	(4 * VRNIC_PACK_BYTES)
 
-/* ---- types that the peer told of ---- */
+/* ---- types that the peer told ---- */
 
 static struct hlist_head *types_like(struct vrnic_link *link, u32 number)
 {
@@ -71,7 +69,7 @@ void vrnic_types_forget(struct vrnic_link *link)
 			type_free(link, type);
 }
 
-/* Rows of which not all came. */
+/* Free rows that did not come completely. */
 void vrnic_rx_rows_free(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -83,7 +81,7 @@ void vrnic_rx_rows_free(struct vrnic_link *link)
 	rx->rows = NULL;
 }
 
-/* On behalf of the process that has the FIFO, which chose whom it gives its address. */
+/* The process with the FIFO pays: it chose the peers that have its address. */
 static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 {
 	struct mem_cgroup *was;
@@ -92,7 +90,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	if (!vrnic_host_charge(link->host, bytes))
 		return NULL;
 	was = vrnic_charge_begin(link->fifo);
-	/* without memory the peer is refused: what it costs to look for some is that process's */
+	/* without memory the peer is refused; the FIFO's process pays for the search for memory */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	vrnic_charge_end(was);
 	if (!mem)
@@ -100,7 +98,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	return mem;
 }
 
-/* ---- is it allowed? ---- */
+/* ---- checks ---- */
 
 static void refuse(struct vrnic_link *link, u8 status, int verr)
 {
@@ -119,7 +117,7 @@ static void refuse_access(struct vrnic_link *link, int verr)
 	refuse(link, IB_WC_REM_ACCESS_ERR, verr);
 }
 
-/* May the peer name this counter? Or does it run what we injected? */
+/* May the peer name this counter, or name it in what it runs on our behalf? */
 static bool counter_fits(struct vrnic_link *link, u32 id)
 {
 	return !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer) ||
@@ -157,7 +155,7 @@ static int open_remote(struct vrnic_link *link, u64 addr, u64 len, int access,
 				len, access, held, seg);
 }
 
-/* All of it is checked before the first byte moves. */
+/* Check all of the memory before the first byte moves. */
 static void check_memory(struct vrnic_link *link, int access)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -174,7 +172,7 @@ static void check_memory(struct vrnic_link *link, int access)
 		vrnic_seg_put(&seg);
 }
 
-/* The whole storage; its type was checked against that once and for all. */
+/* Open the whole storage: a single check covers all that the type reaches. */
 static int open_storage(struct vrnic_link *link, int access,
 			struct vrnic_seg *seg)
 {
@@ -189,8 +187,8 @@ static int open_storage(struct vrnic_link *link, int access,
 }
 
 /*
- * A type that the peer told of, and a position in it: pieces of a transfer come
- * one after the other. What is not known is asked for again.
+ * Find a type that the peer told, and a position in it: the pieces of a transfer come in order. If
+ * the type is not known, the peer is asked to tell it again.
  */
 static void check_typed(struct vrnic_link *link)
 {
@@ -221,7 +219,7 @@ static void check_typed(struct vrnic_link *link)
 		vrnic_half_begin(&rx->half, rows);
 }
 
-/* Room for rows: all of them when the first come. */
+/* Allocate room for all rows when the first ones come. */
 static void check_rows(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -242,7 +240,7 @@ static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	/* a failure is told of whatever counters it names; do_error() checks each of them */
+	/* an error is reported whatever counters it names; do_error() checks each of them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
@@ -257,7 +255,7 @@ static void check_request(struct vrnic_link *link)
 		check_memory(link, IB_ACCESS_REMOTE_READ);
 }
 
-/* An acknowledgment of what was answered makes room. */
+/* Is there room for an answer? Acknowledgments of earlier answers make room. */
 static bool can_answer(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -268,7 +266,7 @@ static bool can_answer(struct vrnic_link *link)
 	       link->answer_bytes + VRNIC_PACK_BYTES <= ANSWERS_BYTES;
 }
 
-/* Before anything is executed, there has to be a way to answer. */
+/* A request starts only when there is a way to answer it. */
 static int start_request(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -277,7 +275,7 @@ static int start_request(struct vrnic_link *link)
 		return 0;
 	if (!can_answer(link))
 		return -EAGAIN;
-	/* one may be left of a message that was broken off */
+	/* an answer may be left from a message that was broken off */
 	if (!rx->answer)
 		rx->answer = kzalloc(sizeof(*rx->answer),
 				     GFP_KERNEL | __GFP_NOWARN);
@@ -288,7 +286,10 @@ static int start_request(struct vrnic_link *link)
 	return 0;
 }
 
-/* To what was asked, and once; with data only where some was asked for. */
+/*
+ * An answer must belong to a request, and be the only one. It has data only if the request wants
+ * some.
+ */
 static int start_answer(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -329,7 +330,7 @@ static int start(struct vrnic_link *link, struct sk_buff *skb)
 	return start_request(link);
 }
 
-/* Where the packet's data goes. Return: 0 or enum vrnic_vendor_err. */
+/* Find the place of the packet's data. Return: 0 or enum vrnic_vendor_err. */
 static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -364,7 +365,7 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 	}
 }
 
-/* The last bytes of an operation become visible last. */
+/* Are these the last bytes of the operation? They become visible last. */
 static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -389,7 +390,7 @@ static bool is_typed(const struct vrnic_link *link)
 	return rx->h.flags & VRNIC_NWIRE_TYPED;
 }
 
-/* Of the side that asked: the memory that it may have its data put into. */
+/* For the side that asked: open the memory that the answer's data may go to. */
 static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = link->fifo;
@@ -400,7 +401,7 @@ static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 				&link->qp->hold.local, seg);
 }
 
-/* From the packet to where its type says; there is no buffer in between. */
+/* Copy from the packet to where the type says, without a buffer in between. */
 static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
 		    struct sk_buff *skb, bool final)
 {
@@ -461,9 +462,9 @@ static void place(struct vrnic_link *link, struct sk_buff *skb)
 	vrnic_sgl_put(sgl);
 }
 
-/* ---- executing, once all of a message is there ---- */
+/* ---- execution, once all of a message has come ---- */
 
-/* All rows are there: they are a type, or nonsense. Return: NULL: they are not. */
+/* Make a type of the rows, all of which have come. Return: NULL if they are no valid type. */
 static struct vrnic_link_type *type_new(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -482,7 +483,7 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link)
 	return NULL;
 }
 
-/* The rows are its own from now on. */
+/* The type owns the rows from now on. */
 static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 {
 	struct vrnic_link_type *old = type_find(link, type->number);
@@ -515,7 +516,7 @@ static void do_type(struct vrnic_link *link)
 	refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
-/* Packed, because there are no packets yet. */
+/* Pack the data into a buffer, because there are no packets yet. */
 static void get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;
@@ -594,7 +595,7 @@ static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	count(link, 1);
 }
 
-/* A record that tells of the peer. Return: false if there is no room. */
+/* Post a record that names the peer. Return: false if there is no room. */
 static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
 			const struct vrnic_seg *seg, struct vrnic_nhdr *answer)
 {
@@ -663,8 +664,8 @@ static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 }
 
 /*
- * What was injected failed at the peer: there is a record, and its counters fail; but not
- * those that the peer may not name, which may be why it failed.
+ * A descriptor that this side injected failed at the peer: post a record, and fail its counters.
+ * But not counters that the peer may not name, which may be the reason for the failure.
  */
 static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
@@ -742,7 +743,7 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 	if (!dead)
 		vrnic_link_enqueue(link, msg);
 	spin_unlock(&link->lock);
-	/* this run goes on with sending when it has received */
+	/* this run sends when it has received all packets */
 	if (dead)
 		vrnic_nmsg_free(link, msg);
 }
@@ -761,7 +762,7 @@ static void finish_request(struct vrnic_link *link)
 	send_answer(link, &answer);
 }
 
-/* What the peer says of itself is told, so it has to be something known. */
+/* The peer's status is passed on to the process, so it has to be a known one. */
 static u8 known_status(u8 status)
 {
 	return min_t(u8, status, IB_WC_GENERAL_ERR);
@@ -788,12 +789,12 @@ static void finish_answer(struct vrnic_link *link)
 }
 
 /**
- * vrnic_native_receive() - a packet of a message
- * @link: link that it came over
- * @skb: packet; the next one, and first, middle and last come in that order
+ * vrnic_native_receive() - receive a packet of a message
+ * @link: link that the packet came over
+ * @skb: packet; packets come in order, first, middle and last
  *
- * Return: 0; -EAGAIN: it is to be sent again; or -EPROTO: nobody of ours sends
- * that.
+ * Return: 0; -EAGAIN: the peer has to send the packet again; -EPROTO: this driver would not send
+ * such a packet.
  */
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The loopback flow for native descriptors: the peer is on this host, so its
- * memory, counters and reception ring are used directly. No lock of the peer's
- * is held meanwhile: what is used of it has references.
+ * The loopback flow for native descriptors: the peer is on this host, so its memory, counters and
+ * reception ring are used directly. The flow has references on what it uses of the peer, and holds
+ * no lock of the peer meanwhile.
  *
- * An injected descriptor (S4) runs with the rights of the peer that injected it:
- * "local" memory is looked up by a remote key, which must give the right to read
- * to peers. Nothing else differs.
+ * An injected descriptor (S4) runs with the rights of the peer that injected it: its "local" memory
+ * is looked up by a remote key, which must let peers read. Nothing else differs.
  */
 
 #include <linux/ktime.h>
@@ -15,7 +14,7 @@
 #include "native/type.h"
 #include "verbs/flow.h"
 
-/* A full queue of remote gets: 20 us, and twice as long each time; 21 s in all. */
+/* When a queue of remote gets is full: wait 20 us, then twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL
 #define FULL_TRIES	20
 
@@ -30,7 +29,7 @@ static enum vrnic_step fail_remote(struct vrnic_injector *inj, int verr)
 	return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR, verr);
 }
 
-/* Memory of this side that the descriptor's local key names. */
+/* Find memory of this side by the descriptor's local key. */
 static int open_local(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg)
 {
@@ -53,9 +52,9 @@ static int open_remote(struct vrnic_injector *inj, u64 addr, u64 len,
 }
 
 /*
- * What one side names of the other's counters must be open to peers: the
- * target's, or, of an injected descriptor, this side's. Of a relayed one, the peer's
- * own as well: it was not the peer who chose them.
+ * A counter that a descriptor names must be open to peers if the other side chose it. From a ring,
+ * that is the target's counter. In an injected descriptor, it is this side's own counter; if the
+ * descriptor was relayed, the peer's counters too, as the peer did not choose them.
  */
 static bool counters_fit(struct vrnic_injector *inj)
 {
@@ -72,8 +71,8 @@ static bool counters_fit(struct vrnic_injector *inj)
 }
 
 /*
- * Byte @pos after the descriptor, in the ring: message data is used where it
- * lies (S2). The process may change it meanwhile, which harms its message only.
+ * Byte @pos after the descriptor, in the ring: message data is used where it lies (S2). The process
+ * may change it meanwhile, which harms only the message.
  */
 static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 {
@@ -87,13 +86,13 @@ static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 }
 
 /**
- * vrnic_native_ring() - data that follows a descriptor in its ring
- * @inj: injector of that ring
- * @pos: first byte
- * @n: bytes
- * @seg: filled in: one or, where the ring ends, two
+ * vrnic_native_ring() - find data that follows a descriptor in its ring
+ * @inj: injector of the ring
+ * @pos: offset of the first byte
+ * @n: number of bytes
+ * @seg: to be filled in: one segment, or two where the ring wraps
  *
- * Return: how many.
+ * Return: number of segments.
  */
 unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 			       struct vrnic_seg *seg)
@@ -111,13 +110,13 @@ unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 	return nr;
 }
 
-/* What this burst is to move. */
+/* Bytes that this burst is to move. */
 static u64 share(const struct vrnic_nop *op, const struct vrnic_budget *budget)
 {
 	return min(op->d.length - op->done, budget->bytes);
 }
 
-/* @n more bytes have moved. */
+/* Note that @n more bytes have moved. */
 static enum vrnic_step moved(struct vrnic_injector *inj, u64 n,
 			     struct vrnic_budget *budget)
 {
@@ -146,7 +145,7 @@ static void put_inline(struct vrnic_injector *inj, struct vrnic_seg *remote,
 	}
 }
 
-/* Between registered memory and the peer's, whose segment is open. */
+/* Copy between registered memory and the peer's memory, which @remote describes. */
 static int move_registered(struct vrnic_injector *inj,
 			   struct vrnic_seg *remote, u64 n)
 {
@@ -173,7 +172,7 @@ static int remote_access(const struct vrnic_nop *op)
 					       IB_ACCESS_REMOTE_WRITE;
 }
 
-/* The peer's memory for this burst's @n bytes. */
+/* Find the peer's memory for the @n bytes of this burst. */
 static int open_share(struct vrnic_injector *inj, u64 n, struct vrnic_seg *seg)
 {
 	return open_remote(inj, inj->op.d.remote_addr + inj->op.done, n,
@@ -181,8 +180,8 @@ static int open_share(struct vrnic_injector *inj, u64 n, struct vrnic_seg *seg)
 }
 
 /*
- * Memory that was not registered (S1), of the process that is at it itself: its
- * own page tables translate, as far as the pages are there.
+ * Move memory that was not registered (S1), in a call of the process that owns it. The process's
+ * own page tables translate, as far as the pages are present.
  */
 static int move_own(struct vrnic_injector *inj, u64 *n)
 {
@@ -212,9 +211,9 @@ static void copy_pinned(struct vrnic_injector *inj, struct vrnic_seg *local,
 }
 
 /*
- * The same with memory that is pinned for as long as this takes: not all of it
- * was there, or it is another process's. A page may take as long as its process
- * wants; so nothing of the peer's is held before they are all there.
+ * Move memory that was not registered, and pin it meanwhile: some pages are not present, or the
+ * memory is another process's. Its process may delay a page for any time, so nothing of the peer is
+ * held before all pages are pinned.
  */
 static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 				   struct vrnic_budget *budget)
@@ -246,7 +245,10 @@ static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 	return verr ? fail_remote(inj, verr) : moved(inj, local.len, budget);
 }
 
-/* All of it is checked before the first byte moves, and again for each burst. */
+/*
+ * Check all of the operation's memory before the first byte moves; each burst checks its part
+ * again.
+ */
 static int check_whole(struct vrnic_injector *inj, int access)
 {
 	struct vrnic_ndesc *d = &inj->op.d;
@@ -326,7 +328,7 @@ static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 	return moved(inj, n, budget);
 }
 
-/* One side of a typed transfer: a single check for all of its chunks. */
+/* Open one side of a typed transfer: a single check covers all of its chunks. */
 static int open_typed(struct vrnic_injector *inj, bool remote, int access,
 		      struct vrnic_seg *seg)
 {
@@ -339,7 +341,7 @@ static int open_typed(struct vrnic_injector *inj, bool remote, int access,
 	return open_local(inj, addr, len, access, seg);
 }
 
-/* From page to page, along the chunks that both types have in common. */
+/* Copy from page to page, along the chunks that both types have in common. */
 static enum vrnic_step typed(struct vrnic_injector *inj,
 			     struct vrnic_budget *budget)
 {
@@ -420,7 +422,7 @@ static bool rmw_applies(u32 arg, u64 compare, u64 old)
 	return !(arg & VRNIC_RMW_COMPARE) || old == compare;
 }
 
-/* With the CPU's atomics, so the process's own are coherent with them. */
+/* Atomic instructions of the CPU, so RMW is coherent with the process's own atomics. */
 static u64 rmw_64(u64 *word, u32 arg, const struct vrnic_ndesc_rmw *rmw)
 {
 	u64 old = READ_ONCE(*word);
@@ -443,12 +445,12 @@ static u32 rmw_32(u32 *word, u32 arg, const struct vrnic_ndesc_rmw *rmw)
 
 /**
  * vrnic_native_rmw() - execute RMW
- * @word: 4 or 8 bytes, aligned
- * @width: which
+ * @word: target, 4 or 8 bytes, aligned
+ * @width: 4 or 8
  * @arg: enum vrnic_rmw_op
  * @rmw: operands
  *
- * Return: what was there.
+ * Return: the old value.
  */
 u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 		     const struct vrnic_ndesc_rmw *rmw)
@@ -458,7 +460,7 @@ u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 	return rmw_32(word, arg, rmw);
 }
 
-/* Have the old value put where it was asked for, if it was. */
+/* Find the memory for the old value, if the descriptor names one. */
 static int rmw_result(struct vrnic_injector *inj, struct vrnic_seg *local)
 {
 	*local = (struct vrnic_seg){};
@@ -512,7 +514,7 @@ static void message_record(struct vrnic_injector *inj, struct vrnic_record *rec)
 	};
 }
 
-/* Its pieces: @nr of them are in the ring, one more may be elsewhere. */
+/* Send a message; @nr of its segments are in the ring, @seg may have one more. */
 static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
 			    unsigned int nr)
 {
@@ -529,7 +531,7 @@ static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
 	return VRNIC_STEP_DONE;
 }
 
-/* Nothing of the peer's is held while the pages may have to be waited for. */
+/* Hold nothing of the peer while pages may have to be waited for. */
 static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 				    struct vrnic_seg *seg, unsigned int nr)
 {
@@ -579,7 +581,7 @@ static enum vrnic_step loop_message(struct vrnic_injector *inj,
 	return step;
 }
 
-/* The peer's queue of remote gets is full: later, but not for ever. */
+/* The peer's queue of remote gets is full: try again later, for a limited time. */
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
@@ -592,7 +594,7 @@ enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-/* There is no memory for what goes there. Without the peer, which the next try holds again. */
+/* No memory for a remote get. Release the peer first; the next try holds it again. */
 static enum vrnic_step wait_for_room(struct vrnic_injector *inj)
 {
 	enum vrnic_step step = vrnic_native_wait_full(inj);
@@ -631,7 +633,7 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 	}
 }
 
-/* Injected: say here, or to the peer that injected it, that it came this far. */
+/* An injected NOTIFY: tell this process, or the peer that injected it, that it was reached. */
 static enum vrnic_step loop_notify(struct vrnic_injector *inj,
 				   struct vrnic_budget *budget)
 {
@@ -664,8 +666,8 @@ static enum vrnic_step loop_notify(struct vrnic_injector *inj,
  * @inj: injector; its operation was checked, and it holds the peer
  * @budget: its bytes bound this burst
  *
- * Memory is looked up anew for each burst: so deregistering it waits for the
- * current burst only, and the next one fails. Bytes are counted as they move.
+ * Memory is looked up again for each burst. So deregistration of the memory waits for the current
+ * burst only, and the next burst fails. Bytes are counted when they have moved.
  */
 enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The native objects: FIFOs, endpoints, counters, and the injectors that run
- * native descriptors.
+ * The native objects: FIFOs, endpoints and counters, and the injectors that run native descriptors.
  *
  * Locks, in the order in which they nest:
  *
- *	vrnic_fifo.ctrl		mutex; parks the injectors; tried only by the FIFO's crew
+ *	vrnic_fifo.ctrl		mutex; parks the injectors; the FIFO's crew only tries it
  *	  vrnic_hello_queue.lock spinlock, bh; datagrams about links
- *	  an injector's run bit	whoever runs it
- *	  a link's run bit	tried only: who posts runs its queue pair, if it can
- *	  watch_lock		spinlock; whose endpoints lead to a FIFO
+ *	  an injector's run bit	held by its runner
+ *	  a link's run bit	only tried: the poster runs the queue pair if it gets the bit
+ *	  watch_lock		spinlock; the endpoints that lead to each FIFO
  *	    bind_lock		spinlock; counters that are bound to endpoints
  *	      vrnic_counter.lock
  *	    vrnic_rgets.lock
- *	  stall_lock		spinlock; who waits for room, and for whom
+ *	  stall_lock		spinlock; injectors that wait for room in a reception ring
  *	    vrnic_crew.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
  *	  vrnic_rgets.lock	spinlock; the queues of remote gets
  *	    vrnic_crew.lock
- *	  vrnic_link.lock	spinlock; what is under way on a link
+ *	  vrnic_link.lock	spinlock; what is in progress on a link
  *	    vrnic_crew.lock
  *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
  *
- * An injector waits for no other injector: what it needs of a peer is the
- * peer's memory, its reception ring's room and its own queue's room there, and without
- * those it goes away and is called again.
+ * An injector waits for no other injector. Of a peer it needs memory, room in the reception ring
+ * and room in the injector's queue there. If there is no room, the injector returns and is called
+ * again.
  */
 #ifndef VRNIC_NATIVE_H
 #define VRNIC_NATIVE_H
@@ -47,11 +46,10 @@ struct vrnic_virtual;
 
 /**
  * struct vrnic_failure - the first operation that failed since the last fence
- * @seq: place among the FIFO's failures; 0: none failed
- * @cookie: its descriptor's
- * @opcode: its descriptor's
+ * @seq: number of the failure in its FIFO; 0: none failed
+ * @cookie: cookie of the descriptor
+ * @opcode: opcode of the descriptor
  * @status: enum ib_wc_status
- * @vendor_err: enum vrnic_vendor_err
  */
 struct vrnic_failure {
 	u64 seq;
@@ -62,17 +60,18 @@ struct vrnic_failure {
 };
 
 /**
- * struct vrnic_endpoint - a peer, as a FIFO's descriptors name it
- * @fifo: FIFO it belongs to, with a reference
+ * struct vrnic_endpoint - a peer that a FIFO's descriptors can name
+ * @fifo: FIFO with the endpoint, with a reference
  * @number: index in @fifo->endpoints
- * @peer: where the peer is
- * @failure: protected by the run bit of @fifo->inject
- * @watch: in the peer's list of watchers, or its link's; protected by watch_lock
- * @bindings: struct vrnic_binding; protected by bind_lock, as what follows
- * @nr_bindings: how many there are
- * @lost: the peer is gone
- * @notice: that the peer is gone, to be sent to @fifo; NULL: it was; likewise
- * @link: how it is reached, if it is on another host; else NULL
+ * @peer: address of the peer
+ * @failure: first failure at this peer; protected by the run bit of @fifo->inject
+ * @watch: in the list of the peer's watchers, or of @link; protected by watch_lock
+ * @bindings: struct vrnic_binding; protected by bind_lock
+ * @nr_bindings: number of @bindings; protected by bind_lock
+ * @lost: the peer is gone; protected by bind_lock
+ * @notice: record to be sent to @fifo when the peer goes; NULL: it was sent; protected by
+ *	watch_lock
+ * @link: link to a peer on another host, or NULL
  */
 struct vrnic_endpoint {
 	struct vrnic_fifo *fifo;
@@ -89,18 +88,18 @@ struct vrnic_endpoint {
 
 /**
  * struct vrnic_nop - the native descriptor that an injector is working on
- * @active: there is one
- * @finished: it was executed, and counted; its record is still to be delivered
+ * @active: there is a descriptor
+ * @finished: the operation was executed, and counted; its record is still to be delivered
+ * @checked: the descriptor is well-formed
  * @status: enum ib_wc_status
  * @vendor_err: enum vrnic_vendor_err
- * @checked: it was found to be well-formed
- * @tries: how often it found the peer's queue full
+ * @tries: how often the operation found the peer's queue full
  * @done: bytes moved by earlier bursts
- * @value: RMW: what was there
- * @failure: FENCE: what it found
+ * @value: RMW: the old value
+ * @failure: FENCE: the failure that the fence found
  * @d: private copy of the descriptor
- * @rmw: private copy of the second slot
- * @typed: likewise
+ * @rmw: private copy of the second slot, for RMW
+ * @typed: private copy of the second slot, for a typed transfer
  */
 struct vrnic_nop {
 	bool active;
@@ -120,24 +119,25 @@ struct vrnic_nop {
 };
 
 /**
- * struct vrnic_injector - runs native descriptors, one after the other: those
- * of an injection ring, or those that peers injected
- * @run: the engine's handle; its run bit protects all below, but for the stall
- * @fifo: whose it is
- * @op: what is under way
- * @peer: target that the burst keeps hold of, referenced; or NULL
- * @local: region of this side that the burst keeps hold of
- * @remote: region of @peer, likewise
- * @link: way to the peer of @op, if that is on another host; then @peer is NULL
- * @req: what was asked of it
- * @rget: the remote get that @op came with; NULL: it came from the ring
- * @relayed: a remote get had that sent, whose sender chose what is in it
- * @virt: room for pinned pages (S1); made when first needed
- * @typed: room for a typed transfer (S3); likewise
- * @typed_begun: there is one under way in it
- * @wait_until: do not run @op before; 0: run it
+ * struct vrnic_injector - runs the native descriptors of a ring, or those that a peer injected
+ * @run: the engine's handle; its run bit protects all below, except @stall and @stalled_on
+ * @fifo: FIFO with this injector
+ * @op: the operation in progress
+ * @peer: target that the burst keeps, referenced; or NULL
+ * @local: region of this side that the burst keeps
+ * @remote: region of @peer that the burst keeps
+ * @link: link to the peer of @op, if the peer is on another host; then @peer is NULL
+ * @req: request to the peer of @link
+ * @rget: remote get that brought @op; NULL: @op is from the ring
+ * @relayed: a descriptor that was injected at the sender sent @rget, so another peer chose its
+ *	contents
+ * @virt: pinned pages (S1); allocated when first needed
+ * @typed: typed transfer (S3); allocated when first needed
+ * @typed_begun: a transfer is in progress in @typed
+ * @wait_until: time before which @op must not run; 0: @op may run
  * @stall: in @stalled_on->stalled; protected by stall_lock
- * @stalled_on: FIFO whose reception ring it waits for, referenced; likewise
+ * @stalled_on: FIFO whose reception ring this injector waits for, referenced; or NULL; protected by
+ *	stall_lock
  */
 struct vrnic_injector {
 	struct vrnic_runnable run;
@@ -160,13 +160,13 @@ struct vrnic_injector {
 
 /**
  * struct vrnic_source - what one peer injected and was not run yet
- * @rcu: it is freed an RCU grace period after it was parked
+ * @rcu: for the RCU grace period between parking and release
  * @node: in struct vrnic_rgets.sources
- * @peer: the peer
- * @queue: struct vrnic_rget; protected by struct vrnic_rgets.lock, as what follows
- * @descs: descriptors in it
- * @busy: there is something in it, or being run
- * @inj: runs it
+ * @peer: address of the peer
+ * @queue: struct vrnic_rget; protected by struct vrnic_rgets.lock
+ * @descs: number of descriptors in @queue; protected by struct vrnic_rgets.lock
+ * @busy: @queue has something, or @inj runs something; protected by struct vrnic_rgets.lock
+ * @inj: runs @queue
  */
 struct vrnic_source {
 	struct rcu_head rcu;
@@ -181,11 +181,11 @@ struct vrnic_source {
 /**
  * struct vrnic_rgets - what peers injected into a FIFO
  * @lock: protects what follows
- * @sources: struct vrnic_source by the peer's number
- * @nr: how many
- * @closed: nothing is taken in any more
- * @reap: frees those that are idle
- * @notices: of peers that are gone and have no queue
+ * @sources: struct vrnic_source by the FIFO number of the peer
+ * @nr: number of @sources
+ * @closed: nothing is accepted any more
+ * @reap: frees sources that are idle
+ * @notices: notices about peers that are gone and have no source
  */
 struct vrnic_rgets {
 	spinlock_t lock;	/* protects all below, and the queues */
@@ -198,42 +198,44 @@ struct vrnic_rgets {
 
 /**
  * struct vrnic_fifo - an injection FIFO with its reception FIFO
- * @rcu: it is freed an RCU grace period after it was destroyed
- * @refs: its owner, its endpoints, and peers for the length of a burst
- * @gone: the last reference was put
+ * @rcu: for the RCU grace period between the end of the FIFO and its release
+ * @refs: references of the owner, of endpoints and links, and of peers during a burst
+ * @gone: completed when the last reference was put
  * @dev: device; valid while a reference is held
- * @pd: protection domain of the memory that its descriptors name
- * @uctx: context of the process that made it; only compared
- * @crew: runs its injectors, and its links, when no caller does: its process's
- * @mm: that process's memory; its context holds the count
- * @memcg: its memory cgroup; its context holds a reference, and is there until this is gone
+ * @pd: protection domain of the memory that the FIFO's descriptors name
+ * @uctx: context of the process that made the FIFO; only compared
+ * @crew: the process's threads, which run injectors and links when no caller does
+ * @mm: memory of the process; its context has a reference
+ * @memcg: memory cgroup of the process; its context has a reference, and outlives the FIFO
  * @id: number; unique on this host
- * @address: for peers
- * @name: how it is found on this host; protected by names_lock as what follows
- * @context: number within its task
- * @open: to processes of other users
- * @euid: of the process that made it
+ * @address: address by which peers reach the FIFO
+ * @name: name by which processes of this host find the FIFO; protected by names_lock, as @context
+ *	to @named
+ * @context: number of the FIFO within its task
+ * @open: processes of other users may find the FIFO
+ * @euid: effective user of the process that made the FIFO
  * @named: in the table of names
- * @ctrl: serialises whoever parks @inject
- * @dead: it is being destroyed
+ * @ctrl: serialises the parking of @inject
+ * @dead: the FIFO is being destroyed
  * @inject: runs @ring
- * @ring: injection ring; protected by @inject's run bit
+ * @ring: injection ring; protected by the run bit of @inject
  * @endpoints: struct vrnic_endpoint by number; changed with @inject parked
- * @stray: first failure that belongs to no endpoint; protected likewise
- * @failures: failures so far; likewise
- * @fenced: how many of them a fence over all endpoints looked at; likewise
- * @rgets: what peers injected, and who runs that
+ * @stray: first failure that belongs to no endpoint; protected by the run bit of @inject
+ * @failures: number of failures; protected by the run bit of @inject
+ * @fenced: value of @failures at the last fence over all endpoints; protected by the run bit of
+ *	@inject
+ * @rgets: remote gets that peers injected
  * @receive_lock: protects @receive
  * @receive: reception ring
  * @eventfd: signalled for an armed reception ring; or NULL
- * @wait: who sleeps until a record comes
- * @stalled: injectors that wait for room; protected by stall_lock
- * @closed: nobody may wait for it any more; likewise
- * @watchers: endpoints that lead here; protected by watch_lock
- * @gone_told: they were told that it is gone; likewise
- * @hellos: datagrams about links that wait for its crew, which runs them
- * @links: struct vrnic_link that it accepted; protected by @ctrl, as what follows
- * @ways: those that its endpoints use
+ * @wait: tasks that sleep until a record comes
+ * @stalled: injectors that wait for room in @receive; protected by stall_lock
+ * @closed: no injector may wait for @receive any more; protected by stall_lock
+ * @watchers: endpoints that lead to this FIFO; protected by watch_lock
+ * @gone_told: @watchers were told that this FIFO is gone; protected by watch_lock
+ * @hellos: datagrams about links that wait for @crew
+ * @links: struct vrnic_link that the FIFO accepted; protected by @ctrl
+ * @ways: struct vrnic_link that the FIFO's endpoints use; protected by @ctrl
  */
 struct vrnic_fifo {
 	struct rcu_head rcu;
@@ -274,7 +276,7 @@ struct vrnic_fifo {
 	struct list_head ways;
 };
 
-/* One FIFO, whatever is said of its secret. */
+/* Do two addresses name the same FIFO? Their secrets do not count. */
 static inline bool vrnic_address_is(const struct vrnic_address *a,
 				    const struct vrnic_address *b)
 {
@@ -282,8 +284,9 @@ static inline bool vrnic_address_is(const struct vrnic_address *a,
 }
 
 /*
- * What is allocated with __GFP_ACCOUNT from here on is at the cost of the process that has
- * @fifo, whoever does it; until vrnic_charge_end() with what this returned. In any context.
+ * Charge what is allocated with __GFP_ACCOUNT from here on to the memory cgroup of @fifo's process,
+ * whatever task allocates it. This ends with vrnic_charge_end(), which takes the result.
+ * Context: any.
  */
 static inline struct mem_cgroup *vrnic_charge_begin(const struct vrnic_fifo *fifo)
 {
@@ -295,13 +298,13 @@ static inline void vrnic_charge_end(struct mem_cgroup *was)
 	set_active_memcg(was);
 }
 
-/* Whose request it is. */
+/* The injector that has this request. */
 static inline struct vrnic_injector *vrnic_nreq_injector(struct vrnic_nreq *req)
 {
 	return container_of(req, struct vrnic_injector, req);
 }
 
-/* A user's relative timeout. */
+/* Convert a user's relative timeout. */
 static inline ktime_t vrnic_timeout(u64 ns)
 {
 	return ns >= KTIME_MAX ? KTIME_MAX : ns_to_ktime(ns);

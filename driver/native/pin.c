@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Local memory that was not registered (S1): pinned and translated for as long
- * as a burst moves it, so never more than a burst's pages at a time. The counter
- * falls as each portion has moved; what has moved is unpinned by then.
+ * Local memory that was not registered (S1): pinned and translated while a burst moves it, so never
+ * more than a burst's pages at a time. The counter falls as each portion has moved; by then the
+ * portion is unpinned.
  *
- * The address is one of the process that made the FIFO. Usually that is who
- * rings the doorbell: then its own page tables translate (native/local.c), and
- * nothing need be pinned. Pages that are not there come here. A disk may have to be waited
- * for, a file system that the process itself runs, or its own handler of userfaults: for
- * as long as they please, and nothing tells before the fault that it will not take long.
- * So nobody faults with the run bit held. The process that rang does so after its run
- * (vrnic_virtual_fault()), and may be killed meanwhile; for a thread of the engine a
- * work item does. Either has a reference on the pages' array and nothing else: the FIFO
- * and its device may go meanwhile.
+ * The address is in the process that made the FIFO. Usually that process rings the doorbell: then
+ * its own page tables translate (native/local.c), and nothing need be pinned. Pages that are not
+ * present are pinned here. Such a fault may have to wait for a disk, for a file system that the
+ * process itself serves, or for its own handler of userfaults, for any time, and this cannot be
+ * known before the fault. So no runner faults with the run bit held. The process that rang faults
+ * after its run (vrnic_virtual_fault()), and may be killed meanwhile. For a thread of the engine, a
+ * work item faults. Both have a reference on the array of pages and on nothing else: the FIFO and
+ * its device may go meanwhile.
  */
 
 #include <linux/mm.h>
@@ -22,27 +21,27 @@
 
 #include "native/native.h"
 
-/* A burst of 1 MiB, wherever in a page it starts. */
+/* A burst of 1 MiB that may start anywhere in a page. */
 #define VIRTUAL_PAGES	(SZ_1M / PAGE_SIZE + 1)
 
 /**
  * struct vrnic_virtual - pages that are pinned, or being pinned, now
- * @refs: the injector, and who pins them where that may take long
- * @mr: stands for them, as a region would
- * @work: pins them, if nobody else does
- * @mm: memory of the process that owns them; its count is held
- * @fifo: number of the FIFO whose injector goes on then
- * @pending: somebody is at it: all below is his own. Cleared with release.
- * @faulter: the task that is to do it itself, after its run; only compared, by itself
- * @ready: it is done, and nobody has used it yet
- * @addr: what is to be pinned, or was
- * @want: how many pages
- * @write: they will be written to
- * @nr: how many are pinned; or a negative errno
+ * @refs: references of the injector, and of the task that pins pages where that may take long
+ * @mr: represents the pages as a region would
+ * @work: pins the pages if the process does not
+ * @mm: memory of the process that owns the pages; its mm_count is held
+ * @fifo: number of the FIFO whose injector goes on afterwards
+ * @pending: a task is about to pin the pages, and owns all below. Cleared with release.
+ * @faulter: task that is to pin the pages itself, after its run; only that task compares this
+ * @ready: the pages are pinned, and have not been used yet
+ * @addr: address that is to be pinned, or was pinned
+ * @want: number of pages
+ * @write: the pages will be written to
+ * @nr: number of pages that are pinned; or a negative errno
  * @page: the pages
- * @kva: kernel address of each
+ * @kva: kernel address of each page
  *
- * Protected by the injector's run bit, but for what @pending says.
+ * The injector's run bit protects all members while @pending is not set.
  */
 struct vrnic_virtual {
 	refcount_t refs;
@@ -61,7 +60,7 @@ struct vrnic_virtual {
 	void *kva[VIRTUAL_PAGES];
 };
 
-/* Pins what may take long; module unload waits for it. */
+/* Runs work items that may take long; module unload waits for them. */
 static struct workqueue_struct *pin_wq;
 
 int vrnic_virtual_init(void)
@@ -80,7 +79,7 @@ static unsigned int gup_flags(const struct vrnic_virtual *virt)
 	return virt->write ? FOLL_WRITE : 0;
 }
 
-/* Of a process that need not be the current one. */
+/* Pin pages of a process that need not be the current one. */
 static long pin_locked(struct vrnic_virtual *virt, unsigned int flags)
 {
 	mmap_assert_locked(virt->mm);
@@ -88,7 +87,7 @@ static long pin_locked(struct vrnic_virtual *virt, unsigned int flags)
 					   gup_flags(virt) | flags, virt->page);
 }
 
-/* Wait as long as it takes; userfaultfd is not waited for, it is an error here. */
+/* Pin pages, however long that takes. A userfault is an error here, and is not waited for. */
 static long pin_patiently(struct vrnic_virtual *virt)
 {
 	long nr;
@@ -102,7 +101,7 @@ static long pin_patiently(struct vrnic_virtual *virt)
 	return nr;
 }
 
-/* Only what is there, and without waiting for the lock. Return: 0 or less if nothing is. */
+/* Pin only pages that are present, without waiting for the lock. Return: 0 or less if none are. */
 static long pin_quickly(struct vrnic_virtual *virt)
 {
 	long nr = 0;
@@ -113,7 +112,7 @@ static long pin_quickly(struct vrnic_virtual *virt)
 		nr = pin_locked(virt, FOLL_NOFAULT);
 		mmap_read_unlock(virt->mm);
 	}
-	/* the last user's exit would wait for this very thread */
+	/* the exit of the mm's last user would wait for this very thread */
 	mmput_async(virt->mm);
 	return nr;
 }
@@ -134,7 +133,7 @@ static void virtual_put(struct vrnic_virtual *virt)
 	kvfree(virt);
 }
 
-/* @virt->nr is known. */
+/* @virt->nr is known: let the injector use the result. */
 static void pinned(struct vrnic_virtual *virt)
 {
 	virt->ready = true;
@@ -143,7 +142,10 @@ static void pinned(struct vrnic_virtual *virt)
 	virtual_put(virt);
 }
 
-/* The injector may be gone, and the number another one's: a call too many does no harm. */
+/*
+ * The injector may be gone and its number be that of another FIFO, for which one run more is
+ * harmless.
+ */
 static void go_on(u32 id)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(id);
@@ -167,26 +169,26 @@ static void pin_work(struct work_struct *work)
 }
 
 /**
- * vrnic_virtual_faults() - has the current task to fetch pages itself, after its run
- * @inj: injector that it has just run, or found running
+ * vrnic_virtual_faults() - has the current task to fetch pages itself, after its run?
+ * @inj: injector that the task has just run, or found running
  *
- * Return: for vrnic_virtual_fault(), which has to be called; or NULL.
+ * Return: pages for vrnic_virtual_fault(), which the caller has to call; or NULL.
  */
 struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj)
 {
 	/* pairs with the release in virtual_get() */
 	struct vrnic_virtual *virt = smp_load_acquire(&inj->virt);
 
-	/* only this task writes that it is this one */
+	/* only this task writes itself into @faulter */
 	return virt && READ_ONCE(virt->faulter) == current ? virt : NULL;
 }
 
 /**
  * vrnic_virtual_fault() - fetch pages of the current process, however long that takes
- * @virt: what vrnic_virtual_faults() said
- * @leave: a thread is to go on; else the caller has to
+ * @virt: result of vrnic_virtual_faults()
+ * @leave: a thread is to go on with the ring; else the caller has to
  *
- * The caller holds nothing that others wait for. Ends early if it is killed.
+ * The caller holds nothing that others wait for. Ends early if the task is killed.
  */
 void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave)
 {
@@ -220,7 +222,7 @@ static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
 	return virt;
 }
 
-/* What @virt->work has pinned, if that was for this. */
+/* Use the pages that pinned() announced, if they were pinned for this burst. */
 static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		       bool write)
 {
@@ -235,8 +237,8 @@ static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 }
 
 /*
- * Who does what may take long: the process itself, if it is here; else a work item.
- * Return: -EAGAIN; or 0: nobody can, which @virt->nr says.
+ * Choose the task that may wait for the pages: the process itself if this is its call, else a work
+ * item. Return: -EAGAIN; or 0 if neither can, which @virt->nr tells.
  */
 static int pin_later(struct vrnic_virtual *virt)
 {
@@ -255,7 +257,7 @@ static int pin_later(struct vrnic_virtual *virt)
 	return -EAGAIN;
 }
 
-/* @whole: nothing, or all that can be had. */
+/* @whole: fail unless all pages can be pinned */
 static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 	       bool write, bool whole)
 {
@@ -269,21 +271,21 @@ static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		unpin_user_pages(virt->page, virt->nr);
 		virt->nr = 0;
 	}
-	/* what cannot be had at all looks the same as what is not there */
+	/* an address that cannot be pinned looks the same as a page that is not present */
 	return virt->nr > 0 ? 0 : pin_later(virt);
 }
 
 /**
  * vrnic_virtual_pin() - pin memory of the process that owns a FIFO
- * @inj: injector of that FIFO; nothing is pinned for it now
+ * @inj: injector of the FIFO; no pages are pinned for it now
  * @addr: virtual address
  * @len: bytes, not 0
- * @write: it will be written to
- * @seg: the memory, from @addr on; may be shorter than @len. A message's data is as a
- *	whole, or there is an address in it that is not the process's
+ * @write: the memory will be written to
+ * @seg: set to the memory from @addr on; may be shorter than @len. For a message, only if an
+ *	address in it is not the process's
  *
- * Return: 0, enum vrnic_vendor_err, or -EAGAIN: the injector is called again when
- * the pages are there. Undone by vrnic_virtual_unpin().
+ * Return: 0, enum vrnic_vendor_err, or -EAGAIN: the injector is called again when the pages are
+ * there. Undone by vrnic_virtual_unpin().
  */
 int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg)
@@ -294,7 +296,7 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 
 	if (!virt || addr + len < addr)
 		return VRNIC_VERR_FAULT;
-	/* pairs with the release in pin_work() */
+	/* pairs with the release in pinned() */
 	if (smp_load_acquire(&virt->pending))
 		return -EAGAIN;
 	len = min_t(u64, len, VIRTUAL_PAGES * PAGE_SIZE - offset);
@@ -314,7 +316,7 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 	return 0;
 }
 
-/* Undo vrnic_virtual_pin(); @dirty: it was written to. */
+/* Undo vrnic_virtual_pin(); @dirty: the memory was written to. */
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty)
 {
 	struct vrnic_virtual *virt = inj->virt;
@@ -323,7 +325,7 @@ void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty)
 	virt->nr = 0;
 }
 
-/* The injector is parked for good. Who is waiting for pages is not waited for. */
+/* The injector is parked for good. A task that waits for pages is not waited for. */
 void vrnic_virtual_free(struct vrnic_injector *inj)
 {
 	if (inj->virt)

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Writing into a reception FIFO, and what happens when it is full: the sender
- * stalls, and nothing is lost.
+ * Writes records into a reception FIFO. When the FIFO is full, the sender stalls, and nothing is
+ * lost.
  *
- * The credit is the ring itself: room is what the process's index says it has
- * consumed. A sender that finds too little puts itself on the FIFO's list, asks
- * for a doorbell, and looks once more (P3 in ring.h, with the roles exchanged).
+ * The ring itself is the credit: the process's index says how much the process has consumed. A
+ * sender that finds too little room puts itself on the FIFO's list, asks for a doorbell, and looks
+ * once more (P3 in ring.h, with the roles exchanged).
  */
 
 #include <linux/eventfd.h>
 
 #include "native/native.h"
 
-/* Who waits for whose reception ring. Rare, so one lock for all will do. */
+/* Protects the lists of stalled injectors of all FIFOs. Stalls are rare, so one lock will do. */
 static DEFINE_SPINLOCK(stall_lock);
 
 static u32 room(const struct vrnic_ring *ring)
 {
 	u32 used = vrnic_ring_used(ring);
 
-	/* an index that cannot be counts as a full ring */
+	/* an invalid index counts as a full ring */
 	return used <= ring->entries ? ring->entries - used : 0;
 }
 
@@ -48,7 +48,7 @@ static void put_padding(struct vrnic_ring *ring, u32 n)
 		copy_slot(ring, ring->idx, &pad);
 }
 
-/* The segments, one after the other, into the slots from @at on. */
+/* Copy the segments, one after the other, into the slots from @at on. */
 static void put_data(struct vrnic_ring *ring, u32 at,
 		     const struct vrnic_seg *seg, unsigned int nr_segs)
 {
@@ -73,19 +73,19 @@ static void notify(struct vrnic_fifo *to)
 {
 	if (vrnic_ring_armed(&to->receive, true) && to->eventfd)
 		vrnic_eventfd_signal(to->eventfd);
-	/* vrnic_ring_armed() had the full barrier that this needs */
+	/* waitqueue_active() needs the full barrier of vrnic_ring_armed() */
 	if (waitqueue_active(&to->wait))
 		wake_up_all(&to->wait);
 }
 
 /**
  * vrnic_record_post() - put a record into a reception FIFO
- * @to: FIFO
- * @rec: record; its number of slots is filled in
- * @seg: MESSAGE: header and data
- * @nr_segs: pieces of it
+ * @to: the FIFO
+ * @rec: record; its number of slots is filled in here
+ * @seg: MESSAGE: segments with header and data
+ * @nr_segs: number of segments
  *
- * Return: 0, or -EAGAIN: there is no room.
+ * Return: 0, or -EAGAIN if there is no room.
  */
 int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 		      const struct vrnic_seg *seg, unsigned int nr_segs)
@@ -134,11 +134,11 @@ static void stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 }
 
 /**
- * vrnic_stall() - have an injector called when there is room
- * @inj: injector; its caller holds the run bit, and gives it back next
- * @on: FIFO whose reception ring is too full for what it has to say
+ * vrnic_stall() - have an injector run again when there is room
+ * @inj: injector; the caller holds its run bit, and gives it back next
+ * @on: FIFO whose reception ring has no room for the record
  *
- * Called again although nothing changed, it only finds the ring full again.
+ * A run that comes too early does no harm: it finds the ring full, and stalls again.
  */
 void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 {
@@ -152,7 +152,7 @@ void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 	vrnic_stalled_wake(on, false);
 }
 
-/* @inj is about to be freed, or does not wait any more. */
+/* Take @inj off the list: it is about to be freed, or does not wait any more. */
 void vrnic_unstall(struct vrnic_injector *inj)
 {
 	spin_lock(&stall_lock);
@@ -161,8 +161,8 @@ void vrnic_unstall(struct vrnic_injector *inj)
 }
 
 /*
- * Whoever waits for room is not called for each slot that gets free, but when
- * the longest record fits with its padding: that is half of the smallest ring.
+ * Stalled injectors are not called for each slot that becomes free, but when the longest record
+ * fits with its padding: that takes half of the smallest ring.
  */
 static bool has_room(struct vrnic_fifo *fifo)
 {
@@ -170,9 +170,9 @@ static bool has_room(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_stalled_wake() - the process consumed records: stalled senders go on
- * @fifo: whose reception ring it is
- * @always: the FIFO goes away: they are to find that out
+ * vrnic_stalled_wake() - the process consumed records: let stalled senders go on
+ * @fifo: FIFO with the reception ring
+ * @always: wake all senders, which will find that the FIFO is gone
  */
 void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 {
@@ -185,9 +185,9 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 	while (!list_empty(&fifo->stalled) && (always || has_room(fifo))) {
 		inj = list_first_entry(&fifo->stalled, struct vrnic_injector,
 				       stall);
-		/* @fifo's owner holds a reference as well */
+		/* not the last reference: the owner of @fifo has one */
 		unstall(inj);
-		/* not freed before its owner had stall_lock */
+		/* the owner of @inj cannot free it before it had stall_lock */
 		vrnic_queue(&inj->run);
 	}
 	if (list_empty(&fifo->stalled))

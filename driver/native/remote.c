@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The RoCE flow for native descriptors: the peer's FIFO is on another host, at
- * the other end of a native link (native/link.c). A descriptor becomes a request,
- * or one after the other if it is long; its injector goes away until the answer
- * is there.
+ * The RoCE flow for native descriptors: the peer's FIFO is on another host, at the other end of a
+ * native link (native/link.c). A descriptor becomes one request, or several in turn if it is long.
+ * Its injector does not run until the answer has come.
  *
- * Nothing of an answer but what was asked for is used; its data goes from the
+ * Of an answer, only what was asked for is used. Data go from the packets to where the request
+ * says, not to where the answer says (native/link_serve.c).
  * packets to where the request, not the answer, says (native/link_serve.c).
  */
 
@@ -17,7 +17,7 @@
 #include "native/native.h"
 #include "verbs/flow.h"
 
-/* The peer's reception FIFO is full: 50 us, and twice as long, up to 13 ms. */
+/* The peer's reception FIFO is full: wait 50 us, then twice as long each time, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
 
@@ -27,7 +27,7 @@ static unsigned int slot_of(const struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_wire_waits() - is there no answer yet to what this injector asked for
+ * vrnic_wire_waits() - does this injector wait for an answer?
  * @inj: injector
  */
 bool vrnic_wire_waits(const struct vrnic_injector *inj)
@@ -37,7 +37,7 @@ bool vrnic_wire_waits(const struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_wire_forget() - be done with a request
+ * vrnic_wire_forget() - end a request
  * @inj: injector; it does not wait for the answer
  */
 void vrnic_wire_forget(struct vrnic_injector *inj)
@@ -62,7 +62,7 @@ static enum vrnic_step fail_peer(struct vrnic_nop *op)
 	return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 }
 
-/* The engine that runs the link's queue pair has it from now on. */
+/* Post a request. The engine that runs the link's queue pair owns @req from now on. */
 static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 		      struct vrnic_nhdr *h, unsigned int slot)
 {
@@ -73,7 +73,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 		spin_unlock(&link->lock);
 		return false;
 	}
-	/* answers leave room for both injectors' requests */
+	/* answers leave room for the requests of both injectors */
 	WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
 	req->id += 2;
 	req->id = (req->id & ~1U) | slot;
@@ -82,7 +82,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	req->pending = true;
 	WRITE_ONCE(link->pending[slot], req);
 	vrnic_link_enqueue(link, &req->msg);
-	/* whoever kills the link waits for this */
+	/* the end of the link waits for this reference */
 	refcount_inc(&qp->refs);
 	spin_unlock(&link->lock);
 	vrnic_kick(&qp->run);
@@ -90,7 +90,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	return true;
 }
 
-/* Send what @inj->req was prepared for. */
+/* Send the request for which @inj->req was prepared. */
 static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	struct vrnic_nreq *req = &inj->req;
@@ -111,7 +111,7 @@ static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	return fail_peer(&inj->op);
 }
 
-/* Memory of this side, with a reference of its own. */
+/* Find memory of this side, with a reference that the burst does not own. */
 static int open_local(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 		      struct vrnic_seg *seg)
 {
@@ -124,14 +124,14 @@ static int open_local(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 				addr, len, access, NULL, seg);
 }
 
-/* Counters that the peer is to count down. */
+/* Name the counters that the peer is to count down. */
 static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	h->counter[0] = inj->op.d.target_counter;
 	h->counter[1] = inj->rget ? inj->op.d.remote_counter : 0;
 }
 
-/* All of the local memory is checked before the first byte moves. */
+/* Check all of the local memory before the first byte moves. */
 static int check_whole(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -148,8 +148,8 @@ static int check_whole(struct vrnic_injector *inj)
 }
 
 /*
- * The local memory of the next @n bytes; may be less then, of memory that is
- * pinned. Return: 0, enum vrnic_vendor_err, or -EAGAIN.
+ * Find the local memory of the next @n bytes, of which pinned memory may have fewer. Return: 0,
+ * enum vrnic_vendor_err, or -EAGAIN.
  */
 static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 {
@@ -227,7 +227,7 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 	struct vrnic_seg seg;
 	int verr;
 
-	/* the value must have a place before there is one */
+	/* check the place of the old value before the word changes */
 	if (d->lkey) {
 		verr = open_local(inj, d->local_addr, d->length, true, &seg);
 		if (verr)
@@ -291,7 +291,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	verr = open_local(inj, d->local_addr, d->length, false, &descs);
 	if (verr)
 		return fail_local(&inj->op, verr);
-	/* what is granted has to be what is sent */
+	/* the process may change the descriptors: grant and send the same copy */
 	copy.kva = kvmalloc(d->length, GFP_KERNEL | __GFP_NOWARN);
 	if (copy.kva)
 		vrnic_seg_copy(&copy, 0, &descs, 0, d->length, false);
@@ -300,8 +300,8 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);
 	/*
-	 * Counters of descriptors that run at the peer, in our name; but the peer that
-	 * injected this chose what is sent: it gets nothing for it.
+	 * Let the peer name the counters of descriptors that run there on our behalf. Not if a peer
+	 * injected this descriptor: that peer chose what is sent, and gets no rights for it.
 	 */
 	if (!inj->rget && vrnic_grant(inj->link, copy.kva, d->length / sizeof(*d))) {
 		kvfree(copy.kva);
@@ -335,7 +335,7 @@ static u64 *told_like(struct vrnic_link *link, const struct vrnic_type *type)
 	return link->told[hash_32(type->number, VRNIC_LINK_TOLD_BITS)];
 }
 
-/* Where it is noted that the peer was told of a type; NULL: nowhere. */
+/* Find the note that the peer was told of a type; NULL: there is none. */
 static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
 {
 	u64 *serial = told_like(link, type);
@@ -347,7 +347,7 @@ static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
 	return NULL;
 }
 
-/* In the place of another one, if there is no room. */
+/* Note that the peer was told of a type, in the place of another one if there is no room. */
 static void note_told(struct vrnic_link *link, const struct vrnic_type *type)
 {
 	told_like(link, type)[link->told_next++ % VRNIC_LINK_TOLD_WAYS] = type->serial;
@@ -358,7 +358,7 @@ static bool was_told(struct vrnic_injector *inj, const struct vrnic_type *type)
 	return find_told(inj->link, type);
 }
 
-/* Rows as they were before they were counted from the lowest byte. */
+/* Copy rows with the offsets that the process gave, not those from the lowest byte. */
 static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
 		      u64 from, u64 nr)
 {
@@ -370,7 +370,7 @@ static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
 	}
 }
 
-/* Tell the peer the type of its memory, in pieces if it is long. */
+/* Tell the peer the type of its memory, in pieces if the type is long. */
 static enum vrnic_step tell_type(struct vrnic_injector *inj,
 				 const struct vrnic_type *type)
 {
@@ -411,7 +411,7 @@ static int open_typed(struct vrnic_injector *inj, bool write,
 	return open_local(inj, req->addr, req->span, write, seg);
 }
 
-/* Pack the next @n bytes. */
+/* Pack the next @n bytes for the request. */
 static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 {
 	struct vrnic_nreq *req = &inj->req;
@@ -488,7 +488,7 @@ static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
 }
 
-/* The peer has some more rows. */
+/* The peer has received some more rows. */
 static enum vrnic_step told(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
@@ -503,7 +503,7 @@ static enum vrnic_step told(struct vrnic_injector *inj)
 	return VRNIC_STEP_MORE;
 }
 
-/* The peer has forgotten the type: nothing has moved, and it is told again. */
+/* The peer has forgotten the type: nothing has moved, and the peer is told the type again. */
 static enum vrnic_step forgotten(struct vrnic_injector *inj)
 {
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
@@ -514,7 +514,7 @@ static enum vrnic_step forgotten(struct vrnic_injector *inj)
 	return VRNIC_STEP_MORE;
 }
 
-/* A peer that injected this may count only what is open to peers. */
+/* A peer that injected this descriptor may name only counters that are open to peers. */
 static bool own_counter_fits(const struct vrnic_injector *inj)
 {
 	u32 id = inj->op.d.local_counter;
@@ -590,7 +590,7 @@ static enum vrnic_step fetched(struct vrnic_injector *inj)
 	return VRNIC_STEP_DONE;
 }
 
-/* Of a NOTIFY that is for this side: the peer said what failed of its counter. */
+/* For a NOTIFY to this side: the answer says what failed of the peer's counter. */
 static enum vrnic_step notified(struct vrnic_injector *inj)
 {
 	const struct vrnic_address *peer = &inj->link->peer;
@@ -613,7 +613,7 @@ static enum vrnic_step notified(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-/* No room at the peer. Remote gets try for a while, messages for ever. */
+/* There is no room at the peer. Remote gets try again for a while, messages for ever. */
 static enum vrnic_step wait_again(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
@@ -661,10 +661,9 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 }
 
 /**
- * vrnic_wire_native() - execute a native descriptor whose peer is elsewhere
- * @inj: injector; its operation was checked, it has the link, and waits for no
- *	answer
- * @budget: what moved is taken off
+ * vrnic_wire_native() - execute a native descriptor whose peer is on another host
+ * @inj: injector; its operation was checked, it has the link, and waits for no answer
+ * @budget: its bytes are reduced by those that moved
  */
 enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)
@@ -674,17 +673,17 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 	if (!inj->req.posted)
 		return ask_any(inj);
 	step = collect(inj, budget);
-	/* but for a record that has no room here, it has been used */
+	/* the answer was used, unless its record waits for room here */
 	if (step != VRNIC_STEP_WAIT || inj->wait_until)
 		vrnic_wire_forget(inj);
 	return step;
 }
 
 /**
- * vrnic_wire_tell() - let the peer know that what it injected failed
+ * vrnic_wire_tell() - tell the peer that a descriptor that it injected failed
  * @inj: injector of injected descriptors; waits for no answer
  *
- * Return: false if it does not know yet.
+ * Return: false if the peer has not been told yet.
  */
 bool vrnic_wire_tell(struct vrnic_injector *inj)
 {

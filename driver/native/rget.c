@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Remote gets (S4): descriptors that a peer sends here, to be run here, by this
- * FIFO's engine, with that peer's rights. A transfer paces itself by chains of
- * them, and neither process runs meanwhile; so what arrives is run by a thread.
+ * Remote gets (S4): a peer sends descriptors, which this FIFO's engine runs here, with the peer's
+ * rights. A transfer paces itself by chains of them while neither process runs; so a thread runs
+ * what arrives.
  *
- * Each peer has a queue of its own, with an injector of its own: what the peer does
- * not take (a record without room, a remote get back) holds up nobody but that peer.
- * Nor does an injection ring that stands still. A queue is bounded, and charged to who
- * fills it; from another host, to the process whose FIFO this is. A remote get that
- * finds it full is tried again for a while, then fails; so two full queues cannot wait
- * for each other for ever.
+ * Each peer has a queue of its own, with an injector of its own. If a peer does not take something
+ * (a record without room, a remote get back), that holds up only what this peer sent. An injection
+ * ring that stands still does not hold up the queues either. A queue is bounded, and its memory is
+ * charged to the process that fills it, or, if that is on another host, to the process with this
+ * FIFO. A remote get that finds the queue full is tried again for a while, then fails, so two full
+ * queues cannot wait for each other for ever.
  *
- * A queue is made for a peer's first remote get. Those that are empty are kept, for the
- * next one, unless they are many.
+ * A queue is made for a peer's first remote get. Empty queues are kept for the next one, unless
+ * there are many.
  */
 
 #include <linux/slab.h>
@@ -22,31 +22,31 @@
 #include "verbs/flow.h"
 
 /*
- * Where the target may be held, whose end would wait: at once, or not at all. Even if reclaim
- * is not retried it may wait for the disk, and who is above memory.high sleeps when he is charged.
+ * For allocations while the target may be held, whose end would wait: they succeed at once, or not
+ * at all. Even a single reclaim may wait for the disk, and a task above memory.high sleeps when it
+ * is charged.
  */
 #define RGET_GFP	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
-/* Where it is not: vrnic_rget_make_room(). */
+/* For allocations while no target is held: vrnic_rget_make_room(). */
 #define ROOM_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
-/* Descriptors of one peer that wait; fewer where not the peer is charged for them. */
+/* Most descriptors of one peer that wait; fewer if the process here is charged for them. */
 #define DESCS_MAX	4096
 #define DESCS_MAX_WIRE	1024
 
-#define SOURCES_KEPT	32	/* with more of them, those that are idle go */
+#define SOURCES_KEPT	32	/* with more of them, idle ones are freed */
 #define SOURCES_MAX	4096
 
 /**
- * struct vrnic_rget - what one remote get brought
  * @link: in struct vrnic_source.queue
- * @from: the peer that sent it, whose rights count
+ * @from: peer that sent the descriptors, and whose rights count
  * @host: of a notice: number of the peer's host
- * @way: link that it came over, with a reference; NULL: the peer is on this host
- * @relayed: a descriptor that was injected at @from sent it
- * @nr: descriptors; 0: a notice that @from is gone
- * @next: the next one to run
- * @d: private copies
+ * @way: link that the remote get came over, with a reference; NULL: the peer is on this host
+ * @relayed: a descriptor that was injected at @from sent the remote get
+ * @nr: number of descriptors; 0: a notice that @from is gone
+ * @next: index of the next descriptor to run
+ * @d: private copies of the descriptors
  */
 struct vrnic_rget {
 	struct list_head link;
@@ -67,10 +67,10 @@ void vrnic_rget_free(struct vrnic_rget *rget)
 }
 
 /**
- * vrnic_notice_new() - make the notice that a peer is gone, for when it is
+ * vrnic_notice_new() - allocate the notice that will say that a peer is gone
  * @peer: the peer
- * @host: number of its host, for struct vrnic_record
- * @gfp: how to get memory
+ * @host: number of the peer's host, for struct vrnic_record
+ * @gfp: flags for the allocation
  */
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host, gfp_t gfp)
 {
@@ -115,7 +115,7 @@ static void queue_drop(struct vrnic_source *src)
 	}
 }
 
-/* Nobody can find it; and it is parked, or nobody ever could. */
+/* No other code can find @src, which is parked, or never could be found. */
 static void source_free(struct vrnic_source *src)
 {
 	queue_drop(src);
@@ -123,7 +123,7 @@ static void source_free(struct vrnic_source *src)
 	kfree_rcu(src, rcu);
 }
 
-/* Those that have nothing to do: who has something for them makes new ones. */
+/* Free idle sources. A new one is made when a peer sends again. */
 static void reap_work(struct work_struct *work)
 {
 	struct vrnic_rgets *rgets = container_of(work, struct vrnic_rgets, reap);
@@ -158,8 +158,8 @@ void vrnic_rgets_init(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rgets_park() - run nothing any more, take nothing in
- * @fifo: it is being destroyed
+ * vrnic_rgets_park() - stop running remote gets, and accept no more
+ * @fifo: FIFO that is being destroyed
  */
 void vrnic_rgets_park(struct vrnic_fifo *fifo)
 {
@@ -178,9 +178,9 @@ void vrnic_rgets_park(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rgets_unstall() - give back the FIFOs whose room is waited for
- * @fifo: vrnic_rgets_park() was called. Links may still have requests of its injectors,
- *	so these stay.
+ * vrnic_rgets_unstall() - put the FIFOs for whose room this FIFO's sources wait
+ * @fifo: FIFO; vrnic_rgets_park() was called. Links may still have requests of the injectors of
+ *	@fifo, so the injectors stay.
  */
 void vrnic_rgets_unstall(struct vrnic_fifo *fifo)
 {
@@ -193,8 +193,8 @@ void vrnic_rgets_unstall(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rgets_free() - forget what was not run
- * @fifo: nobody refers to it any more, nor does a link; or nobody could ever find it
+ * vrnic_rgets_free() - drop what was not run
+ * @fifo: FIFO; no reference is left and no link uses it, or no other code could ever find it
  */
 void vrnic_rgets_free(struct vrnic_fifo *fifo)
 {
@@ -223,7 +223,7 @@ static struct vrnic_source *find_source(struct vrnic_rgets *rgets,
 	return NULL;
 }
 
-/* Called with the lock held, so that @src is not reaped meanwhile. */
+/* The caller holds the lock, so @src is not reaped meanwhile. */
 static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
 		       struct vrnic_rget *rget)
 {
@@ -235,12 +235,12 @@ static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
 }
 
 /**
- * vrnic_notice_send() - have a notice become a record
- * @to: who is to be told
- * @notice: what vrnic_notice_new() made; belongs to @to from now on
+ * vrnic_notice_send() - turn a notice into a record
+ * @to: FIFO that is to be told
+ * @notice: from vrnic_notice_new(); belongs to @to from now on
  *
- * Behind what the peer had injected. However full that queue is: there are not more of
- * them than endpoints and links.
+ * The notice goes behind what the peer had injected, even if that queue is full: there are no more
+ * notices than endpoints and links.
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
@@ -267,9 +267,9 @@ static void publish_source(struct vrnic_rgets *rgets, struct vrnic_source *src)
 }
 
 /*
- * Into its peer's queue; if there is none, that is *@spare from now on.
+ * Put @rget into the queue of its peer. If there is no queue, use *@spare, which is then NULL.
  *
- * Return: 0, -EPIPE, -EAGAIN, or -ENOENT: there is no queue.
+ * Return: 0, -EPIPE, -EAGAIN, or -ENOENT: there is no queue, and no spare one.
  */
 static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget,
 		     struct vrnic_source **spare)
@@ -306,7 +306,7 @@ static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 	if (!spare)
 		return -ENOMEM;
 	ret = rgets_add(&to->rgets, rget, &spare);
-	/* somebody else may have made one */
+	/* another sender may have made the queue */
 	if (spare)
 		source_free(spare);
 	return ret;
@@ -374,17 +374,17 @@ static int deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 /**
  * vrnic_rget_deliver() - hand descriptors to a FIFO's engine
  * @to: the FIFO
- * @from: who sends them
- * @payer: FIFO of this host whose process pays for the memory that they take, whoever runs
- *	this
- * @link: how they came, and what they ask for goes back; NULL: from this host
+ * @from: address of the sender
+ * @payer: FIFO of this host whose process pays for the copy, whatever task runs this
+ * @link: link that the descriptors came over, and that their requests go back over; NULL: the
+ *	sender is on this host
  * @descs: the descriptors
- * @relayed: @from was asked to by an injected descriptor
+ * @relayed: an injected descriptor made @from send them
  *
- * Nothing is waited for.
+ * This waits for nothing.
  *
- * Return: 0, -EAGAIN (the queue is full), -ENOMEM (vrnic_rget_make_room() may help), -EPIPE
- * (the FIFO is gone).
+ * Return: 0, -EAGAIN (the queue is full), -ENOMEM (vrnic_rget_make_room() may help), -EPIPE (the
+ * FIFO is gone).
  */
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,
@@ -398,12 +398,12 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 }
 
 /**
- * vrnic_rget_make_room() - have what is reclaimed that a remote get needs
- * @payer: whose process pays. The caller runs one of its rings, and holds nothing of any
- *	other FIFO: this may take as long as @payer's memory is scarce
- * @bytes: of descriptors
+ * vrnic_rget_make_room() - reclaim memory that a remote get needs
+ * @payer: FIFO whose process pays. The caller runs one of the rings of @payer, and holds nothing of
+ *	any other FIFO: this may take as long as @payer's memory is scarce
+ * @bytes: size of the descriptors
  *
- * What is freed here is there for who takes it next.
+ * The freed memory is not reserved: another task may take it first.
  */
 void vrnic_rget_make_room(const struct vrnic_fifo *payer, size_t bytes)
 {
@@ -423,7 +423,7 @@ static void free_rget(struct vrnic_injector *inj)
 	inj->rget = NULL;
 }
 
-/* Have one with something to do in @inj->rget. Return: false if there is none. */
+/* Make @inj->rget one that has something to do. Return: false if there is none. */
 static bool next_rget(struct vrnic_injector *inj)
 {
 	struct vrnic_rget *rget = inj->rget;
@@ -435,7 +435,7 @@ static bool next_rget(struct vrnic_injector *inj)
 	return inj->rget;
 }
 
-/* Have the next descriptor of @inj->rget in @inj->op. */
+/* Copy the next descriptor of @inj->rget to @inj->op. */
 static void fetch(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
@@ -479,7 +479,9 @@ static void failed(struct vrnic_injector *inj)
 	vrnic_nop_failed(inj, &op->failure);
 }
 
-/* Let the peer know. Return: false if there is no room for that yet. */
+/*
+ * Tell the peer that its descriptor failed. Return: false if there is no room for the record yet.
+ */
 static bool tell_peer(struct vrnic_injector *inj)
 {
 	const struct vrnic_nop *op = &inj->op;
@@ -502,7 +504,7 @@ static bool tell_peer(struct vrnic_injector *inj)
 	return false;
 }
 
-/* A peer is gone: let the own process know. Return: false if there is no room. */
+/* A peer is gone: tell the FIFO's own process. Return: false if there is no room for the record. */
 static bool tell_gone(struct vrnic_injector *inj)
 {
 	struct vrnic_record rec = {
@@ -522,7 +524,7 @@ static bool tell_gone(struct vrnic_injector *inj)
 	return true;
 }
 
-/* What came with it is dropped. */
+/* Drop this descriptor, and all that came with it. */
 static void drop(struct vrnic_injector *inj)
 {
 	vrnic_wire_forget(inj);
@@ -530,7 +532,7 @@ static void drop(struct vrnic_injector *inj)
 	inj->rget->next = inj->rget->nr;
 }
 
-/* Whoever injected it can be reached. */
+/* Hold the peer that injected the descriptor, or its link. Return: false if the peer is gone. */
 static bool hold_peer(struct vrnic_injector *inj)
 {
 	struct vrnic_link *link = inj->rget->way;
@@ -541,7 +543,7 @@ static bool hold_peer(struct vrnic_injector *inj)
 	return vrnic_injector_hold(inj, &inj->rget->from);
 }
 
-/* Return: true if there may be more to do at once. */
+/* Fail the operation. Return: true if there may be more to do at once. */
 static bool fail_op(struct vrnic_injector *inj)
 {
 	if (!inj->op.finished)
@@ -567,7 +569,7 @@ static bool done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	return true;
 }
 
-/* Return: true if there may be more to do at once. */
+/* Do one step. Return: true if there may be more to do at once. */
 static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
@@ -622,7 +624,7 @@ static enum vrnic_verdict rget_run(struct vrnic_runnable *r,
 	return verdict;
 }
 
-/* A peer's queue of remote gets, as the engine runs it. */
+/* How the engine runs a peer's queue of remote gets. */
 const struct vrnic_runnable_ops vrnic_rget_ops = {
 	.run = rget_run,
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Types (S3.1): made by a process, named by its descriptors; and the tables of
- * what two of them have in common (S3.5), which are computed once and kept.
+ * Types (S3.1) are made by a process, and named by its descriptors. Tables of what two types have
+ * in common (S3.5) are computed once and kept.
  *
- * A table is found by its local type. It goes with either type's last
- * reference, and when the local type gets too many of them. Who uses it has a
- * reference, so it may go at any time.
+ * A table is found by its local type. It is unlinked with the last reference on either type, and
+ * when the local type gets too many tables. A user of a table has a reference, so a table may be
+ * unlinked at any time.
  */
 
 #include <linux/memcontrol.h>
@@ -24,22 +24,22 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * Rows of the largest table that is kept: 1.5 MiB. It also bounds the time that
- * a burst may spend on a table, to half a millisecond or so.
+ * Most rows of a table that is kept: 1.5 MiB. This also bounds the time that a burst may spend on a
+ * table, to about half a millisecond.
  */
 #define PAIR_ROWS	32768
 
-/* Tables that a type may have as the local one. */
+/* Most tables that have the same type as the local one. */
 #define PAIRS_MAX	8
 
-/* A number may be used again, by another type. */
+/* Serial numbers of types: the number of a type may be used again by another type. */
 static atomic64_t serials;
 
 static DEFINE_MUTEX(pairs_lock);	/* protects the lists of all types */
 
 /*
- * Memory that comes with a type is paid for by the process that made it, also
- * when an engine's thread asks for it.
+ * The process that made a type pays for memory that comes with the type, also when an engine's
+ * thread asks for it.
  */
 void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes)
 {
@@ -53,8 +53,8 @@ void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes)
 /**
  * vrnic_type_get() - find a type
  * @dev: device
- * @uctx: context that names it
- * @number: its claim
+ * @uctx: context that names the type
+ * @number: number that the context claims
  *
  * Return: type with a reference held, or NULL: the context has no such type.
  */
@@ -77,7 +77,7 @@ void vrnic_pair_put(struct vrnic_pair *pair)
 		kvfree_rcu(pair, rcu);
 }
 
-/* Nobody new finds the table. */
+/* Unlink a table, so that no new user finds it. */
 static void pair_unlink(struct vrnic_type *local, struct vrnic_pair *pair)
 {
 	lockdep_assert_held(&pairs_lock);
@@ -109,14 +109,14 @@ void vrnic_type_put(struct vrnic_type *type)
 {
 	if (!refcount_dec_and_test(&type->refs))
 		return;
-	/* without a reference nobody makes another table of it */
+	/* without a reference on the type, no one can add a table of it */
 	pairs_unlink(type);
 	kvfree(type->rows.row);
 	mem_cgroup_put(type->memcg);
 	kfree_rcu(type, rcu);
 }
 
-/* The table, with a reference held, or NULL. Caller has @local and @remote. */
+/* The table, with a reference held, or NULL. Caller has references on @local and @remote. */
 static struct vrnic_pair *pair_find(struct vrnic_type *local,
 				    const struct vrnic_type *remote)
 {
@@ -169,7 +169,7 @@ static struct vrnic_pair *pair_compute(struct vrnic_type *local,
 	return pair;
 }
 
-/* Keep the table; or, if another runner was faster, use that one's. */
+/* Keep the table; if another runner was faster, use that runner's table. */
 static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 				    struct vrnic_type *remote,
 				    struct vrnic_pair *pair)
@@ -183,7 +183,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 			pair_unlink(local, list_last_entry(&local->as_local,
 							   struct vrnic_pair,
 							   in_local));
-		/* the lists' own */
+		/* the reference of the lists */
 		refcount_inc(&pair->refs);
 		list_add_rcu(&pair->in_local, &local->as_local);
 		list_add(&pair->in_remote, &remote->as_remote);
@@ -197,11 +197,11 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 }
 
 /**
- * vrnic_pair_get() - what two types have in common
+ * vrnic_pair_get() - get the table of what two types have in common
  * @local: type; the caller has a reference
- * @remote: likewise; has as many bytes
+ * @remote: type with as many bytes; the caller has a reference
  *
- * Return: with a reference held; or NULL: there is no memory for it.
+ * Return: the table with a reference held; or NULL if there is no memory for it.
  */
 struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
 				  struct vrnic_type *remote)
@@ -231,7 +231,7 @@ static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
 	return type;
 }
 
-/* Give back the room of the rows that were joined. */
+/* Free the room of rows that were merged with others. */
 static int rows_shrink(struct vrnic_rows *rows, u32 had)
 {
 	struct vrnic_type_row *row;
@@ -266,9 +266,9 @@ static int type_init(struct vrnic_type *type, struct vrnic_type_row *row, u32 nr
 /**
  * vrnic_type_create() - make a type
  * @dev: device
- * @uctx: context whose type it is
- * @row: unchecked rows, of kvmalloc(); taken over, also if this fails
- * @nr: how many; not 0
+ * @uctx: context that is to have the type
+ * @row: unchecked rows, of kvmalloc(); freed here if this fails, else with the type
+ * @nr: number of rows; not 0
  *
  * Return: type, or an ERR_PTR of -EINVAL, -ENOMEM or -EBUSY.
  */
@@ -293,8 +293,8 @@ struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
 }
 
 /**
- * vrnic_type_destroy() - nobody finds it from now on
- * @type: type; goes with the last transfer that uses it
+ * vrnic_type_destroy() - no new user finds the type from now on
+ * @type: type; freed after the last transfer that uses it
  */
 void vrnic_type_destroy(struct vrnic_type *type)
 {
@@ -350,7 +350,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_TYPE_CREATE)(
 		return PTR_ERR(type);
 	resp.type = type->number;
 	uobj->object = type;
-	/* from here on a failure destroys it */
+	/* from here on a failure destroys the type */
 	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_TYPE_CREATE_HANDLE);
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_TYPE_CREATE_RESP,
 					     &resp, sizeof(resp));

@@ -2,8 +2,7 @@
 /*
  * Types, and transfers between memory of one type and memory of another (S3).
  *
- * Types never change. The lists of tables that hang off them are protected by
- * a mutex in type.c and read under RCU.
+ * Types never change. A mutex in type.c protects their lists of tables, which are read under RCU.
  */
 #ifndef VRNIC_TYPE_H
 #define VRNIC_TYPE_H
@@ -21,18 +20,18 @@ struct vrnic_seg;
 
 /**
  * struct vrnic_type - a type
- * @rcu: freed a grace period after the last reference
- * @refs: its owner, and each transfer that uses it
+ * @rcu: for the RCU grace period after the last reference
+ * @refs: references of the owner, and of each transfer that uses the type
  * @dev: device
- * @uctx: context that made it. Only compared, never followed.
- * @number: what descriptors call it
- * @serial: no other type has it, or had it
- * @memcg: who pays for its tables; a reference is held
- * @as_local: struct vrnic_pair, a list, newest first; writers hold pairs_lock,
- *	readers RCU
- * @as_remote: the same from the other side; protected by pairs_lock
- * @nr_pairs: in @as_local; protected by pairs_lock
- * @rows: its metadata
+ * @uctx: context that made the type. Only compared, never followed.
+ * @number: number by which descriptors name the type
+ * @serial: serial number that no other type has or had
+ * @memcg: pays for the tables; a reference is held
+ * @as_local: list of struct vrnic_pair with this type as @local, newest first; written with
+ *	pairs_lock held, read under RCU
+ * @as_remote: list of struct vrnic_pair with this type as @remote; protected by pairs_lock
+ * @nr_pairs: number of tables in @as_local; protected by pairs_lock
+ * @rows: the description of the type
  */
 struct vrnic_type {
 	struct rcu_head rcu;
@@ -48,13 +47,13 @@ struct vrnic_type {
 	struct vrnic_rows rows;
 };
 
-/* From a base address to the lowest byte; a base plus this may wrap: check. */
+/* Offset of the lowest byte from the base address. A base plus this may wrap: check. */
 static inline s64 vrnic_type_lower(const struct vrnic_type *type)
 {
 	return type->rows.lower;
 }
 
-/* Bytes of storage from the lowest to after the highest one. */
+/* Bytes of storage from the lowest to the highest byte, both included. */
 static inline u64 vrnic_type_span(const struct vrnic_type *type)
 {
 	return type->rows.span;
@@ -67,21 +66,21 @@ static inline u64 vrnic_type_bytes(const struct vrnic_type *type)
 }
 
 enum vrnic_pair_kind {
-	VRNIC_PAIR_SAME,	/* equal, but for where the storage begins */
-	VRNIC_PAIR_TABLE,	/* here is the table */
-	VRNIC_PAIR_LARGE,	/* it would be too large */
+	VRNIC_PAIR_SAME,	/* the types are equal, except for where the storage begins */
+	VRNIC_PAIR_TABLE,	/* the table was computed */
+	VRNIC_PAIR_LARGE,	/* the table would be too large */
 };
 
 /**
  * struct vrnic_pair - what two types have in common, computed once
- * @rcu: freed a grace period after the last reference
- * @refs: the lists', and each transfer that uses it
+ * @rcu: for the RCU grace period after the last reference
+ * @refs: references of the lists, and of each transfer that uses the table
  * @in_local: in @local's list
  * @in_remote: in @remote's list
- * @local: type; gone once this is in no list
- * @remote: type; likewise
- * @kind: what was found
- * @nr: rows
+ * @local: type; may be gone when the table is in no list
+ * @remote: type; may be gone when the table is in no list
+ * @kind: result of the computation
+ * @nr: number of rows
  * @row: the table
  */
 struct vrnic_pair {
@@ -99,9 +98,9 @@ struct vrnic_pair {
 /**
  * struct vrnic_walk - a position in a sequence of common chunks
  * @row: current row: in a table, or @own
- * @own: what @merge gave; to begin with, a row of nothing
- * @merge: where rows come from, if there is no table
- * @chunk: chunks of it that are done
+ * @own: last row that @merge made; at first an empty row
+ * @merge: makes the rows if there is no table
+ * @chunk: number of chunks of the row that are done
  * @skip: bytes of the chunk after those that are done
  */
 struct vrnic_walk {
@@ -113,18 +112,17 @@ struct vrnic_walk {
 };
 
 /**
- * struct vrnic_typed - a typed transfer under way
+ * struct vrnic_typed - a typed transfer in progress
  * @type: the types; references are held
- * @mode: enum vrnic_typed_mode as it is done; not VRNIC_TYPED_AUTO
+ * @mode: enum vrnic_typed_mode that is used; not VRNIC_TYPED_AUTO
  * @left: bytes to come
- * @pair: CHUNKS: the table, with a reference held, or NULL: both types are
- *	followed side by side
- * @walk: where it is: the first one; PACKED: where it is in either type
- * @flat: PACKED: the one row of what is packed
- * @bounce: PACKED: what is packed at the origin
+ * @pair: CHUNKS: the table, with a reference held; or NULL: both types are followed side by side
+ * @walk: the position, in the first walk; PACKED: the position in each type
+ * @flat: PACKED: the one row of the packed data
+ * @bounce: PACKED: buffer for data packed at the origin
  *
- * Has no lock of its own: for one runner at a time. Must stay where it is, as
- * walks point into it.
+ * The transfer has no lock: it is for one runner at a time. It must stay at its address, as walks
+ * point into it.
  */
 struct vrnic_typed {
 	struct vrnic_type *type[VRNIC_SIDES];
@@ -137,11 +135,12 @@ struct vrnic_typed {
 };
 
 /**
- * struct vrnic_half - a position in the data of one type, which are packed on the
- * other side; must stay where it is while the walk is in its own row
- * @walk: where it is in the storage
- * @flat: the one row of what is packed
- * @pos: bytes that are done
+ * struct vrnic_half - a position in the data of one type, which are packed on the other side
+ * @walk: the position in the storage
+ * @flat: the one row of the packed data
+ * @pos: number of bytes that are done
+ *
+ * This must stay at its address while @walk is at its own row.
  */
 struct vrnic_half {
 	struct vrnic_walk walk;

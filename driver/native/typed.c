@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a typed descriptor says (S3), and the transfer that it starts. The copy
- * itself is in typed_copy.c, what types have in common in type.c.
+ * The contents of a typed descriptor (S3), and the transfer that it starts. typed_copy.c copies,
+ * type.c computes what two types have in common.
  */
 
 #include <linux/slab.h>
@@ -16,7 +16,7 @@ static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
 	return inj->typed;
 }
 
-/* The types' references go to the transfer, or are given back. */
+/* Pass the references on the types to the transfer, or put them on failure. */
 static int begin(struct vrnic_injector *inj, struct vrnic_type *local,
 		 struct vrnic_type *remote)
 {
@@ -36,8 +36,8 @@ static int begin(struct vrnic_injector *inj, struct vrnic_type *local,
 }
 
 /**
- * vrnic_nop_typed_begin() - start what a typed descriptor says
- * @inj: injector; the descriptor is in its operation
+ * vrnic_nop_typed_begin() - start the transfer of a typed descriptor
+ * @inj: injector; its operation has the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err. Undone by vrnic_nop_typed_end().
  */
@@ -55,9 +55,9 @@ int vrnic_nop_typed_begin(struct vrnic_injector *inj)
 /**
  * vrnic_nop_typed_range() - memory that one side of a typed transfer may touch
  * @inj: injector; the transfer has begun
- * @remote: which side
- * @addr: address of the lowest byte
- * @len: bytes from there to after the highest one
+ * @remote: the remote side, not the local one
+ * @addr: set to the address of the lowest byte
+ * @len: set to the number of bytes from the lowest to the highest, both included
  *
  * Return: false if the addresses wrap.
  */
@@ -73,7 +73,7 @@ bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
 	return lower < 0 ? *addr < base : *addr >= base;
 }
 
-/* Done with it, or given up. */
+/* End the transfer of @inj, whether it is complete or not. */
 void vrnic_nop_typed_end(struct vrnic_injector *inj)
 {
 	if (!inj->typed_begun)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Typed transfers: from page to page, along the chunks that two types have in
- * common (S3.3 to S3.5). The target never has a buffer.
+ * Typed transfers copy from page to page, along the chunks that two types have in common (S3.3 to
+ * S3.5). The target never has a buffer.
  *
  *	SAME	one type describes both sides
  *	CHUNKS	the table of a pair of types; or, if there is none, both types
@@ -9,11 +9,10 @@
  *	PACKED	one type at a time: from the origin into a buffer, and from
  *		there, cut by the target's type, into place
  *
- * All of them are walks along rows of common chunks, in ascending order: of the
- * target's bytes the last in its type's order counts, and the last of the
- * transfer becomes visible last. A chunk has no check of its own: what a type
- * may reach was checked as a whole when it was made, and that this lies in the
- * region when the segment was opened.
+ * All modes are walks along rows of common chunks, in ascending order. Where chunks of the target
+ * overlap, the last one in the order of its type counts. The last byte of the transfer becomes
+ * visible last. A chunk needs no check of its own: the reach of a type was computed when the type
+ * was made, and checked against the region when the segment was opened.
  */
 
 #include <linux/log2.h>
@@ -25,36 +24,36 @@
 #include "native/type.h"
 #include "vrnic.h"
 
-/* PACKED: bytes of a portion. */
+/* PACKED: bytes in a portion. */
 #define BOUNCE_BYTES	SZ_64K
 
-/* A table has to have so many rows before it matters how short they are. */
+/* A table needs so many rows before short rows make it slow. */
 #define SHREDS		64
 
-/* Chunks up to this are copied by a loop, larger ones page by page. */
+/* Chunks up to this size are copied by a loop, larger ones page by page. */
 #define CHUNK_MAX	PAGE_SIZE
 
-/* Chunks that are farther apart look for their pages themselves. */
+/* Chunks that are farther apart than this look up their pages one by one. */
 #define PAGED_STRIDE	512
 
-/* Small chunks may be loaded so many at a time before they are stored. */
+/* Small chunks may be loaded in batches of so many before they are stored. */
 #define BATCH		16
 #define BATCH_BYTES	16
 
-/* Rows of fewer chunks are not worth a loop that knows what it copies. */
+/* For rows of fewer chunks, a loop for one chunk size does not pay. */
 #define FEW		4
 
-/* How far to look for pages that follow each other. */
+/* How far to look for contiguous pages. */
 #define LOOK_AHEAD	SZ_64K
 
 /**
- * struct view - one side's memory, and a window: a run of bytes of it
+ * struct view - memory of one side, and a window: contiguous bytes in it
  * @seg: memory
- * @base: place, in the type's offsets, of its first byte
- * @start: place of the window's first byte
- * @size: bytes in the window
- * @mem: kernel address of the first of them
- * @side: which side this is
+ * @base: offset of the memory's first byte, in the type's offsets
+ * @start: offset of the window's first byte, in the type's offsets
+ * @size: number of bytes in the window
+ * @mem: kernel address of the window's first byte
+ * @side: side that this view is of
  */
 struct view {
 	const struct vrnic_seg *seg;
@@ -65,7 +64,7 @@ struct view {
 	enum vrnic_side side;
 };
 
-/* struct lane - where a loop is in a window, and how far it may go */
+/* struct lane - position of a loop in a window, and the last position that it may reach */
 struct lane {
 	u8 *mem;
 	u64 at;
@@ -73,7 +72,7 @@ struct lane {
 	u64 stride;
 };
 
-/* struct paged - where a loop is that finds the page of each chunk itself */
+/* struct paged - position of a loop that looks up the page of each chunk */
 struct paged {
 	void **pages;
 	u64 off;
@@ -85,7 +84,7 @@ static struct view view_of(const struct vrnic_seg *seg, enum vrnic_side side)
 	return (struct view){ .seg = seg, .side = side };
 }
 
-/* How much of the run behind a chunk of this row is worth to be looked for. */
+/* Bytes behind a chunk of this row that are worth looking for contiguous pages. */
 static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 {
 	u64 stride = row->side[side].stride;
@@ -94,9 +93,9 @@ static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 }
 
 /*
- * Put the window where the chunk at @at is, if it is in one run. It begins with
- * the chunk's page, as chunks may go downwards; what lies outside of the
- * segment is never reached.
+ * Move the window to the chunk at @at. Return: false if the chunk is not contiguous. The window
+ * begins with the page of the chunk, as chunks may go downwards. Bytes outside of the segment are
+ * never reached.
  */
 static noinline bool window_move(struct view *v,
 				 const struct vrnic_common_row *row, u64 at)
@@ -142,7 +141,7 @@ static __always_inline bool lane_open(struct view *v,
 	return true;
 }
 
-/* Words as far as they go. Inlined with a constant @n, this is a few moves. */
+/* Copy words as far as possible. Inlined with a constant @n, this is a few moves. */
 static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
 {
 	if (!__builtin_constant_p(n) && n > 64) {
@@ -166,9 +165,8 @@ static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
 }
 
 /*
- * May the lane go on for a batch? Its chunks lie between the first and the last
- * one. A place below the window is above it, too, as it is far more than the
- * window has bytes.
+ * May the lane go on for a batch? The chunks of the batch lie between its first and its last. An
+ * offset below the window wraps to one far above it, so one comparison is enough.
  */
 static __always_inline bool lane_has_batch(const struct lane *lane)
 {
@@ -176,7 +174,7 @@ static __always_inline bool lane_has_batch(const struct lane *lane)
 	       lane->at + (BATCH - 1) * lane->stride <= lane->last;
 }
 
-/* Lanes are passed by value: what is stored cannot change them. */
+/* Lanes are passed by value, so that the compiler knows that stores do not change them. */
 static __always_inline u64 copy_batches(struct lane to, struct lane from,
 					u64 bytes, u64 n)
 {
@@ -194,7 +192,7 @@ static __always_inline u64 copy_batches(struct lane to, struct lane from,
 	return done;
 }
 
-/* Up to @n chunks, as long as both lanes stay in their windows. */
+/* Copy up to @n chunks, as long as both lanes stay in their windows. */
 static __always_inline u64 copy_lanes(struct lane to, struct lane from,
 				      u64 bytes, u64 n)
 {
@@ -209,9 +207,8 @@ static __always_inline u64 copy_lanes(struct lane to, struct lane from,
 }
 
 /*
- * Lanes that go on in step can be in each other's way all the time, as they may
- * need the same lines of caches and the same entries of TLBs: take turns less
- * often.
+ * Two lanes with the same stride may compete for the same cache lines and TLB entries all the time,
+ * so they alternate only once for each batch.
  */
 static __always_inline u64 copy_small(struct lane to, struct lane from,
 				      u64 bytes, u64 n)
@@ -237,7 +234,7 @@ static u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
 	}
 }
 
-/* A piece of the current chunk, wherever its pages are. */
+/* Copy a piece of the current chunk, even if it is not contiguous. */
 static void copy_piece(const struct vrnic_walk *w, struct view *dst,
 		       struct view *src, u64 n, bool last)
 {
@@ -251,8 +248,8 @@ static void copy_piece(const struct vrnic_walk *w, struct view *dst,
 }
 
 /*
- * Chunks that are far apart, where a window would serve few of them: then each
- * finds its page itself, if none can lie across two pages.
+ * For chunks that are far apart a window would serve few of them. Each chunk looks up its page
+ * instead, if no chunk can cross a page boundary.
  */
 static bool paged_open(const struct view *v, const struct vrnic_walk *w,
 		       struct paged *p)
@@ -346,7 +343,7 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 	}
 }
 
-/* Be at a chunk; there is one. */
+/* Make the walk be at a chunk; the caller knows that there is one. */
 static void walk_settle(struct vrnic_walk *w)
 {
 	if (w->chunk < w->row->count)
@@ -358,7 +355,7 @@ static void walk_settle(struct vrnic_walk *w)
 		vrnic_merge_next(&w->merge, &w->own);
 }
 
-/* Whole chunks of the current row in the next @n bytes; the last one apart. */
+/* Number of whole chunks of the current row in the next @n bytes, without the final one. */
 static u64 whole_chunks(const struct vrnic_walk *w, u64 n, bool final)
 {
 	u64 bytes = w->row->bytes, left = w->row->count - w->chunk;
@@ -393,7 +390,7 @@ static void walk_copy(struct vrnic_walk *w, struct view *dst, struct view *src,
 	}
 }
 
-/* Pack a portion at the origin, and cut it into place. */
+/* Pack a portion at the origin, then put it into place. */
 static void packed_copy(struct vrnic_typed *t, struct view *dst,
 			struct view *src, u64 n, bool final)
 {
@@ -408,16 +405,16 @@ static void packed_copy(struct vrnic_typed *t, struct view *dst,
 }
 
 /**
- * vrnic_typed_copy() - copy some more
+ * vrnic_typed_copy() - copy the next bytes of a transfer
  * @t: transfer
- * @dst: where to: the storage of its side's type, from its lowest byte on
- * @src: where from; likewise
- * @dst_is_remote: which side that is; the same all the time
- * @max: no more than so many bytes
+ * @dst: target: storage of its side's type, from its lowest byte on
+ * @src: source: storage of its side's type, from its lowest byte on
+ * @dst_is_remote: @dst is the remote side; the same in every call
+ * @max: most bytes to copy
  *
- * The segments may be opened anew for each call.
+ * The caller may open the segments again for each call.
  *
- * Return: bytes copied: @max or @t->left, whichever is less.
+ * Return: number of bytes copied: the smaller of @max and @t->left.
  */
 u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 		     const struct vrnic_seg *src, bool dst_is_remote, u64 max)
@@ -440,7 +437,7 @@ u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 	return done;
 }
 
-/* Both types side by side; also right if they are the same. */
+/* Follow both types side by side; this also works if they are the same. */
 static void begin_merge(struct vrnic_typed *t, u32 mode)
 {
 	t->mode = mode;
@@ -474,8 +471,8 @@ static int begin_packed(struct vrnic_typed *t)
 }
 
 /*
- * Do the two types cut each other to bits? Then the loops over either type,
- * which know only one kind of chunk for a long time, are faster than the table.
+ * Do the two types cut each other into tiny chunks? Then loops over each type, which have long runs
+ * of equal chunks, are faster than the table.
  */
 static bool is_shredded(const struct vrnic_typed *t,
 			const struct vrnic_pair *pair)
@@ -486,7 +483,7 @@ static bool is_shredded(const struct vrnic_typed *t,
 	       t->left < 32ULL * pair->nr;
 }
 
-/* Follow what is known about the pair; without memory for it, do without. */
+/* Use the table of the pair, or do without if there is no memory for it. */
 static int begin_pair(struct vrnic_typed *t, u32 mode)
 {
 	struct vrnic_pair *pair = vrnic_pair_get(t->type[VRNIC_SIDE_LOCAL],
@@ -542,13 +539,13 @@ static int begin(struct vrnic_typed *t, u32 mode)
 /**
  * vrnic_typed_begin() - start a typed transfer
  * @t: transfer; need not be initialised
- * @local: type of the local memory; its reference is taken over
- * @remote: type of the remote memory; likewise
- * @mode: enum vrnic_typed_mode, or anything
+ * @local: type of the local memory; this takes over the caller's reference
+ * @remote: type of the remote memory; this takes over the caller's reference
+ * @mode: enum vrnic_typed_mode, or any other value
  *
- * Return: 0; -EINVAL: there is no such mode, or it is SAME and they are not, or
- * they have different numbers of bytes; -ENOMEM: no buffer for PACKED. After a
- * failure nothing has to be ended.
+ * Return: 0; -EINVAL: there is no such mode, or the mode is SAME and the types are not, or the
+ * types have different numbers of bytes; -ENOMEM: no buffer for PACKED. After a failure nothing has
+ * to be ended.
  *
  * Context: process context, may sleep.
  */
@@ -570,7 +567,7 @@ int vrnic_typed_begin(struct vrnic_typed *t, struct vrnic_type *local,
 	return err;
 }
 
-/* Done with it, or given up; may sleep. */
+/* End a transfer, complete or not; may sleep. */
 void vrnic_typed_end(struct vrnic_typed *t)
 {
 	kvfree(t->bounce);
@@ -582,8 +579,8 @@ void vrnic_typed_end(struct vrnic_typed *t)
 
 /**
  * vrnic_half_begin() - start to pack data of a type, or to put them into place
- * @half: filled in; needs no end
- * @rows: the type, which is to stay
+ * @half: to be filled in; needs no end
+ * @rows: the type, which must stay
  */
 void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 {
@@ -601,12 +598,12 @@ void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 }
 
 /**
- * vrnic_half_copy() - copy some more
- * @half: position; @n more bytes are there
+ * vrnic_half_copy() - copy the next bytes
+ * @half: position; at least @n more bytes follow
  * @storage: memory, from the type's lowest byte on
- * @packed: the data, one after the other
- * @n: bytes
- * @pack: from @storage to @packed; else the other way
+ * @packed: the data, without gaps
+ * @n: number of bytes
+ * @pack: copy from @storage to @packed; else from @packed to @storage
  * @final: the last byte in @storage is to become visible last
  */
 void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
