@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Packets that came for a queue pair: into its queue, and the pair is run. Fault
- * injection is here, where what the network did to them would show: they get
- * lost, spoiled, late or doubled.
+ * Puts packets into the queue of their queue pair, and runs the queue pair. Fault injection is
+ * here, where the network's own faults would show: packets are lost, spoiled, late or doubled.
  */
 
 #include <linux/ktime.h>
@@ -10,13 +9,12 @@
 #include "base/trace.h"
 #include "roce/roce.h"
 
-/* Packets that fault injection may hold up on a device. */
+/* Most packets that fault injection may hold up on a device. */
 #define LATE_MAX	1024
 
 /*
- * On some architectures a softirq runs on the stack of whatever it interrupted.
- * Executing a packet and answering it goes through the network again: not from
- * far down.
+ * On some architectures a softirq runs on the stack of the task that it interrupted. Execution and
+ * answer of a packet go through the network again, which must not begin deep in a stack.
  */
 static bool stack_is_low(void)
 {
@@ -26,15 +24,15 @@ static bool stack_is_low(void)
 }
 
 /**
- * vrnic_pkt_run() - there are packets for a queue pair
+ * vrnic_pkt_run() - run a queue pair that has received packets
  * @qp: queue pair
- * @small: they are
+ * @small: the packets are small
  */
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 {
 	/*
-	 * Datagrams go into a pair that local senders use too: with its mutex. And
-	 * what a native link asks for may have to wait for memory.
+	 * Datagrams go to a queue pair that local senders use, too, with its mutex. And requests of
+	 * a native link may have to wait for memory.
 	 */
 	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
 	    !stack_is_low())
@@ -49,7 +47,7 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
-		/* a native link has no other requests */
+		/* a native link gets answers, but no other requests */
 		if (qp->link)
 			return vrnic_pkt_info(opcode) & VRNIC_PKT_RESP;
 		return qp->type == IB_QPT_RC;
@@ -63,7 +61,7 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 }
 
 /**
- * vrnic_pkt_fits() - is a packet one that a queue pair of this type gets?
+ * vrnic_pkt_fits() - may a queue pair of this type get this packet?
  * @qp: queue pair, found by the packet's number
  * @pkt: packet
  */
@@ -71,7 +69,7 @@ bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	bool to_gsi = pkt->qpn == 1, is_gsi = qp->type == IB_QPT_GSI;
 
-	/* the number of a GSI pair on this host is not one that packets may use */
+	/* on the wire, a GSI queue pair has the number 1, and not its number on this host */
 	return to_gsi == is_gsi && service_fits(qp, pkt->opcode);
 }
 
@@ -85,10 +83,10 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 }
 
 /*
- * May the packet take a place that others then do not get? A connection's are those of
- * its peer. The path may change at this moment, so who executes a packet looks again;
- * softirqs hold off its end. (The ICRC is no secret: it would keep nobody out.) A
- * datagram is from anybody, but who sends it has to know the Q_Key.
+ * May the packet take room that other packets then do not get? In a connected queue pair, only
+ * packets of its peer may. The path may change at this moment, so the run checks again; the softirq
+ * keeps it from being freed. (The ICRC is no secret, so it would keep no forged packet out.) A
+ * datagram may come from any sender that knows the Q_Key.
  */
 static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -100,19 +98,19 @@ static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 		return false;
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
 		return be32_to_cpu(deth->qkey) == READ_ONCE(qp->attr.qkey);
-	/* pairs with the release of vrnic_roce_connect() */
+	/* pairs with the release in vrnic_roce_connect() */
 	roce = smp_load_acquire(&qp->roce);
 	return roce && vrnic_pkt_is_from(skb, &roce->path);
 }
 
-/* Return: false: the queue is full. */
+/* Return: false if the queue is full. */
 static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct sk_buff *prev;
 	bool room;
 
 	spin_lock(&qp->rxq.lock);
-	/* what says that it is too much is not to wait behind what is too much */
+	/* a notice of congestion must not wait behind the packets that cause it */
 	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
 	room = vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
 	spin_unlock(&qp->rxq.lock);
@@ -120,8 +118,8 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * Its turn comes when the pair is run. With softirqs held off. Return: false if it was
- * dropped.
+ * Queue a packet for the next run of the queue pair. Softirqs are held off. Return: false if the
+ * packet was dropped.
  */
 static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -147,10 +145,10 @@ drop:
 }
 
 /**
- * vrnic_rxq_take() - the packet whose turn it is
+ * vrnic_rxq_take() - take the next packet
  * @qp: queue pair; its run bit is held
  *
- * Return: packet, or NULL: none waits.
+ * Return: the packet, or NULL if none waits.
  */
 struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 {
@@ -166,7 +164,7 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 	return skb;
 }
 
-/* A packet that was taken is the next one again, or a part of it is. */
+/* Put a taken packet, or a part of it, back as the next one. */
 void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	spin_lock_bh(&qp->rxq.lock);
@@ -185,9 +183,9 @@ void vrnic_rxq_purge(struct vrnic_qp *qp)
 /* ---- packets that fault injection holds up ---- */
 
 /*
- * Such a packet does not keep its queue pair: that may go meanwhile, as it may
- * while a packet is on a slow network. It knows the pair's number, which only this
- * host does if it is a GSI pair's.
+ * A packet that is held up has no reference on its queue pair, which may end meanwhile, as it may
+ * while a packet is on a slow network. The packet has the number that the queue pair has on this
+ * host, as the number on the wire does not name a GSI queue pair.
  */
 static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 {
@@ -201,14 +199,14 @@ static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 	skb_queue_reverse_walk(late, at)
 		if (!ktime_before(skb->tstamp, at->tstamp))
 			break;
-	/* at the end of the walk this is the head of the list */
+	/* at the end of the walk, @at is the head of the list */
 	__skb_queue_after(late, at, skb);
 	if (skb_peek(late) == skb)
 		hrtimer_start(&all->timer, skb->tstamp, HRTIMER_MODE_ABS_SOFT);
 	spin_unlock_bh(&late->lock);
 }
 
-/* The first packet if it is due by @now; else the timer is set for it. */
+/* Take the first packet if it is due by @now; else set the timer for it. */
 static struct sk_buff *take_due(struct vrnic_faults *all, ktime_t now)
 {
 	struct sk_buff *skb;
@@ -229,7 +227,7 @@ static void arrive_late(struct vrnic_dev *dev, struct sk_buff *skb)
 {
 	struct vrnic_qp *qp = vrnic_qp_get(skb->mark);
 
-	/* the number may be another one's by now */
+	/* another queue pair may have the number by now */
 	if (!qp || qp->dev != dev || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
 		kfree_skb(skb);
 	else if (enqueue(qp, skb))
@@ -250,7 +248,7 @@ static enum hrtimer_restart late_due(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* A packet for @qp that waits to be overtaken, or NULL. */
+/* Take a packet for @qp that waits to be overtaken; NULL if there is none. */
 static struct sk_buff *take_swapped(struct vrnic_qp *qp)
 {
 	struct sk_buff_head *late = &qp->dev->faults.late;
@@ -277,7 +275,7 @@ void vrnic_late_init(struct vrnic_dev *dev)
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
-/* The device has no queue pairs any more: nothing comes. */
+/* The device has no queue pairs any more, so no packet comes. */
 void vrnic_late_drop(struct vrnic_dev *dev)
 {
 	hrtimer_cancel(&dev->faults.timer);
@@ -301,7 +299,7 @@ static bool is_late(struct vrnic_qp *qp, struct sk_buff *skb)
 	return false;
 }
 
-/* With all that may befall a packet. Return: as vrnic_pkt_arrive(). */
+/* Let all injected faults befall a packet. Return: as vrnic_pkt_arrive(). */
 static bool arrive_faulty(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct sk_buff *more = NULL;
@@ -326,11 +324,11 @@ static bool arrive_faulty(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /**
- * vrnic_pkt_arrive() - a packet came from the network
- * @qp: queue pair that it is for
- * @skb: packet; gone afterwards
+ * vrnic_pkt_arrive() - queue a packet that came from the network
+ * @qp: queue pair that the packet is for
+ * @skb: packet; the caller does not own it any more
  *
- * Return: true if the queue pair is to be run.
+ * Return: true if the caller has to run the queue pair.
  */
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb)
 {

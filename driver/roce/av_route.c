@@ -8,9 +8,9 @@
 #include "vrnic.h"
 
 /*
- * It keeps no route any more, whoever uses it still, under RCU. To be called before it leaves
- * dev->avs: what is not in there has no route. Who finds here that another one was quicker
- * knows that the route goes within a grace period.
+ * Let the vector keep no route any more, also not for users that still have it under RCU. To be
+ * called before the vector leaves dev->avs, so that only vectors in dev->avs have routes. If
+ * another caller was first, the route goes within a grace period.
  */
 void vrnic_av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
 {
@@ -28,10 +28,11 @@ void vrnic_av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
 }
 
 /**
- * vrnic_avs_forget() - the namespace goes that a device's routes lead to
+ * vrnic_avs_forget() - drop the routes of a device, whose network namespace is about to end
  * @dev: device; no route is found for it any more
  *
- * A grace period later its address vectors have none. Context: process context, may sleep.
+ * A grace period later, none of its address vectors has a route.
+ * Context: process context, may sleep.
  */
 void vrnic_avs_forget(struct vrnic_dev *dev)
 {
@@ -51,11 +52,11 @@ void vrnic_avs_forget(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_av_route() - the route that an address vector keeps
+ * vrnic_av_route() - get the route that an address vector keeps
  * @av: address vector; the caller is under RCU
- * @cookie: for dst_check(), which is for the caller to ask
+ * @cookie: set to the cookie for dst_check(), which the caller has to call
  *
- * Return: route, with a reference of the caller's; or NULL.
+ * Return: the route, with a reference for the caller; or NULL.
  */
 struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
 {
@@ -70,10 +71,10 @@ struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
 }
 
 /**
- * vrnic_av_keep() - have an address vector keep another route
- * @dev: its device
- * @av: address vector; the caller is under RCU, and was when he looked up the route
- * @dst: route, or NULL; the caller's reference stays the caller's
+ * vrnic_av_keep() - let an address vector keep another route
+ * @dev: device of the vector
+ * @av: address vector; the caller is under RCU, since before the look-up of @dst
+ * @dst: route, or NULL; the caller keeps its own reference
  * @cookie: for dst_check()
  */
 void vrnic_av_keep(struct vrnic_dev *dev, struct vrnic_av *av, struct dst_entry *dst,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Packets that came too early, because one before them was lost or is late. They
- * are kept for a while, so that only what is missing has to come again. To the
- * peer it looks as if all of them came, in order, after the missing one.
+ * Packets that came too early, because one before them was lost or is late. They are kept for a
+ * while, so that only what is missing has to come again. To the peer it looks as if all of them
+ * came, in order, after the missing packet.
  */
 
 #include <linux/ktime.h>
@@ -11,18 +11,18 @@
 #include "roce/roce.h"
 
 /*
- * Of one queue pair and direction, so that no peer can take more. No peer that expects
- * packets to be kept has more of them under way than we have. So a list is no longer
- * than two for each PSN: an answer, and an acknowledgment.
+ * Bounds for one queue pair and direction, so that no peer can take more. A peer that expects
+ * packets to be kept has no more in flight than this driver would have. So a list has at most two
+ * packets for each PSN: an answer, and an acknowledgment.
  */
 #define KEEP_PSNS	VRNIC_WINDOW_PKTS
 #define KEEP_BYTES	SZ_1M
-#define KEEP_NS		(4 * NSEC_PER_SEC)	/* without progress: the peer is gone */
+#define KEEP_NS		(4 * NSEC_PER_SEC)	/* without progress for so long: the peer is gone */
 
 /*
- * How long a missing packet may be late before it is taken for lost. At first,
- * not at all; what came again for nothing says how late packets really are. It
- * has to be less than what a peer waits before it looks after its packets.
+ * How long a missing packet may be late before it counts as lost. At first it may not be late at
+ * all; packets that came again needlessly tell how late packets really are. This has to be less
+ * than the time after which a peer looks for its packets.
  */
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)
@@ -39,8 +39,8 @@ static u16 port_of(const struct sk_buff *skb)
 }
 
 /*
- * How far @a is behind @b: 0 if they are the same. An acknowledgment that has the
- * PSN of an answer says that the answer was sent: it comes after that.
+ * How far @a is behind @b: 0 if they are the same. An acknowledgment with the PSN of an answer says
+ * that the answer was sent, so the acknowledgment comes after it.
  */
 static s32 behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
 {
@@ -48,7 +48,7 @@ static s32 behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
 	       (a->opcode == VRNIC_BTH_ACK) - (b->opcode == VRNIC_BTH_ACK);
 }
 
-/* The last one that is not behind @pkt, or NULL. */
+/* Find the last kept packet that is not behind @pkt; NULL if there is none. */
 static struct sk_buff *before(struct vrnic_early *e, const struct vrnic_pkt *pkt)
 {
 	struct sk_buff *at;
@@ -60,10 +60,9 @@ static struct sk_buff *before(struct vrnic_early *e, const struct vrnic_pkt *pkt
 }
 
 /*
- * May it be kept? Nothing says that it is the peer's but its addresses: so it has to be
- * within the window, and from the port that the peer sends from. Who executes what comes
- * in its turn does not look at the port: that may change, and then nothing is kept until
- * it is known.
+ * May the packet be kept? Only its addresses say that the peer sent it, so it also has to be within
+ * the window, and from the port that the peer sends from. Packets that come in order are executed
+ * from any port: the port may change, and then nothing is kept until the new one is known.
  */
 static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
@@ -72,8 +71,8 @@ static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 }
 
 /*
- * It was there, and has to come again; of several, the last one counts. If @missing was
- * asked for, the peer goes back that far, and sends this one again by itself.
+ * Note that an early packet was not kept and has to come again; of several, the last one counts. If
+ * @missing was asked for, the peer goes back to it, and sends this packet again anyway.
  */
 static void miss(struct vrnic_early *e, u32 psn, u32 missing)
 {
@@ -85,8 +84,8 @@ static void miss(struct vrnic_early *e, u32 psn, u32 missing)
 }
 
 /*
- * Another one with the PSN of @at. If they are not the same, one of them is forged, and
- * nobody knows which.
+ * Another packet with the PSN of @at came. If they differ, one of them is forged, and there is no
+ * way to tell which.
  */
 static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff *skb,
 		      u32 missing)
@@ -99,14 +98,14 @@ static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff 
 }
 
 /**
- * vrnic_early_keep() - keep a packet until those before it are there
- * @e: where; protected by the run bit
- * @skb: packet; the caller's, if it is not kept
- * @psn: the packet that is missing
+ * vrnic_early_keep() - keep a packet until those before it have come
+ * @e: early packets; protected by the run bit
+ * @skb: packet; remains the caller's if it is not kept
+ * @psn: PSN that is missing
  *
- * Return: 0; -EEXIST: it came before; -EBADMSG: another one came before, which is
- * dropped; -ENOSPC: it is not likely to be the peer's, or there is no room. What is not
- * kept is missing, too: vrnic_early_any().
+ * Return: 0; -EEXIST: the packet came before; -EBADMSG: another packet with this PSN came before,
+ * and is dropped; -ENOSPC: the packet is not likely to be the peer's, or there is no room. A packet
+ * that is not kept is missing, too: vrnic_early_any().
  */
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
@@ -128,8 +127,8 @@ int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 }
 
 /**
- * vrnic_early_learn() - a packet came in its turn
- * @e: where those would be that are early
+ * vrnic_early_learn() - learn the peer's port from a packet that came in order
+ * @e: early packets of the same queue pair and direction
  * @skb: packet
  */
 void vrnic_early_learn(struct vrnic_early *e, const struct sk_buff *skb)
@@ -138,12 +137,12 @@ void vrnic_early_learn(struct vrnic_early *e, const struct sk_buff *skb)
 }
 
 /**
- * vrnic_early_peek() - the next of the packets that were kept
- * @e: where
- * @psn: packets before it are done with, and are dropped
+ * vrnic_early_peek() - get the next of the packets that were kept
+ * @e: early packets
+ * @psn: PSN; packets before it are not needed any more, and are dropped
  *
- * Return: the packet, still in the list, or NULL. If NULL, there may still be some that
- * came and were not kept: vrnic_early_any().
+ * Return: the packet, still in the list, or NULL. If NULL, there may still be packets that came and
+ * were not kept: vrnic_early_any().
  */
 struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 {
@@ -164,10 +163,10 @@ void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb)
 }
 
 /**
- * vrnic_early_due() - when what is missing is to be taken for lost
- * @e: where; vrnic_early_any()
+ * vrnic_early_due() - when does the missing packet count as lost?
+ * @e: early packets; vrnic_early_any() is true
  *
- * Return: in ns; 0: there is nothing to be patient for
+ * Return: time in ns; 0: no packet is kept, so there is nothing to wait for
  */
 u64 vrnic_early_due(const struct vrnic_early *e)
 {
@@ -177,11 +176,11 @@ u64 vrnic_early_due(const struct vrnic_early *e)
 }
 
 /**
- * vrnic_early_age() - forget what was kept for a peer that is gone
- * @e: where
- * @now: in ns
+ * vrnic_early_age() - drop packets that were kept for a peer that is gone
+ * @e: early packets
+ * @now: time in ns
  *
- * Return: when to come again, in ns; 0: nothing is left
+ * Return: time to call this again, in ns; 0: nothing is left
  */
 u64 vrnic_early_age(struct vrnic_early *e, u64 now)
 {
@@ -198,9 +197,8 @@ static void have_patience(struct vrnic_early *e, u64 ns)
 }
 
 /*
- * The packet @psn is asked for again. What was asked for once, and did not come
- * twice, was lost: there was no need to be patient. After a second time nobody
- * can tell.
+ * The packet @psn is asked for again. A packet that was asked for once, and did not come twice, was
+ * lost: there was no need for patience. After a second request there is no way to tell.
  */
 void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 {
@@ -214,7 +212,7 @@ void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 	e->missed = false;
 }
 
-/* The packet @psn, which others were kept for, is there: how late was it? */
+/* The packet @psn, for which others were kept, has come: learn how late it was. */
 void vrnic_early_came(struct vrnic_early *e, u32 psn)
 {
 	const struct sk_buff *first = skb_peek(&e->list);
@@ -229,7 +227,7 @@ void vrnic_early_came(struct vrnic_early *e, u32 psn)
 	have_patience(e, late + late / 4);
 }
 
-/* The packet @psn came again: if that was because we asked, it was for nothing. */
+/* The packet @psn came again: if this side had asked for it, that was needless. */
 void vrnic_early_again(struct vrnic_early *e, u32 psn)
 {
 	if (!e->has_asked || e->asked != psn)
@@ -239,8 +237,8 @@ void vrnic_early_again(struct vrnic_early *e, u32 psn)
 }
 
 /*
- * The peer goes back now. One that knows no better does not expect answers to what
- * it has not sent again yet: of requests, only those that are not answered stay.
+ * The peer goes back now. Some peers do not expect answers to requests that they have not sent
+ * again yet. So of the early requests, only those without an answer stay.
  */
 void vrnic_early_drop_answered(struct vrnic_early *e)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The RoCEv2 flow of a queue pair: how it begins and ends, and who looks at the
- * packets that came for it.
+ * The RoCEv2 flow of a queue pair: how it begins and ends, and how received packets are handled.
  */
 
 #include <linux/bottom_half.h>
@@ -13,7 +12,7 @@
 #include "queue/target.h"
 #include "roce/req.h"
 
-/* The first message says that the connection is there: IBTA 11.6.3.1. */
+/* The first message establishes the connection: IBTA 11.6.3.1. */
 static void note_contact(struct vrnic_qp *qp)
 {
 	if (qp->comm_est || READ_ONCE(qp->state) != IB_QPS_RTR)
@@ -38,7 +37,7 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 	if (pkt->ce) {
 		vrnic_rate_marked(qp, vrnic_pkt_count(pkt));
-		/* whatever of it comes here again was counted */
+		/* a part of the packet that comes here again was counted */
 		pkt->ce = false;
 	}
 	note_contact(qp);
@@ -49,8 +48,8 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * Did the next packet come since the run began, and is it small? Who brought it waits
- * for the run bit, or is about to; on that CPU nothing else keeps it from being seen to.
+ * Did the next packet come after this run began, and is it small? Then the softirq that brought it
+ * waits for the run bit, or is about to, and can handle the packet at once on its own CPU.
  */
 static bool is_others(struct vrnic_qp *qp)
 {
@@ -63,9 +62,9 @@ static bool is_others(struct vrnic_qp *qp)
 }
 
 /*
- * While a READ is answered, or a region that is to go is in use, requests wait. Answers,
- * and news of congestion, need not; and whichever packet is next, it is asked again: an
- * answer may be spoiled, and what is behind it a request.
+ * Requests wait while a READ is answered, or while users of a region have to finish. Answers and
+ * notices of congestion need not wait. The caller asks again for each packet: the present one may
+ * be an answer that is spoiled, and the next one a request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {
@@ -92,7 +91,7 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				       vrnic_pkt_bytes(vrnic_pkt(skb)) + 64);
 		if (vrnic_pkt_intact(skb))
 			return skb;
-		/* of a train, some packets are wrong, but not all need be */
+		/* some packets of a train are wrong, but others may be right */
 		if (vrnic_pkt(skb)->train) {
 			vrnic_pkt_uncouple(qp, skb);
 			if (vrnic_pkt_intact(skb))
@@ -105,7 +104,7 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 }
 
 /**
- * vrnic_roce_left() - did a run leave packets to who brought them?
+ * vrnic_roce_left() - did a run leave packets to the softirq that brought them?
  * @qp: queue pair whose run ends
  */
 bool vrnic_roce_left(struct vrnic_qp *qp)
@@ -113,7 +112,7 @@ bool vrnic_roce_left(struct vrnic_qp *qp)
 	return is_others(qp) && READ_ONCE(qp->state) < IB_QPS_ERR;
 }
 
-/* Go on with a READ that is being answered, or with the next packet. */
+/* Handle the next packet, or go on with the READ that is being answered. */
 static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
@@ -130,7 +129,7 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy = false;
 
-	/* as in vrnic_roce_send(); but native requests may sleep */
+	/* as in vrnic_roce_send(); but the requests of a native link may sleep */
 	if (!qp->link)
 		local_bh_disable();
 	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
@@ -139,9 +138,10 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (qp->roce) {
 		vrnic_resp_gap(qp);
 		/*
-		 * Whoever waits with the next packet would have this one's owner wait until
-		 * he has seen to that. And he need not wait for an acknowledgment, which
-		 * takes about as long as all that was done for it: vrnic_roce_parcel().
+		 * The softirq that waits with the next packet would make the owner of this
+		 * operation wait until that packet is handled, so complete the operation now. The
+		 * acknowledgment is different: it takes about as long as all the rest, and need not
+		 * be waited for: vrnic_roce_parcel().
 		 */
 		if (budget->atomic)
 			vrnic_req_complete(qp, budget);
@@ -154,14 +154,14 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Datagrams go into a pair that local senders use too, with its lock. */
+/* Datagrams go to a queue pair that local senders use, too, so this takes its resp_lock. */
 static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 	bool busy = false;
 
 	if (!vrnic_target_catch(qp)) {
-		/* in every state, whatever else it waits for */
+		/* in every state, whatever else the queue pair waits for */
 		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
 		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
 		return false;
@@ -178,7 +178,7 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Is there more to do than look at packets? */
+/* Is there more to do than to handle packets? */
 static bool is_pending(const struct vrnic_qp *qp)
 {
 	return qp->roce && (vrnic_resp_busy(qp) ||
@@ -186,7 +186,7 @@ static bool is_pending(const struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_roce_receive() - look at the packets that came for a queue pair
+ * vrnic_roce_receive() - handle the packets that came for a queue pair
  * @qp: queue pair, in a state in which it receives
  * @budget: bounds this burst
  *
@@ -201,7 +201,7 @@ bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return receive_datagrams(qp, budget);
 }
 
-/* The oldest operation ends in WR_FLUSH_ERR. Return: false: there is none. */
+/* Complete the oldest operation with WR_FLUSH_ERR. Return: false if there is none. */
 bool vrnic_roce_flush(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q;
@@ -220,7 +220,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 	return true;
 }
 
-/* Nothing is under way. */
+/* Is no operation in flight? */
 bool vrnic_roce_idle(const struct vrnic_qp *qp)
 {
 	return qp->roce->req.fly.head == qp->roce->req.fly.tail;
@@ -233,7 +233,7 @@ static int req_init(struct vrnic_qp *qp)
 	if (qp->type == IB_QPT_UC)
 		return 0;
 	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), qp->gfp);
-	/* one that would wrap goes on behind the end */
+	/* a copy that would wrap goes on behind the end */
 	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS, VRNIC_SLOT_SIZE,
 			    qp->gfp);
 	return q->fly.ops && q->slots ? 0 : -ENOMEM;
@@ -245,17 +245,17 @@ static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
 	int err = vrnic_path_init(path, qp->dev, &ah->grh.sgid_attr->gid, ah,
 				  vrnic_gid_oif(qp->dev, ah->grh.sgid_attr), qp->qpn, dqpn);
 
-	/* rate.c obeys what the peer tells of marks */
+	/* the peer reports marks, and rate.c obeys */
 	path->tos |= INET_ECN_ECT_0;
 	return err;
 }
 
 /**
- * vrnic_roce_connect() - a queue pair goes to RTR, and its peer is elsewhere
- * @qp: parked, and not in RTR yet; its own attributes are still the old ones
- * @attr: those that it will have, with the GID of the address vector
+ * vrnic_roce_connect() - connect a queue pair that goes to RTR to its peer over the wire
+ * @qp: parked, and not in RTR yet; its attributes are still the old ones
+ * @attr: new attributes, with the GID of the address vector
  *
- * Return: 0 or a negative errno; nothing has to be undone then.
+ * Return: 0 or a negative errno; after a failure nothing has to be undone.
  */
 int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
@@ -285,7 +285,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	return err;
 }
 
-/* Likewise, another path to the same peer: in SQD. */
+/* As vrnic_roce_connect(), for another path to the same peer, in SQD. */
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 {
 	struct vrnic_path path;
@@ -299,7 +299,7 @@ int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* It goes to RTS: the first PSN is known. */
+/* The queue pair goes to RTS, and its first PSN is known. */
 void vrnic_roce_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -312,14 +312,14 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 	q->retry_left = qp->attr.retry_cnt;
 }
 
-/* The timer was cancelled while it was parked. */
+/* The timer was cancelled while the queue pair was parked. */
 void vrnic_roce_resume(struct vrnic_qp *qp)
 {
 	if (qp->roce)
 		qp->roce->req.timer_at = 0;
 }
 
-/* Parked. */
+/* End the connection of a queue pair, which is parked. */
 void vrnic_roce_disconnect(struct vrnic_qp *qp)
 {
 	struct vrnic_roce *roce = qp->roce;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Packets that came in: what they say, whether it can be believed, and their
- * payload. A buffer may hold several, which share its network and UDP headers:
- * each has a clone of it, and knows where in the data it lies.
+ * Reads received packets: their headers, their ICRC and their payload. A buffer may hold several
+ * packets, which share its network and UDP headers. Each of them has a clone of the buffer, and
+ * knows its offset in the data.
  *
- * What a packet says is copied to skb->cb, checked there and used from there: it
- * may lie in memory that somebody else writes to.
+ * The headers are copied to skb->cb, checked there and used from there: the packet may lie in
+ * memory that others write to.
  */
 
 #include <linux/if_vlan.h>
@@ -18,7 +18,7 @@
 #include "lib/icrc.h"
 #include "roce/roce.h"
 
-/* IP options and extension headers are none of RoCEv2. */
+/* RoCEv2 packets have no IP options and no extension headers. */
 static bool network_fits(const struct sk_buff *skb, bool *ipv6)
 {
 	u32 len = skb_transport_offset(skb) - skb_network_offset(skb);
@@ -39,7 +39,7 @@ static bool met_congestion(const struct sk_buff *skb, bool ipv6)
  * @at: offset of the packet's BTH
  * @size: bytes of the packet; the buffer has them
  *
- * Return: false if this is no packet that we could have been sent.
+ * Return: false if the packet is not a valid one for this host.
  */
 bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 {
@@ -78,15 +78,15 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 }
 
 /**
- * vrnic_pkt_couple() - make a train of a packet and those that only go on with it
- * @skb: buffer; vrnic_pkt_parse() was content with the packet
- * @at: offset of its BTH
+ * vrnic_pkt_couple() - make a train of a packet and of those that continue it
+ * @skb: buffer; vrnic_pkt_parse() accepted the packet
+ * @at: offset of the packet's BTH
  * @size: bytes of each packet
  *
- * In the middle of a message nothing but the PSN changes, and nothing is asked for:
- * such packets are looked at once, and executed at once.
+ * In the middle of a message only the PSN changes, and no acknowledgment is requested. Such packets
+ * are checked and executed together.
  *
- * Return: packets that were added to it.
+ * Return: number of packets that were added.
  */
 u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 {
@@ -115,9 +115,9 @@ u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 }
 
 /**
- * vrnic_pkt_uncouple() - make packets of a train again
- * @qp: queue pair; those behind the first become the next in its queue
- * @skb: train; afterwards, its first packet
+ * vrnic_pkt_uncouple() - split a train into packets
+ * @qp: queue pair; all packets but the first become the next ones in its queue
+ * @skb: train; afterwards its first packet
  */
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -126,7 +126,7 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 n;
 
 	pkt->train = false;
-	/* each is put ahead of those behind it */
+	/* each packet is put before those that follow it */
 	for (n = pkt->more; n; n--) {
 		one = skb_clone(skb, GFP_ATOMIC);
 		if (!one) {
@@ -140,8 +140,8 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * The network headers of the @index-th packet of a buffer that was not taken apart, of
- * @size bytes; or of the only one, if @size is 0. Return: bytes.
+ * Copy the network headers of the @index-th packet, of @size bytes, in a buffer that was not split;
+ * or, if @size is 0, those of the only packet. Return: bytes.
  */
 static u32 copy_net(const struct sk_buff *skb, u32 index, u32 size, u8 *net)
 {
@@ -178,10 +178,10 @@ static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
 	return crc;
 }
 
-/* Up to here, from BTH to ICRC, a copy costs less than to go through the pieces. */
+/* Up to this size, from BTH to ICRC, one copy costs less than a walk over the pieces. */
 #define COPY_MAX	128
 
-/* Is @icrc that of the packet from @at to @end, if it is the @index-th? */
+/* Is @icrc right for the packet from @at to @end, if that is the @index-th packet? */
 static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 		      __le32 icrc)
 {
@@ -205,20 +205,19 @@ static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 }
 
 /*
- * It was never on a wire, but has the fragments that roce/tx.c made, which are marked as
- * shared; what devices receive has no such mark. (A program that lends pages to a
- * socket of its own has it, and could as well have made an ICRC that fits.) Whatever
- * changes such fragments, or computes a checksum over them, has to copy them first, and
- * the copy is not marked. No more can go wrong here than with the copy that follows.
- * That the UDP checksum was left to a device would say more, but the socket forgets it
- * with the UDP header.
+ * Was the packet never on a wire? Its fragments are then those that roce/tx.c made, which are
+ * marked as shared; buffers that devices receive have no such mark. (A program that lends pages to
+ * a socket of its own sets the mark, but could as well have made a correct ICRC.) Code that changes
+ * such fragments, or computes a checksum over them, has to copy them first, and the copy has no
+ * mark. So no more can go wrong here than in the copy that follows. That the UDP checksum was left
+ * to a device would prove more, but the socket drops it with the UDP header.
  */
 static bool is_from_memory(const struct sk_buff *skb)
 {
 	return skb_has_shared_frag(skb);
 }
 
-/* Is the ICRC of the @n-th packet of a train right, or that of the only one? */
+/* Is the ICRC right, of the @n-th packet of a train, or of the only packet? */
 static bool is_intact(struct sk_buff *skb, u32 n)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -230,17 +229,17 @@ static bool is_intact(struct sk_buff *skb, u32 n)
 
 	if (skb_copy_bits(skb, end, &icrc, sizeof(icrc)))
 		return false;
-	/* the packet itself may be shared: it is left as it is */
+	/* the buffer may be shared, so the fault is not written to it */
 	if (pkt->spoiled)
 		icrc ^= cpu_to_le32(1);
-	/* IP identifications may have counted, or have been the same */
+	/* the IP identifications may count up, or be equal */
 	return icrc_fits(skb, at, end, index, icrc) ||
 	       (index && !pkt->ipv6 && icrc_fits(skb, at, end, 0, icrc));
 }
 
 /**
- * vrnic_pkt_intact() - has a packet, or a train, come as it was sent?
- * @skb: vrnic_pkt_parse() was content with it
+ * vrnic_pkt_intact() - has a packet, or a train, arrived unchanged?
+ * @skb: packet; vrnic_pkt_parse() accepted it
  */
 bool vrnic_pkt_intact(struct sk_buff *skb)
 {
@@ -263,11 +262,11 @@ static u32 payload_crc(struct sk_buff *skb)
 }
 
 /**
- * vrnic_pkt_same() - do two packets say the same?
+ * vrnic_pkt_same() - do two packets have the same contents?
  * @a: packet; no train
  * @b: packet; no train
  *
- * That one asks for an acknowledgment, or met congestion, is no difference.
+ * Requests for an acknowledgment, and marks of congestion, do not count.
  */
 bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
 {
@@ -278,7 +277,7 @@ bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
 	       payload_crc(a) == payload_crc(b);
 }
 
-/* The address that a packet came from or went to, as a GID. */
+/* Get the source or destination address of a packet as a GID. */
 static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid)
 {
 	if (vrnic_pkt((struct sk_buff *)skb)->ipv6) {
@@ -294,9 +293,9 @@ static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid
 }
 
 /**
- * vrnic_pkt_is_from() - has a packet come from the peer, to the address that it knows?
+ * vrnic_pkt_is_from() - has a packet come from the peer, to the address that the peer knows?
  * @skb: packet
- * @path: to the peer
+ * @path: path to the peer
  */
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
 {
@@ -308,7 +307,7 @@ bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
 	if (path->ipv6)
 		return ipv6_addr_equal(&ipv6_hdr(skb)->saddr, peer) &&
 		       ipv6_addr_equal(&ipv6_hdr(skb)->daddr, own);
-	/* the last word of the GID, as for vrnic_path_route() */
+	/* the address is the last word of the GID, as for vrnic_path_route() */
 	return ip_hdr(skb)->saddr == peer->s6_addr32[3] &&
 	       ip_hdr(skb)->daddr == own->s6_addr32[3];
 }
@@ -321,10 +320,10 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 }
 
 /**
- * vrnic_pkt_copy() - the payload of a packet or a train, to where it belongs
+ * vrnic_pkt_copy() - copy the payload of a packet or a train
  * @skb: packet
- * @dst: memory; its position moves on
- * @final: the message ends with it
+ * @dst: target; its position moves on
+ * @final: the message ends with this packet
  */
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How fast a queue pair may send: as fast as its consumer allows, and, over the
- * wire, as congestion leaves it. What was sent is paid for by time that passes;
- * nobody waits, but comes back when the timer says that it is paid.
+ * How fast a queue pair may send: as fast as its consumer allows, and, over the wire, as fast as
+ * congestion control allows. Time that passes pays for what was sent. A sender that has not paid
+ * does not block: its timer runs the queue pair again when it has paid.
  *
- * Congestion on the wire: routers mark packets (ECN), their receiver notifies
- * the sender (CNP, annex A17.9.3), whose rate then follows cc.c.
+ * Congestion on the wire: routers mark packets (ECN), the receiver notifies the sender (CNP, annex
+ * A17.9.3), and lib/cc.c sets the sender's rate.
  */
 
 #include <linux/ktime.h>
@@ -15,12 +15,12 @@
 #define CNP_EVERY	(50 * NSEC_PER_USEC)
 #define PERIOD_MIN	CNP_EVERY
 #define PERIOD_MAX	(100 * NSEC_PER_MSEC)
-#define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* who only answers knows no round trip */
-/* Time that passed without a packet pays for later ones, but no more than this. */
+#define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* a responder measures no round trip */
+/* Time without a packet pays for later packets, up to this much. */
 #define SLACK		NSEC_PER_MSEC
-/* What may always be sent at once, where there is no packet. */
+/* Bytes that may always be sent at once on a flow without packets. */
 #define LOCAL_UNIT	4096
-/* More than what may be sent at once, with the headers of that: nobody owes so much. */
+/* Most debt, in units: more than can be sent at once, with headers. */
 #define DEBT_UNITS	8
 
 static u32 unit_of(const struct vrnic_qp *qp)
@@ -28,7 +28,7 @@ static u32 unit_of(const struct vrnic_qp *qp)
 	return qp->roce ? qp->roce->mtu + VRNIC_HDR_BYTES : LOCAL_UNIT;
 }
 
-/* Bytes a second; 0: any. */
+/* Bytes a second; 0: no limit. */
 static u64 rate_of(const struct vrnic_qp *qp)
 {
 	u64 left = qp->roce ? qp->roce->cc.rate : 0;
@@ -48,11 +48,12 @@ static struct vrnic_cc_scale scale_of(const struct vrnic_qp *qp, u64 now)
 }
 
 /**
- * vrnic_rate_room() - how much may be sent now
+ * vrnic_rate_room() - bytes that may be sent now
  * @qp: sender; its run bit is held
- * @until: if that is nothing: when it is worth while to ask again, in ns
+ * @until: if nothing may be sent: time, in ns, to ask again
  *
- * Return: bytes, headers and all, of a packet at least; VRNIC_RATE_ANY: no limit.
+ * Return: bytes, with headers, at least those of a packet; 0: nothing now; VRNIC_RATE_ANY: no
+ * limit.
  */
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 {
@@ -70,7 +71,9 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 			return VRNIC_RATE_ANY;
 	}
 	if (qp->paid_at > now) {
-		/* if he does, others had him send it, and it is not for him to pay */
+		/*
+		 * any larger debt is due to others that made it send, and it need not pay for them
+		 */
 		qp->paid_at = min(qp->paid_at,
 				  now + vrnic_cc_ns(DEBT_UNITS * unit_of(qp), rate));
 		*until = qp->paid_at;
@@ -81,9 +84,9 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 }
 
 /**
- * vrnic_rate_sent() - something was sent, and has to be paid for
+ * vrnic_rate_sent() - count bytes that were sent
  * @qp: sender; its run bit is held
- * @bytes: how much, headers and all
+ * @bytes: number of bytes, with headers
  */
 void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes)
 {
@@ -112,7 +115,7 @@ static void send_cnp(struct vrnic_qp *qp)
 /**
  * vrnic_rate_marked() - packets came that met congestion: tell their sender
  * @qp: receiver
- * @count: how many
+ * @count: number of packets
  */
 void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 {
@@ -127,7 +130,7 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 }
 
 /**
- * vrnic_rate_congested() - packets of ours met congestion
+ * vrnic_rate_congested() - packets of this sender met congestion: lower its rate
  * @qp: sender
  */
 void vrnic_rate_congested(struct vrnic_qp *qp)
@@ -142,7 +145,7 @@ void vrnic_rate_congested(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_rate_notified() - likewise, and the peer says so
+ * vrnic_rate_notified() - the peer says that packets met congestion: lower the rate
  * @qp: sender
  */
 void vrnic_rate_notified(struct vrnic_qp *qp)

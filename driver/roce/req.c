@@ -2,13 +2,13 @@
 /*
  * The RoCEv2 requester: its window of operations, and how they come and go.
  *
- * Operations are taken from the send ring into a window, where they stay until
- * the peer has acknowledged them; their slots of the ring are the process's
- * again only then. What has to be sent again is made from the window's private
- * copy of the descriptor, and its memory is looked up and checked again.
+ * Operations go from the send ring into a window, and stay there until the peer has acknowledged
+ * them. Only then does the process get their slots of the ring back. A packet that has to be sent
+ * again is made from the window's private copy of the descriptor, and its memory is looked up and
+ * checked again.
  *
- * How packets are counted, and what settles an operation, is in ack.h. A long
- * READ is asked for in chunks, so that its answers never exceed the window either.
+ * lib/ack.h tells how packets are counted, and what settles an operation. A long READ is asked for
+ * in chunks, so that its answers do not exceed the window either.
  */
 
 #include <linux/bottom_half.h>
@@ -21,9 +21,9 @@ static bool is_local(const struct vrnic_wop *w)
 }
 
 /**
- * vrnic_req_load() - have an operation in qp->op
+ * vrnic_req_load() - copy an operation to qp->op
  * @qp: requester
- * @i: its index in the window
+ * @i: index of the operation in the window
  */
 void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 {
@@ -42,10 +42,9 @@ void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 }
 
 /**
- * vrnic_req_fail() - an operation fails when its turn comes, the first time that
- * somebody says so
+ * vrnic_req_fail() - let an operation fail when it is the oldest
  * @qp: requester
- * @w: operation
+ * @w: operation; only its first failure counts
  * @status: enum ib_wc_status
  * @verr: enum vrnic_vendor_err
  */
@@ -59,7 +58,7 @@ void vrnic_req_fail(struct vrnic_qp *qp, struct vrnic_wop *w, u8 status,
 	to_req(qp)->blocked = true;
 }
 
-/* What the peer answers by more than an acknowledgment. */
+/* Does the peer answer this opcode with more than an acknowledgment? */
 static bool is_answered(u8 opcode)
 {
 	switch (opcode) {
@@ -74,7 +73,7 @@ static bool is_answered(u8 opcode)
 	}
 }
 
-/* Private copy of the slots; there is room. */
+/* Keep a private copy of the slots; the caller knows that there is room. */
 static void keep_slots(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -105,7 +104,7 @@ static void check_op(struct vrnic_qp *qp, struct vrnic_wop *w)
 	w->info = op->info;
 }
 
-/* How many packets it takes, of each side. */
+/* Compute how many packets the operation takes on each side. */
 static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
@@ -119,7 +118,7 @@ static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 		w->pkts = 1;
 		break;
 	case VRNIC_OP_RDMA_READ:
-		/* two chunks on the way, where two requests may be */
+		/* two chunks in flight, if the peer allows two requests */
 		w->chunk = qp->attr.max_rd_atomic > 1 ?
 				   VRNIC_WINDOW_PKTS / 2 : VRNIC_WINDOW_PKTS;
 		fallthrough;
@@ -130,10 +129,10 @@ static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 }
 
 /*
- * Operations that need no peer. What only makes something valid may be done at
- * once, unless it is behind a fence: what opens memory that a READ fills is not to
- * be announced before that. LOCAL_INV takes something away that earlier operations
- * may be using. Who may not be done at once waits until it is the oldest.
+ * May a local operation, which needs no peer, run at once? One that only makes something valid may,
+ * unless it is behind a fence: memory that a READ fills must not be announced before the READ is
+ * complete. LOCAL_INV takes memory away that earlier operations may use. An operation that may not
+ * run at once runs when it is the oldest.
  */
 static bool may_run_local(const struct vrnic_req *q, const struct vrnic_wop *w)
 {
@@ -144,7 +143,7 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	enum vrnic_step step;
 
-	/* it may wait for the last user of a region: not for us */
+	/* this may wait for the last user of a region, which must not be this run */
 	vrnic_hold_release(qp);
 	step = w->info->execute(qp, &qp->op);
 	if (step == VRNIC_STEP_FAIL)
@@ -154,9 +153,9 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 }
 
 /*
- * Take the next descriptor into the window; but not one that its owner has not
- * announced: it does so now, and will send it without holding up anybody. (An index
- * that is out of bounds is announced, too, and found by vrnic_sq_fetch().)
+ * Take the next descriptor into the window, if the ring's owner has announced it. If not, the owner
+ * is about to announce it, and will send it without holding up others. (An index that is out of
+ * bounds counts as announced, and vrnic_sq_fetch() finds it.)
  */
 static bool admit(struct vrnic_qp *qp)
 {
@@ -189,7 +188,7 @@ static bool admit(struct vrnic_qp *qp)
 	return true;
 }
 
-/* The operation that @q->fly.cur is of, or NULL: all was sent that may be. */
+/* The operation of packet @q->fly.cur, or NULL if all was sent that may be sent. */
 static struct vrnic_wop *next_op(struct vrnic_req *q)
 {
 	struct vrnic_wop *w;
@@ -301,11 +300,11 @@ static bool retire_one(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_complete() - complete what was answered
+ * vrnic_req_complete() - complete operations that were answered
  * @qp: requester
  * @budget: its descs bound this burst
  *
- * Return: true if there was something.
+ * Return: true if an operation was completed.
  */
 bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
@@ -320,9 +319,9 @@ bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /**
- * vrnic_roce_begin() - a run begins
- * @qp: requester and target; its run bit is held
- * @budget: the run's
+ * vrnic_roce_begin() - begin a run
+ * @qp: queue pair; its run bit is held
+ * @budget: budget of the run
  */
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 {
@@ -335,8 +334,8 @@ void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 
 /**
  * vrnic_roce_expects() - will there be more to send when the peer answers, or asks?
- * @qp: requester, and target: whoever asked for data may ask for more, and answers
- *	must not overtake each other
+ * @qp: requester and responder. A peer that asked for data may ask for more, and the answers must
+ *	not overtake each other
  */
 bool vrnic_roce_expects(const struct vrnic_qp *qp)
 {
@@ -347,13 +346,13 @@ bool vrnic_roce_expects(const struct vrnic_qp *qp)
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
 
-/* Slots of the send ring that are under way. */
+/* Slots of the send ring whose operations are in flight. */
 u32 vrnic_roce_ahead(const struct vrnic_qp *qp)
 {
 	return qp->roce->req.ahead;
 }
 
-/* Nothing is under way, and nothing to be begun: a target is mostly so. */
+/* Is no operation in flight, and none to be begun? A queue pair that only responds is mostly so. */
 static bool is_quiet(struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = to_req(qp);
@@ -363,7 +362,7 @@ static bool is_quiet(struct vrnic_qp *qp)
 
 /**
  * vrnic_roce_send() - go on with the requests of an RC queue pair
- * @qp: requester; in RTS, or in SQD: then nothing new is begun
+ * @qp: requester; in RTS, or in SQD, in which no new operation is begun
  * @budget: bounds this burst
  *
  * Return: true if there may be more to do at once.
@@ -372,14 +371,14 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
-	/* the run itself may have posted answers: nobody announces these */
+	/* the run itself may have posted answers, which no doorbell announces */
 	if (qp->link)
 		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
 	if (is_quiet(qp))
 		return false;
 	/*
-	 * What the peer answers meanwhile is looked at together, and not at the
-	 * bottom of a stack that has the way out of the network on it.
+	 * Answers that come meanwhile are handled together, after this, and not deep in a stack
+	 * that has the way out through the network on it.
 	 */
 	local_bh_disable();
 	vrnic_req_clock(qp);
@@ -388,7 +387,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	busy = false;
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
 		busy = transmit(qp, budget);
-		/* what needs no peer, or failed at once, is complete by now */
+		/* operations that need no peer, or failed at once, are complete by now */
 		busy |= vrnic_req_complete(qp, budget);
 		vrnic_req_set_timer(qp);
 	}

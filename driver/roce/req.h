@@ -2,9 +2,9 @@
 /*
  * The RoCEv2 requester: what its files share.
  *
- *	roce/req.c	the window: operations come, are sent, and are retired
+ *	roce/req.c	the window: admits operations, sends and retires them
  *	roce/req_send.c	what each operation sends
- *	roce/req_ack.c	what comes back
+ *	roce/req_ack.c	answers of the peer
  *	roce/req_retry.c	timers, retries, going back
  */
 #ifndef VRNIC_ROCE_REQ_H
@@ -12,7 +12,7 @@
 
 #include "roce/roce.h"
 
-#define VRNIC_BURST	16	/* packets of a message between looks at what came in */
+#define VRNIC_BURST	16	/* packets of a message before received packets are handled */
 #define VRNIC_BURST_OPS	64	/* messages; small ones fill a buffer: see roce/tx.c */
 
 static inline struct vrnic_req *to_req(struct vrnic_qp *qp)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a RoCEv2 requester does with the answers of its peer: acknowledgments,
- * refusals, and the data of READs and atomics.
+ * How a RoCEv2 requester handles answers of its peer: acknowledgments, NAKs, and the data of READs
+ * and atomics.
  */
 
 #include "roce/req.h"
 
-/* All packets before @limit were executed. Return: as vrnic_flight_acked(). */
+/* The peer has executed all packets before @limit. Return: as vrnic_flight_acked(). */
 static bool acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -33,7 +33,9 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 		vrnic_req_fail(qp, w, status[code], VRNIC_VERR_NONE);
 }
 
-/* Return: false if an answer to something before it is missing. */
+/*
+ * Handle an acknowledgment or a NAK. Return: false if an answer to an earlier request is missing.
+ */
 static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
 	u8 syndrome = vrnic_aeth_syndrome(vrnic_pkt_ext(skb));
@@ -112,7 +114,7 @@ static void rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb,
 	answer_done(qp, w);
 }
 
-/* The answer to a READ, an atomic, FLUSH or ATOMIC WRITE. Return: likewise. */
+/* Handle the answer to a READ, an atomic, FLUSH or ATOMIC WRITE. Return: as rx_ack(). */
 static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -121,7 +123,7 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	struct vrnic_wop *w;
 	u32 i;
 
-	/* it acknowledges what was asked for before */
+	/* an answer acknowledges all earlier requests */
 	if (!acked(qp, psn))
 		return false;
 	w = vrnic_flight_oldest(&q->fly, &i);
@@ -153,7 +155,7 @@ static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
 	return rx_answer(qp, skb, psn);
 }
 
-/* What came early, as far as nothing is missing any more. */
+/* Handle the early answers for which nothing is missing any more. */
 static void rx_early(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -166,9 +168,9 @@ static void rx_early(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_answer() - an answer of the peer
+ * vrnic_req_answer() - handle an answer of the peer
  * @qp: requester
- * @skb: packet; gone afterwards, or kept
+ * @skb: packet; freed or kept here
  */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -176,7 +178,7 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 own = vrnic_pkt(skb)->psn;
 	u64 psn = vrnic_psn_extend(own, q->fly.una);
 
-	/* answers to what was complete before, and to what was never sent */
+	/* answers to complete requests, and to requests that were never sent, have no effect */
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)

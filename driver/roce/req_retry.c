@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The RoCEv2 requester when an answer does not come: timers, retries, going back
- * to what may be lost, and how much is on the way afterwards.
+ * The RoCEv2 requester when an answer does not come: timers, retries, going back to what may be
+ * lost, and the number of packets in flight afterwards.
  */
 
 #include <linux/ktime.h>
@@ -9,9 +9,9 @@
 #include "roce/req.h"
 
 #define RNR_FOREVER	7
-#define RTT_MIN_SHIFT	12	/* the least time is forgotten by that power of two a sample */
-#define QUEUED_NS	NSEC_PER_MSEC	/* less may be a processor that was busy */
-#define QUEUED_GROWTH	12	/* packets that arrive before the window grows, at least */
+#define RTT_MIN_SHIFT	12	/* rtt_min grows by this fraction with each sample */
+#define QUEUED_NS	NSEC_PER_MSEC	/* a shorter delay may be due to a busy CPU */
+#define QUEUED_GROWTH	12	/* least packets that arrive before the window grows */
 
 static u64 timeout_ns(const struct vrnic_qp *qp)
 {
@@ -19,12 +19,10 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 }
 
 /*
- * When to look whether something was lost, if nobody answers: some times the
- * usual time, but not so early that a peer that was only held up is bothered.
- * A wire that has lost nothing lately is more likely to be long, or the peer
- * slow, as rdma_rxe is that yields the CPU after 1024 packets. Both ends of a
- * link often have one message under way, with nothing behind it that would show
- * its loss: they look sooner.
+ * When to look for a loss if no answer comes: a multiple of the usual time, but not so early that a
+ * peer that was only held up is disturbed. A wire without recent losses is more likely to be long,
+ * or its peer slow: rdma_rxe yields the CPU after 1024 packets. Both ends of a native link often
+ * have one message in flight, with none behind it that would show its loss, so they look sooner.
  */
 static u64 first_wait(const struct vrnic_qp *qp)
 {
@@ -38,8 +36,8 @@ static u64 first_wait(const struct vrnic_qp *qp)
 }
 
 /*
- * As TCP does it: RFC 6298. And the least, which is forgotten in the course of some
- * thousand: the path may have become longer.
+ * Smooth the time as TCP does: RFC 6298. Also keep the least time, which is forgotten within some
+ * thousand samples, as the path may have become longer.
  */
 static void take_time(struct vrnic_req *q)
 {
@@ -58,9 +56,9 @@ static void take_time(struct vrnic_req *q)
 }
 
 /*
- * What was sent again may not have been lost, but late: the first time that is
- * known of a wire so long that each answer comes after the first look. Only what
- * was sent once is timed; so no other would come to be known.
+ * The answer after a retry may be late, not lost: on a very long wire, every answer comes after the
+ * first look for losses. Only packets that were sent once are timed, so this is the first time that
+ * is known.
  */
 static void take_late(struct vrnic_req *q)
 {
@@ -71,23 +69,23 @@ static void take_late(struct vrnic_req *q)
 }
 
 /*
- * Packets take longer than they need: they stand in a queue. Who came when that was
- * full knows no shorter time than that of a queue that was drained a little.
+ * Do packets take longer than they need, as they do in a queue? A flow that began when the queue
+ * was full knows no shorter time than that of a queue that has drained a little.
  */
 static bool is_queued(const struct vrnic_req *q)
 {
 	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
 }
 
-/* What losses leave. Who stands in a queue is not slower for a small window. */
+/* The window that losses leave. For a flow in a queue, a small window is not slower. */
 static u32 window_min(const struct vrnic_req *q)
 {
 	return is_queued(q) ? VRNIC_WINDOW_QUEUED : VRNIC_WINDOW_MIN;
 }
 
 /*
- * Two packets more for each window that arrived. Two are much for a flow whose share of
- * a queue is a few packets, and all others do the same: there it takes more.
+ * Add two packets for each window that arrived. For a flow whose share of a queue is a few packets,
+ * two are many, and all other flows add them too; so in a queue, growth takes more packets.
  */
 static void grow(struct vrnic_req *q, u64 arrived)
 {
@@ -102,9 +100,9 @@ static void grow(struct vrnic_req *q, u64 arrived)
 }
 
 /**
- * vrnic_req_progress() - packets were acknowledged: time and retries start anew
+ * vrnic_req_progress() - packets were acknowledged: reset timers and retries
  * @qp: requester
- * @before: its @una before that
+ * @before: fly.una before that
  */
 void vrnic_req_progress(struct vrnic_qp *qp, u64 before)
 {
@@ -128,23 +126,22 @@ static void go_back(struct vrnic_req *q)
 {
 	vrnic_flight_go_back(&q->fly);
 	q->acked_at = q->fly.una;
-	/* an answer may be to either packet */
+	/* an answer may belong to the first packet or to the second */
 	q->timed = 0;
 }
 
 /**
- * vrnic_req_go_back_lost() - a loss: go back, and have less on the way
+ * vrnic_req_go_back_lost() - handle a loss: go back, and have fewer packets in flight
  * @qp: requester
  *
- * What is lost is sent first, and nothing else until it is acknowledged. A peer
- * that has kept what came behind acknowledges that, too, and it need not be sent
- * again; any other acknowledges what it got, and the rest follows. Losses among
- * packets that were on the way together are one sign of congestion, not many; each
- * costs a round trip to hear of, so each is answered with twice as many packets as the
- * one before. But most of these did arrive: a small window, which is what many flows
- * have that share a link, is not to be filled with them.
+ * What was lost is sent first, and nothing else until it is acknowledged. A peer that has kept
+ * later packets acknowledges these, too, and they need not be sent again. Any other peer
+ * acknowledges what it got, and the rest follows. Losses among packets that were in flight together
+ * are one sign of congestion, not many. Each of them costs a round trip to learn of, so each is
+ * answered with twice as many packets as the one before. But most of these packets did arrive: a
+ * small window, which many flows that share a link have, is not to be filled with them.
  *
- * A queue that overflows says that there is congestion as a mark would, if later.
+ * A queue that overflows tells of congestion as a mark does, but later.
  */
 void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 {
@@ -165,9 +162,10 @@ void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_go_back_once() - go back because of an answer: once, until there is
- * progress or a timeout
+ * vrnic_req_go_back_once() - go back because of an answer
  * @qp: requester
+ *
+ * The requester goes back once, until there is progress or a timeout.
  */
 void vrnic_req_go_back_once(struct vrnic_qp *qp)
 {
@@ -180,7 +178,7 @@ void vrnic_req_go_back_once(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_gap() - an answer may be missing: ask for it again when it is due
+ * vrnic_req_gap() - if an answer is missing, ask for it again when it is overdue
  * @qp: requester
  */
 void vrnic_req_gap(struct vrnic_qp *qp)
@@ -200,13 +198,13 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 	}
 	vrnic_early_asked(&q->early, q->fly.una);
 	vrnic_req_go_back_once(qp);
-	/* no more than what is missing: send_read() */
+	/* ask for no more than what is missing: send_read() */
 	q->fly.hold = q->fly.una + 1;
 }
 
 /*
- * A native link does not count how often, but its peer is to be ready in the time in
- * which a peer has to answer at all.
+ * Native links do not count RNR retries. Instead, the peer has to be ready within the time in which
+ * any peer has to answer.
  */
 static bool rnr_too_long(struct vrnic_qp *qp)
 {
@@ -221,9 +219,9 @@ static bool rnr_too_long(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_rnr() - the peer has no receive posted: leave it alone for a while
+ * vrnic_req_rnr() - the peer has no receive posted: wait for a while
  * @qp: requester
- * @code: how long, as IBTA table 45 has it
+ * @code: time to wait, by IBTA table 45
  */
 void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 {
@@ -246,15 +244,15 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	q->rnr_until = ktime_get_ns() + vrnic_rnr_ns(code);
 	q->deadline = 0;
 	q->since = 0;
-	/* the peer answers: how long it is not ready says nothing of the wire */
+	/* the peer answers: the time in which it is not ready tells nothing about the wire */
 	q->looked = 0;
 	q->wait = 0;
 	go_back(q);
 }
 
 /*
- * Nobody answered in time. The time that the consumer set makes up one try, but
- * what was lost is looked for several times within it.
+ * No answer came in time. The consumer's timeout is one try, within which the requester looks for
+ * losses several times.
  */
 static void timed_out(struct vrnic_qp *qp, u64 now)
 {
@@ -278,18 +276,18 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 		q->since = now;
 		vrnic_count(qp->dev, RETRIES);
 	}
-	/* not even the first look was answered: there is no room for us */
+	/* not even the first look was answered: the path has no room for this flow */
 	if (q->looked)
 		q->window = window_min(q);
 	q->looked = q->since;
 	q->went_back = 0;
-	/* others look at the same time, perhaps: no more than at first */
+	/* other flows may look at the same time, so send no more than at first */
 	q->probe = 0;
 	vrnic_req_go_back_lost(qp);
 }
 
 /**
- * vrnic_req_clock() - do what is due by now
+ * vrnic_req_clock() - handle the timers that are due by now
  * @qp: requester
  */
 void vrnic_req_clock(struct vrnic_qp *qp)
@@ -309,8 +307,8 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 }
 
 /*
- * Flows that met the same full queue at once are not to look at once, again and again,
- * or the last of them never finds room.
+ * Flows that met the same full queue at once must not look for losses at the same times, again and
+ * again, or the last of them never finds room.
  */
 static u64 spread(const struct vrnic_qp *qp, u64 wait)
 {
@@ -331,19 +329,19 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 }
 
 /**
- * vrnic_roce_wake_at() - have the queue pair run then
+ * vrnic_roce_wake_at() - run the queue pair at a given time
  * @qp: queue pair; its run bit is held
- * @at: in ns
+ * @at: time in ns
  *
- * There is one timer, for the first of all reasons to wake up; who has another
- * one says so each time that the queue pair is run.
+ * There is one timer, for the earliest reason to wake up. A caller with a later reason calls again
+ * whenever the queue pair is run.
  */
 void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 now = ktime_get_ns();
 
-	/* one that is over may have fired before this run began */
+	/* an earlier timer that is over may have fired before this run began */
 	if (q->timer_at > now && q->timer_at <= at)
 		return;
 	q->timer_at = at;
@@ -351,8 +349,7 @@ void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
 }
 
 /**
- * vrnic_req_set_timer() - have the timer run if an answer is due, or the peer is
- * to be left alone
+ * vrnic_req_set_timer() - set the timer if an answer is due, or the peer is not ready
  * @qp: requester
  */
 void vrnic_req_set_timer(struct vrnic_qp *qp)
@@ -363,7 +360,7 @@ void vrnic_req_set_timer(struct vrnic_qp *qp)
 	if (q->fly.una < q->fly.cur && !q->deadline && qp->attr.timeout)
 		set_deadline(qp, ktime_get_ns());
 	at = q->rnr_until ?: q->deadline;
-	/* vrnic_req_clock() has seen to one that is over */
+	/* vrnic_req_clock() has handled a timer that is over */
 	if (at && (!q->timer_at || q->timer_at > at))
 		vrnic_roce_wake_at(qp, at);
 }

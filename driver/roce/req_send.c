@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a RoCEv2 requester sends: the packets of each operation. roce/tx.c makes
- * them.
+ * The packets that a RoCEv2 requester sends for each operation. roce/tx.c makes the packets.
  */
 
 #include <linux/bottom_half.h>
@@ -27,7 +26,7 @@ static void put_word(struct vrnic_tx *tx, __be32 word)
 	tx->ext_len += sizeof(word);
 }
 
-/* The operation of a data packet, without its service. */
+/* The operation code of a data packet, without its service. */
 static u8 data_opcode(u8 opcode, bool first, bool last)
 {
 	bool write = opcode == VRNIC_OP_RDMA_WRITE ||
@@ -52,7 +51,7 @@ static u8 data_opcode(u8 opcode, bool first, bool last)
 	}
 }
 
-/* The service of requests. */
+/* The service of the queue pair's requests. */
 static u8 service(const struct vrnic_qp *qp)
 {
 	if (qp->link)
@@ -60,7 +59,7 @@ static u8 service(const struct vrnic_qp *qp)
 	return qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC;
 }
 
-/* Headers of the packet of a SEND or WRITE that starts at byte @off. */
+/* Fill in the headers of the packet of a SEND or WRITE that starts at byte @off. */
 static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
@@ -83,7 +82,7 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 		put_word(tx, cpu_to_be32(d->imm));
 }
 
-/* Send the packet @q->fly.cur of @w, of @pkts PSNs. */
+/* Send packet @q->fly.cur of @w, which takes @pkts PSNs. */
 static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 		      struct vrnic_tx *tx, u32 pkts)
 {
@@ -92,7 +91,7 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 	int err;
 
 	tx->psn = q->fly.cur;
-	/* a link also carries what peers GET: whose memory that is has not posted anything */
+	/* a link also carries data that peers GET, whose owner has not posted them */
 	tx->copy = again || qp->link;
 	if (again)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
@@ -105,13 +104,13 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 	vrnic_resp_ack(qp);
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
 	vrnic_flight_sent(&q->fly, w, pkts);
-	/* as good as lost: it is sent again when time is up */
+	/* an unsent packet counts as lost, and is sent again after the timeout */
 	return err != -ENOMEM && err != -EHOSTUNREACH;
 }
 
 /*
- * What is acknowledged together is sent together. Where packets get lost, a burst that
- * meets a full queue loses most of its packets at once, while others lose none.
+ * Packets that are acknowledged together are sent together. Where packets get lost, a burst that
+ * meets a full queue loses most of its packets, so bursts are shorter then.
  */
 static u32 ack_every(const struct vrnic_req *q)
 {
@@ -151,8 +150,8 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 }
 
 /*
- * Of an answer that came with a gap, only the gap is asked for again: how many of
- * the @n packets from @q->fly.cur on. 0: none before the gap is closed.
+ * If an answer came with a gap, ask only for the gap. Return: how many of the @n packets from
+ * @q->fly.cur on to ask for; 0: none until the gap is closed.
  */
 static u32 missing(struct vrnic_req *q, u32 n)
 {
@@ -244,9 +243,9 @@ static bool send_flush(struct vrnic_qp *qp, const struct vrnic_wop *w)
 }
 
 /**
- * vrnic_req_send_op() - send what comes next of an operation
+ * vrnic_req_send_op() - send the next packets of an operation
  * @qp: requester; the operation is in qp->op
- * @w: operation
+ * @w: the operation
  * @budget: its bytes bound this burst
  *
  * Return: false if nothing more can be sent now.
@@ -286,10 +285,10 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 /**
  * vrnic_roce_execute_uc() - send a message of a UC queue pair
  * @qp: requester
- * @op: checked by vrnic_op_check()
+ * @op: operation that vrnic_op_check() accepted
  * @budget: its bytes bound this burst
  *
- * It is complete when it is sent, so the packets have copies of the data.
+ * The message is complete when it is sent, so the packets have copies of the data.
  */
 enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
@@ -306,7 +305,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 		fill_data(qp, &tx, op->done);
 		tx.psn = q->fly.next++;
 		tx.copy = true;
-		/* the rest of a message without this packet is of no use */
+		/* the peer cannot use the rest of the message without this packet */
 		if (vrnic_roce_xmit(qp, &qp->roce->path, &tx)) {
 			op->done = op->total;
 			break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The responder: a queue pair as the target of a peer on the network. IBTA 9.7
- * for RC, 9.8 for UC. Requests in their order, and what is said of those that came
- * too early, or once more. What they do is in roce/resp_exec.c.
+ * The responder: a queue pair as the target of a peer on the network. IBTA 9.7 for RC, 9.8 for UC.
+ * This file takes requests in order, and handles those that came too early, or again.
+ * roce/resp_exec.c executes them.
  *
  * All of this runs with the queue pair's run bit, mostly in softirq.
  */
@@ -30,17 +30,17 @@ void vrnic_resp_free(struct vrnic_qp *qp)
 	kfree(to_resp(qp)->served.res);
 }
 
-/* A READ is being answered: what comes behind it has to wait. */
+/* Is a READ being answered? Then requests behind it have to wait. */
 bool vrnic_resp_busy(const struct vrnic_qp *qp)
 {
 	return qp->roce->resp.reply.active;
 }
 
 /**
- * vrnic_resp_waits() - has the next request to wait for a region that is in use?
+ * vrnic_resp_waits() - does the next request wait for a region that is in use?
  * @qp: target
  *
- * Return: true: it has, and the timer runs.
+ * Return: true if it does; then the timer runs.
  */
 bool vrnic_resp_waits(struct vrnic_qp *qp)
 {
@@ -63,7 +63,7 @@ void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx)
 	vrnic_roce_xmit(qp, &qp->roce->path, tx);
 }
 
-/* The AETH is the first extension header of @tx; others may follow. */
+/* Put an AETH into @tx as the first extension header; others may follow. */
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome)
 {
 	vrnic_aeth_fill((struct vrnic_aeth *)tx->ext, syndrome,
@@ -71,7 +71,7 @@ void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome)
 	tx->ext_len = sizeof(struct vrnic_aeth);
 }
 
-/* An answer without data. */
+/* Send an answer without data. */
 void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 {
 	struct vrnic_tx tx = { .opcode = opcode, .psn = psn };
@@ -81,9 +81,9 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 }
 
 /**
- * vrnic_resp_take_ack() - is it due to acknowledge what was executed?
+ * vrnic_resp_take_ack() - is an acknowledgment due?
  * @qp: target
- * @tx: filled in
+ * @tx: if so, to be filled in with the acknowledgment
  */
 bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
@@ -100,7 +100,7 @@ bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 	return true;
 }
 
-/* Acknowledge what was executed, if that is due. */
+/* Send an acknowledgment if one is due. */
 void vrnic_resp_ack(struct vrnic_qp *qp)
 {
 	struct vrnic_tx tx;
@@ -119,8 +119,8 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 }
 
 /*
- * A packet that was executed before: its answer was lost, or is on its way. An
- * answer that is not remembered any more cannot be given: the packet is dropped.
+ * A packet that was executed before came again: its answer was lost, or is on its way. If this side
+ * does not remember the answer any more, the packet is dropped.
  */
 static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -148,7 +148,7 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 				  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
 		return;
 	}
-	/* the same READ or the rest of it, nothing else */
+	/* the request has to be the same READ, or the rest of it */
 	off = (u64)vrnic_psn_diff(pkt->psn, res->psn) * qp->roce->mtu;
 	if (be64_to_cpu(reth->va) != res->va + off ||
 	    be32_to_cpu(reth->rkey) != res->rkey ||
@@ -156,7 +156,7 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	r->reply = (struct vrnic_reply) {
 		.active = true,
-		/* the rest is answered as what was asked for now: IBTA 9.7.5 */
+		/* the rest is answered like a new request: IBTA 9.7.5 */
 		.first = true,
 		.replay = true,
 		.psn = pkt->psn,
@@ -167,8 +167,8 @@ static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * A packet came too early: one before it is lost, or late. If it came before, the
- * peer has gone back once more, and what is missing was lost once more.
+ * A packet came too early: one before it is lost, or late. If it came before, the peer has gone
+ * back once more, so the missing packet was lost once more.
  */
 static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -183,16 +183,16 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 	err = vrnic_early_keep(&r->early, skb, r->served.psn);
 	if (err == -EEXIST)
 		r->again = true;
-	/* what cannot be kept is lost: vrnic_resp_gap() says so */
+	/* a packet that is not kept is lost: vrnic_resp_gap() asks for it */
 	if (err)
 		kfree_skb(skb);
 }
 
 /**
- * vrnic_resp_gap() - all that came was looked at: is a packet missing?
+ * vrnic_resp_gap() - all received packets were handled: is one missing?
  * @qp: target
  *
- * One NAK for each time that the peer goes back.
+ * Sends one NAK for each time that the peer goes back.
  */
 void vrnic_resp_gap(struct vrnic_qp *qp)
 {
@@ -220,7 +220,7 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 	vrnic_resp_nak(qp, VRNIC_AETH_NAK | VRNIC_NAK_PSN);
 }
 
-/* The packet that was missing is there: on with those that came early. */
+/* The missing packet has come: go on with the early ones. */
 static void next_early(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -235,7 +235,7 @@ static void next_early(struct vrnic_qp *qp)
 	vrnic_rxq_return(qp, skb);
 }
 
-/* Return: true if the packet is the next one; it is not ahead of that. */
+/* Return: true if the packet is the next one. The caller knows that it is not ahead. */
 static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -251,7 +251,9 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 	return true;
 }
 
-/* UC: what was lost is lost; a new message starts afresh. */
+/*
+ * UC: lost packets stay lost, and a new message starts afresh. Return: true if the packet counts.
+ */
 static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -290,7 +292,7 @@ static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	}
 }
 
-/* A train is executed as one packet where one packet could only be executed. */
+/* May a train be executed at once? Only if a single check holds for all of its packets. */
 static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_resp *r = &qp->roce->resp;
@@ -300,9 +302,9 @@ static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 }
 
 /**
- * vrnic_resp_request() - execute a request packet
+ * vrnic_resp_request() - execute a request
  * @qp: target
- * @skb: packet; gone afterwards, kept, or back in the queue
+ * @skb: packet; freed, kept, or put back into the queue
  */
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 {

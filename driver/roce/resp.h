@@ -2,7 +2,7 @@
 /*
  * The RoCEv2 responder: what its files share.
  *
- *	roce/resp.c	requests in their order, acknowledgments
+ *	roce/resp.c	takes requests in order, acknowledges them
  *	roce/resp_exec.c	what each request does
  *	roce/resp_reply.c	answers with data, which may be asked for again
  */
@@ -11,11 +11,11 @@
 
 #include "roce/roce.h"
 
-/* What became of a request packet. */
+/* What became of a request. */
 enum vrnic_rx {
 	VRNIC_RX_DONE,	/* executed */
-	VRNIC_RX_DROP,	/* it has no effect */
-	VRNIC_RX_AGAIN,	/* something is in use: try again in a while */
+	VRNIC_RX_DROP,	/* the request has no effect */
+	VRNIC_RX_AGAIN,	/* memory is in use: try again in a while */
 };
 
 static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the requests of a peer on the network do. Each byte is copied once, from the
- * packet to where it belongs; every packet's memory is looked up and checked anew.
+ * Executes requests of a peer on the network. Each byte is copied once, from the packet to its
+ * place. Memory is looked up and checked again for each packet.
  */
 
 #include "roce/resp.h"
 
-/* UC: what is left of the message is dropped, and nobody is told. */
+/* UC: drop the rest of the message; no side is told. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -17,7 +17,7 @@ static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
-/* The request is refused: a NAK for the peer, ERR and @event for this side. */
+/* Refuse the request: a NAK for the peer, ERR and @event for this side. */
 static enum vrnic_rx refuse(struct vrnic_qp *qp, enum vrnic_nak code,
 			    enum ib_event_type event)
 {
@@ -40,8 +40,8 @@ static enum vrnic_rx refuse_request(struct vrnic_qp *qp)
 }
 
 /*
- * The receive that is under way fails, and the queue pair with it: on UC as well, only
- * that the peer does not hear of it.
+ * The receive in progress fails, and the queue pair with it. On UC, too, but then the peer is not
+ * told.
  */
 static enum vrnic_rx refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 				 enum vrnic_nak code)
@@ -54,7 +54,7 @@ static enum vrnic_rx refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 	return refuse(qp, code, -1);
 }
 
-/* As in the loopback flow: on UC the receive stays for the next message. */
+/* As in the loopback flow: on UC, the receive stays for the next message. */
 static enum vrnic_rx refuse_length(struct vrnic_qp *qp)
 {
 	if (qp->type == IB_QPT_UC)
@@ -63,7 +63,7 @@ static enum vrnic_rx refuse_length(struct vrnic_qp *qp)
 			   VRNIC_NAK_INVALID);
 }
 
-/* No receive is posted. The peer comes back with this very packet. */
+/* No receive is posted. The peer will send this packet again. */
 static enum vrnic_rx not_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -77,7 +77,7 @@ static enum vrnic_rx not_ready(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
-/* Have a receive in qp->recv; VRNIC_RX_DONE with one. */
+/* Have a receive in qp->recv. Return: VRNIC_RX_DONE if there is one. */
 static enum vrnic_rx need_recv(struct vrnic_qp *qp)
 {
 	switch (vrnic_recv_take(qp)) {
@@ -95,7 +95,7 @@ static bool allows(const struct vrnic_qp *qp, int access)
 	return (qp->attr.qp_access_flags & access) == access;
 }
 
-/* The lengths that the packets of a message may have: IBTA 9.7.4.1.6. */
+/* Has the packet a length that its place in the message allows? IBTA 9.7.4.1.6. */
 static bool length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	u32 mtu = qp->roce->mtu;
@@ -134,7 +134,7 @@ static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	int ret;
 
-	/* it waits for the last user of the region, who must not be this run */
+	/* this waits for the region's last user, which must not be this run */
 	vrnic_hold_release(qp);
 	ret = vrnic_key_invalidate(qp, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
@@ -184,7 +184,7 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	rx = r->moved ? VRNIC_RX_DONE : send_data(qp, skb);
 	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
 		rx = invalidate(qp, skb);
-	/* the memory that its data went to may be what is being invalidated */
+	/* the data are in place; the next try must not need the memory, which the key may name */
 	r->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
 		return rx;
@@ -195,14 +195,14 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /**
- * vrnic_resp_open() - have memory that a peer names in qp->recv_sgl
+ * vrnic_resp_open() - let qp->recv_sgl describe memory that a peer names
  * @qp: target
- * @rkey: key
- * @va: where
+ * @rkey: key that the peer claims
+ * @va: address
  * @len: bytes
  * @access: IB_ACCESS_REMOTE_*
  *
- * Return: 0, and vrnic_sgl_put() has to follow; or why not.
+ * Return: 0: the caller has to call vrnic_sgl_put(); else enum vrnic_vendor_err.
  */
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 		    int access)
@@ -216,7 +216,7 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 				&sgl->seg[0]);
 }
 
-/* The first packet says where all go: it is refused if one must not. */
+/* The first packet names the memory of all: the WRITE is refused if any byte is not allowed. */
 static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
@@ -231,7 +231,7 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	r->len = 0;
 	if (r->left > VRNIC_MAX_MSG)
 		return refuse_request(qp);
-	/* it is the only one, and takes nothing before its memory is looked up */
+	/* a single packet has no effect before its own memory is looked up */
 	if (pkt->info & VRNIC_PKT_END && !(pkt->info & VRNIC_PKT_IMM))
 		return VRNIC_RX_DONE;
 	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
@@ -274,7 +274,7 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
-/* The peer may ask for the answer again. */
+/* Remember the request, as the peer may ask for the answer again. */
 static struct vrnic_res *keep_res(struct vrnic_qp *qp, struct sk_buff *skb, u32 pkts)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -310,7 +310,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
-/* A real atomic of the CPU on the page, as in the loopback flow. */
+/* An atomic instruction of the CPU on the page, as in the loopback flow. */
 static u64 atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
 {
 	u64 value = be64_to_cpu(eth->swap_add);
@@ -341,7 +341,7 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	res->result = old;
 	to_resp(qp)->served.msn++;
 	vrnic_resp_atomic_ack(qp, res);
-	/* counted by the caller, for all requests alike */
+	/* advance() counts the message, as for all requests */
 	to_resp(qp)->served.msn--;
 	return VRNIC_RX_DONE;
 }
@@ -366,7 +366,7 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return word ? VRNIC_RX_DONE : refuse_request(qp);
 }
 
-/* As in the loopback flow: all that is left to do is to check the rights. */
+/* As in the loopback flow, a flush only checks the rights. */
 static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const __be32 *feth = vrnic_pkt_ext(skb);
@@ -395,7 +395,7 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
-/* FLUSH and ATOMIC WRITE are answered as a READ of nothing would be. */
+/* FLUSH and ATOMIC WRITE are answered like a READ of no bytes. */
 static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -438,11 +438,11 @@ static bool order_fits(const struct vrnic_resp *r, u32 info)
 }
 
 /**
- * vrnic_resp_has_room() - does all of a train fit into the message under way?
+ * vrnic_resp_has_room() - does a train fit into the message in progress?
  * @qp: target
  * @pkt: train
  *
- * If not, one of its packets will be refused, and that one has to be found.
+ * If not, one of its packets will be refused, and the packets have to be executed one by one.
  */
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
@@ -459,9 +459,11 @@ bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 }
 
 /**
- * vrnic_resp_execute() - do what a request packet asks for
+ * vrnic_resp_execute() - execute a request
  * @qp: target
  * @skb: packet; the next one of the peer
+ *
+ * Return: what became of the request.
  */
 enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Answers of a responder that are more than an acknowledgment: the data of READs and
- * the results of atomics. They are remembered, because the peer may ask again.
+ * Answers of a responder that are more than an acknowledgment: the data of READs and the results of
+ * atomics. The responder remembers them, because the peer may ask again.
  */
 
 #include "roce/resp.h"
@@ -28,7 +28,7 @@ static u8 reply_opcode(const struct vrnic_reply *reply, u32 n)
 	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
 }
 
-/* Return: false: it was not sent, or it was the last. */
+/* Send the next packet. Return: false if it was not sent, or was the last. */
 static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
 	u32 n = min(reply->left, qp->roce->mtu);
@@ -37,7 +37,7 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 		.psn = reply->psn,
 		.src = &qp->recv_sgl,
 		.len = n,
-		/* its owner may write to it, and knows nothing of the READ */
+		/* the memory's owner may write to it, and does not know of the READ */
 		.copy = true,
 		.dqpn = qp->attr.dest_qp_num,
 	};
@@ -58,9 +58,9 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 }
 
 /*
- * The memory went away in the meantime. If it was answered before, the peer may have
- * all of it, and have taken the memory away itself; this request was late then, and so
- * is what is said of it. A peer that does lack the answer fails by that.
+ * The memory is not available any more. If the READ was answered before, the peer may have the
+ * whole answer, and may have taken the memory away itself; then the READ and this NAK are only
+ * late. A peer that really lacks the answer fails when it gets the NAK.
  */
 static void refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
@@ -78,7 +78,7 @@ static void refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * @qp: target
  * @budget: its bytes bound this burst
  *
- * Return: false if nothing may be sent now: the timer runs.
+ * Return: false if nothing may be sent now; then the timer runs.
  */
 bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {

@@ -2,21 +2,21 @@
 /*
  * The RoCEv2 flow: what its files share.
  *
- *	roce/socket.c	sockets, routes; packets in from and out to the network
- *	roce/arrive.c	packets that came, into the queue of their queue pair
- *	roce/room.c	memory that packets hold which wait
+ *	roce/socket.c	sockets, routes; packets from and to the network
+ *	roce/arrive.c	puts packets into the queue of their queue pair
+ *	roce/room.c	bounds the memory of packets that wait
  *	roce/tx.c	makes packets
  *	roce/pkt.c	reads packets
- *	ack.h		what is outstanding, and what an acknowledgment means
+ *	lib/ack.h	what is outstanding, and what an acknowledgment means
  *	roce/resp.h	requests of a peer: the responder and its files
- *	roce/flow.c	connects queue pairs, looks at what came in for them
+ *	roce/flow.c	connects queue pairs, handles their packets
  *	roce/req.h	requests to a peer: the requester and its files
  *	roce/early.c	packets that came before one that is missing
  *	roce/ud_wire.c	datagrams, both ways
  *
- * All that a queue pair has here is protected by its run bit, except its queue
- * of received packets. Packets are looked at by whoever holds the run bit:
- * mostly the softirq that brought them, so nothing here may sleep.
+ * The run bit of a queue pair protects all its state here, except its queue of received packets.
+ * The holder of the run bit handles packets. Mostly that is the softirq that brought them, so
+ * nothing here may sleep.
  */
 #ifndef VRNIC_ROCE_H
 #define VRNIC_ROCE_H
@@ -33,28 +33,28 @@
 
 struct dst_entry;
 
-#define VRNIC_WINDOW_SLOTS	512	/* slots of their copies; likewise */
-#define VRNIC_WINDOW_PKTS	128	/* packets under way, at most */
-#define VRNIC_WINDOW_MIN	8	/* what losses leave of that */
-#define VRNIC_WINDOW_QUEUED	2	/* likewise, if packets stand in a queue */
-#define VRNIC_PROBE		2	/* packets that the first loss is answered with */
-#define VRNIC_CLEAN_PKTS	1024	/* so many after a loss, the wire is clean */
-#define VRNIC_ACK_EVERY		32	/* packets; at most */
-#define VRNIC_RXQ_BYTES		SZ_4M	/* memory of packets that wait for their turn */
+#define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors in a window */
+#define VRNIC_WINDOW_PKTS	128	/* most packets in flight */
+#define VRNIC_WINDOW_MIN	8	/* the window that losses leave */
+#define VRNIC_WINDOW_QUEUED	2	/* the same, if packets stand in a queue */
+#define VRNIC_PROBE		2	/* packets that are sent after the first loss */
+#define VRNIC_CLEAN_PKTS	1024	/* after so many packets without a loss the wire is clean */
+#define VRNIC_ACK_EVERY		32	/* most packets for each acknowledgment */
+#define VRNIC_RXQ_BYTES		SZ_4M	/* most memory of packets that wait for a run */
 
 /**
  * struct vrnic_wire - the sockets of a network namespace
- * @link: in wires; as what follows, protected by wires_lock
- * @users: @devs, and who waits for @qps
- * @devs: struct vrnic_dev
- * @net: namespace; NULL once that is gone
- * @sock: IPv4, IPv6; NULL without that family
- * @sk: likewise, for senders; readers under RCU
- * @order: packets of a flow wait for their turn in the order in which they came
- * @qps_lock: protects what follows, and is a leaf
+ * @link: in wires; protected by wires_lock
+ * @users: number of @devs, and of tasks that wait for @qps to become empty; protected by wires_lock
+ * @devs: struct vrnic_dev; protected by wires_lock
+ * @net: network namespace; NULL once it is gone; protected by wires_lock
+ * @sock: sockets for IPv4 and IPv6; NULL without that family; protected by wires_lock
+ * @sk: the sockets for senders; read under RCU
+ * @order: keeps the packets of a flow in order until they are in the queue of their queue pair
+ * @qps_lock: protects @qps and @shut; a leaf
  * @qps: queue pairs that may have a route
- * @shut: there are no more of them
- * @over: no route is kept, nor used; written once
+ * @shut: no queue pair may join @qps any more
+ * @over: no route is kept or used any more; written once
  */
 struct vrnic_wire {
 	struct list_head link;
@@ -63,7 +63,7 @@ struct vrnic_wire {
 	struct net *net;
 	struct socket *sock[2];
 	struct sock __rcu *sk[2];
-	spinlock_t order;	/* from a socket's queue to those of queue pairs */
+	spinlock_t order;	/* keeps order from a socket's queue to those of queue pairs */
 	spinlock_t qps_lock;	/* protects @qps and @shut */
 	struct list_head qps;
 	bool shut;
@@ -72,8 +72,8 @@ struct vrnic_wire {
 
 /**
  * struct vrnic_net_crc - part of the ICRC of packets that have the same length
- * @size: bytes from BTH to ICRC; 0: nothing is known
- * @crc: vrnic_icrc_net() of such a packet's headers
+ * @size: bytes from BTH to ICRC; 0: @crc is not valid
+ * @crc: vrnic_icrc_net() of the headers of such a packet
  */
 struct vrnic_net_crc {
 	u32 size;
@@ -81,22 +81,21 @@ struct vrnic_net_crc {
 };
 
 /**
- * struct vrnic_path - where packets go
- * @wire: socket to send from; a reference is held
- * @ipv6: which kind of address
+ * struct vrnic_path - the path of packets to a peer
+ * @wire: sockets to send from; a reference is held
+ * @ipv6: the addresses are IPv6 addresses
  * @tos: type of service or traffic class, with ECN
  * @ttl: hop limit
- * @priority: of its packets, for queueing disciplines and VLANs
+ * @priority: priority of packets, for queueing disciplines and VLANs
  * @label: IPv6 flow label
- * @oif: interface
+ * @oif: index of the interface
  * @sport: UDP source port
  * @sgid: own address
  * @dgid: peer's address
- * @dst: route, or NULL: to be looked up. Of a queue pair that is in the list of @wire;
- *	all others have it no longer than they are under RCU, or hold softirqs off
- * @cookie: for dst_check()
- * @crc: what the ICRC of a packet begins with: [true] of an acknowledgment, [false] of
- *	those that were made last
+ * @dst: route, or NULL: to be looked up. Queue pairs in the list of @wire may keep it; any other
+ *	user has it only under RCU, or with softirqs held off
+ * @cookie: of @dst, for dst_check()
+ * @crc: start of the ICRC: [true] for acknowledgments, [false] for the packets that were made last
  */
 struct vrnic_path {
 	struct vrnic_wire *wire;
@@ -115,25 +114,25 @@ struct vrnic_path {
 };
 
 /**
- * struct vrnic_pkt - a packet that came in; lies in skb->cb
+ * struct vrnic_pkt - a received packet; lies in skb->cb
  * @info: VRNIC_PKT_*
- * @psn: 24 bits
- * @qpn: destination
+ * @psn: PSN, 24 bits
+ * @qpn: destination queue pair number
  * @opcode: service and operation
- * @ipv6: network header
+ * @ipv6: the network header is IPv6
  * @solicited: solicited event
- * @ackreq: wants an acknowledgment
+ * @ackreq: an acknowledgment is requested
  * @payload: offset of the payload from skb->data
- * @ce: it met congestion
- * @spoiled: its ICRC is to be wrong
- * @swapped: it was held up until the next one comes
- * @train: it is one with @more packets behind it in the buffer, which are like it,
- *	but for a PSN that counts; such packets have no extension headers
- * @vlan: 1 + the VLAN that it came by; 0: none
+ * @ce: the packet met congestion
+ * @spoiled: fault injection: treat the ICRC as wrong
+ * @swapped: fault injection: hold the packet until the next one comes
+ * @train: @more packets follow in the buffer, which differ only in their PSNs, and these count up.
+ *	Packets of a train have no extension headers
+ * @vlan: 1 + the VLAN that the packet came by; 0: none
  * @len: bytes of payload, without pad
  * @ext: extension headers
- * @more: likewise
- * @stride: bytes from each packet of a train to the next
+ * @more: train: number of packets behind the first
+ * @stride: train: bytes from one packet to the next
  */
 struct vrnic_pkt {
 	u32 info;
@@ -165,7 +164,7 @@ static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
 	return (struct vrnic_pkt *)skb->cb;
 }
 
-/* Up to here it takes longer to get at a buffer's packets than to see to them. */
+/* Up to this size, access to the packets of a buffer takes longer than their execution. */
 #define VRNIC_PKT_SMALL	1024
 
 static inline bool vrnic_pkt_small(const struct sk_buff *skb)
@@ -173,35 +172,35 @@ static inline bool vrnic_pkt_small(const struct sk_buff *skb)
 	return skb->len <= VRNIC_PKT_SMALL;
 }
 
-/* How many packets it is. */
+/* Number of packets: that of a train, or 1. */
 static inline u32 vrnic_pkt_count(const struct vrnic_pkt *pkt)
 {
 	return pkt->train ? pkt->more + 1 : 1;
 }
 
-/* Bytes of payload of all of them. */
+/* Bytes of payload of all these packets. */
 static inline u32 vrnic_pkt_bytes(const struct vrnic_pkt *pkt)
 {
 	return vrnic_pkt_count(pkt) * pkt->len;
 }
 
-/* The first extension header, and what follows it. */
+/* The extension headers. */
 static inline void *vrnic_pkt_ext(struct sk_buff *skb)
 {
 	return vrnic_pkt(skb)->ext;
 }
 
 /**
- * struct vrnic_burst - packets that are being put together in one buffer
- * @skb: buffer; NULL: there is none
- * @size: bytes of each packet, from its BTH to its ICRC
- * @nr: packets in @skb
- * @payload: bytes that they carry
- * @full: the last one is shorter: no other can follow
+ * struct vrnic_burst - packets that are collected in one buffer
+ * @skb: buffer, or NULL
+ * @size: bytes of each packet, from BTH to ICRC
+ * @nr: number of packets in @skb
+ * @payload: bytes of payload in @skb
+ * @full: the last packet is shorter, so no other can follow
  * @lent: fragments of @skb are pages of a memory region
- * @ack: its first packet is an acknowledgment
- * @alone: it is for one packet, in one piece of memory
- * @page: room for what is copied
+ * @ack: the first packet is an acknowledgment
+ * @alone: the buffer is for one packet, in one piece of memory
+ * @page: room for copies
  */
 struct vrnic_burst {
 	struct sk_buff *skb;
@@ -220,13 +219,13 @@ struct vrnic_burst {
  * @opcode: service and operation
  * @solicited: solicited event
  * @ackreq: request an acknowledgment
- * @copy: copy the payload: it may have been sent before, or be memory that somebody may
- *	rightly write to meanwhile
- * @dqpn: destination
- * @psn: low 24 bits count
+ * @copy: copy the payload: it may have been sent before, or be memory that others may write to
+ *	meanwhile
+ * @dqpn: destination queue pair number
+ * @psn: PSN, of which the low 24 bits count
  * @ext: extension headers
  * @ext_len: bytes of @ext
- * @src: payload; its position moves on. NULL: none
+ * @src: payload; its position moves on. NULL: no payload
  * @len: bytes of payload
  */
 struct vrnic_tx {
@@ -243,17 +242,17 @@ struct vrnic_tx {
 };
 
 /**
- * struct vrnic_early - packets that came too early
+ * struct vrnic_early - packets that came before one that is missing
  * @list: packets, in the order of their PSNs
- * @bytes: memory that they hold
- * @port: UDP source port of the last packet that came in its turn; 0: none did
- * @since: when @list was empty last, or what was missing came, in ns
- * @patience: ns that a missing one may be late
+ * @bytes: memory of the packets
+ * @port: UDP source port of the last packet that came in order; 0: none came
+ * @since: time of the last progress, in ns: when @list was empty, or a missing packet came
+ * @patience: time, in ns, that a missing packet may be late
  * @asked: PSN that was asked for again last
  * @was_asked: @asked is valid
- * @has_asked: it was asked for once, and has not come twice since
- * @missed: one came and was not kept: it has to come again
- * @missed_psn: the last such
+ * @has_asked: @asked was asked for once, and has not come twice since
+ * @missed: an early packet was not kept, and has to come again
+ * @missed_psn: PSN of the last such packet
  */
 struct vrnic_early {
 	struct sk_buff_head list;
@@ -268,7 +267,7 @@ struct vrnic_early {
 	u32 missed_psn;
 };
 
-/* Did packets come too early, whether or not they were kept? */
+/* Have packets come too early, whether or not they were kept? */
 static inline bool vrnic_early_any(const struct vrnic_early *e)
 {
 	return e->missed || !skb_queue_empty(&e->list);
@@ -276,40 +275,39 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
 
 /**
  * struct vrnic_req - the requester
- * @fly: operations under way, and what of them is settled
- * @slots: copies of their descriptors, modulo VRNIC_WINDOW_SLOTS; one that
- *	would wrap goes on behind the end
- * @slot_head: of the copies: oldest
- * @slot_tail: next to be used
+ * @fly: operations in flight, and how far they are settled
+ * @slots: copies of their descriptors, modulo VRNIC_WINDOW_SLOTS; a copy that would wrap goes on
+ *	behind the end
+ * @slot_head: oldest slot of the copies
+ * @slot_tail: next slot to be used
  * @ahead: slots of the send ring that the window's operations take
- * @rung: slots up to here were announced
+ * @rung: slots up to this index were announced
  * @loaded: index of the operation in vrnic_qp.op
- * @has_loaded: there is one
- * @blocked: an operation failed: nothing new is begun
- * @acked_at: last packet that asked for an acknowledgment
- * @went_back: @fly.una when it was last gone back without a timeout
- * @recover: losses of packets before it have shrunk @window already
- * @probe: packets that the next loss among those is answered with
+ * @has_loaded: @loaded is valid
+ * @blocked: an operation failed: no new one is begun
+ * @acked_at: last packet that requested an acknowledgment
+ * @went_back: @fly.una when the requester last went back without a timeout
+ * @recover: losses of packets before this one have shrunk @window already
+ * @probe: packets that are sent after the next loss among those
  * @early: answers that came before one that is missing
- * @lossy: packets before it go over a wire that may lose some
- * @window: packets that may be under way: less after a loss, then more again
- * @arrived: packets that were acknowledged since it grew
+ * @lossy: packets before this one go over a wire that may lose packets
+ * @window: packets that may be in flight: fewer after a loss, then more again
+ * @arrived: packets that were acknowledged since @window grew
  * @rnr_left: RNR retries left
  * @retry_left: transport retries left
- * @since: when the time for the present try began, in ns
- * @deadline: an answer is due by then; 0: none is
- * @wait: from the last packet to @deadline; doubles from one to the next
- * @looked: @since of a try in which something was sent again; 0: no such
- * @patience: the least @wait to begin with: as long as that took, until an answer
- *	is timed again
+ * @since: start of the present try, in ns
+ * @deadline: time by which an answer is due; 0: none is due
+ * @wait: time from the last packet to @deadline; doubles with each timeout
+ * @looked: @since of a try in which packets were sent again; 0: no such try
+ * @patience: least first @wait: the time that a late answer took, until an answer is timed again
  * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
- * @rtt_var: smoothed deviation from that
- * @rtt_min: the least of late, in ns; 0: not known
- * @timed: packet whose answer is timed; 0: none is
- * @timed_at: when it was sent
- * @rnr_until: the peer is not ready before; 0: it is
- * @rnr_since: native link: when the peer first was not, since there was progress
- * @timer_at: when the timer will fire; 0: it is not running
+ * @rtt_var: smoothed deviation from @rtt
+ * @rtt_min: least such time of late, in ns; 0: not known
+ * @timed: packet whose answer is timed; 0: none
+ * @timed_at: when @timed was sent
+ * @rnr_until: the peer is not ready before this time; 0: the peer is ready
+ * @rnr_since: native link: when the peer first was not ready since the last progress
+ * @timer_at: when the timer will fire; 0: the timer is not running
  */
 struct vrnic_req {
 	struct vrnic_flight fly;
@@ -347,14 +345,14 @@ struct vrnic_req {
 };
 
 /**
- * struct vrnic_reply - a READ that is being answered
- * @active: there is one
- * @first: the next packet is its first
- * @replay: it was answered before
- * @psn: of the next packet
- * @va: where the next packet's bytes are
- * @rkey: key
- * @left: bytes
+ * struct vrnic_reply - the READ that is being answered
+ * @active: a READ is being answered
+ * @first: the next packet is the first of the answer
+ * @replay: the READ was answered before
+ * @psn: PSN of the next packet
+ * @va: address of the next packet's bytes
+ * @rkey: remote key
+ * @left: bytes to come
  */
 struct vrnic_reply {
 	bool active;
@@ -368,20 +366,20 @@ struct vrnic_reply {
 
 /**
  * struct vrnic_resp - the responder
- * @served: what was executed, and what is said of it
- * @kind: of VRNIC_PKT_DATA: the message under way; 0: none
- * @uc_drop: UC: the rest of a message is to be dropped
- * @moved: the data of the packet that comes next are in their place already
- * @retry_at: requests wait until then, in ns, for a region to be let go of; 0: they do not
- * @naked: nothing is acknowledged until @served.psn comes
+ * @served: requests that were executed, and how they were answered
+ * @kind: kind of the message in progress, of VRNIC_PKT_DATA; 0: none
+ * @uc_drop: UC: drop the rest of the message
+ * @moved: the data of the next packet are in place already
+ * @retry_at: time, in ns, until which requests wait for the users of a region; 0: they do not wait
+ * @naked: a NAK was sent: nothing is acknowledged until @served.psn comes
  * @again: the peer has gone back once more
  * @replied: the present run has sent answers with data
  * @early: requests that came before one that is missing
- * @va: WRITE: where the next packet goes
- * @rkey: WRITE: key
+ * @va: WRITE: address of the next packet's data
+ * @rkey: WRITE: remote key
  * @left: WRITE: bytes that are still to come
- * @len: bytes that came
- * @reply: READ that is being answered
+ * @len: bytes of the message that have come
+ * @reply: the READ that is being answered
  */
 struct vrnic_resp {
 	struct vrnic_served served;
@@ -402,15 +400,15 @@ struct vrnic_resp {
 
 /**
  * struct vrnic_roce - the wire's part of an RC or UC queue pair
- * @rcu: softirqs compare packets with @path, whether or not it is about to go
- * @path: to the peer
+ * @rcu: for kfree_rcu(): softirqs compare packets with @path until a grace period has passed
+ * @path: path to the peer
  * @mtu: path MTU, bytes of payload
- * @burst: what is about to be sent; empty between runs
- * @cc: what congestion leaves of the rate
+ * @burst: packets that are about to be sent; empty between runs
+ * @cc: congestion control
  * @told_at: when the peer was last told of congestion, in ns; 0: never
- * @due: packets that were there when the present run began; RC only
- * @req: as a requester
- * @resp: as a responder
+ * @due: packets that had come when the present run began; RC only
+ * @req: the requester
+ * @resp: the responder
  */
 struct vrnic_roce {
 	struct rcu_head rcu;

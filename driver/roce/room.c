@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Room for packets that wait: for a run of their queue pair, or for one that is missing.
- * What they hold in memory is what counts, not how many they are: a packet of a few
- * bytes may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can
- * take more, and all of them together have one.
+ * Room for packets that wait for a run of their queue pair, or for a packet that is missing. The
+ * memory that packets hold counts, not their number: a packet of a few bytes may be a clone of a
+ * buffer of 64 KiB. Each list has a bound, so that no peer can take more, and all lists together
+ * have one.
  */
 
 #include <linux/mm.h>
@@ -12,11 +12,11 @@
 
 #include "roce/roce.h"
 
-/* Bytes of all lists: so many, but no more than a part of the memory. */
+/* Most bytes of all lists; and no more than this part of the memory. */
 #define TOTAL_BYTES	SZ_64M
 #define TOTAL_PART	16
 
-/* Bytes that a CPU may count for itself, at least. */
+/* Least bytes that a CPU may count before it updates the sum. */
 #define BATCH_MIN	SZ_32K
 
 static struct percpu_counter waiting;
@@ -29,8 +29,8 @@ static bool share(const struct sk_buff *a, const struct sk_buff *b)
 }
 
 /*
- * What a list holds more with @skb between @prev and @next, either of which may be NULL.
- * Neighbours of the same buffer share it, and it counts once.
+ * Bytes that @skb adds to a list between @prev and @next, either of which may be NULL. Neighbours
+ * that share a buffer count it once.
  */
 static u32 bytes_of(const struct sk_buff *prev, const struct sk_buff *skb,
 		    const struct sk_buff *next)
@@ -48,19 +48,19 @@ static void count(struct sk_buff_head *list, u32 *bytes, s32 more)
 {
 	*bytes += more;
 	percpu_counter_add_batch(&waiting, more, batch);
-	/* whoever is out of one list is none of its bytes any more */
+	/* an empty list holds no bytes */
 	WARN_ON_ONCE(skb_queue_empty(list) && *bytes);
 }
 
 /**
- * vrnic_room_put() - have a packet wait in a list
- * @list: list; its owner excludes others, as for all that follows
- * @prev: packet that it comes behind; NULL: it is the first
- * @skb: packet; the caller's, if there is no room
- * @bytes: what @list holds
- * @most: bound on that; VRNIC_ROOM_ANY: the packet was let in before, and comes back
+ * vrnic_room_put() - put a packet into a list, if there is room
+ * @list: list; its owner excludes others, as for all functions here
+ * @prev: packet before @skb; NULL: @skb becomes the first
+ * @skb: packet; remains the caller's if there is no room
+ * @bytes: bytes of @list
+ * @most: bound on @bytes; VRNIC_ROOM_ANY: the packet was in the list before, and comes back
  *
- * Return: false: there is no room.
+ * Return: false if there is no room.
  */
 bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
 		    u32 *bytes, u32 most)
@@ -83,7 +83,7 @@ bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_b
  * vrnic_room_take() - take a packet out of its list
  * @list: list
  * @skb: packet
- * @bytes: what @list holds
+ * @bytes: bytes of @list
  */
 void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes)
 {
@@ -103,7 +103,7 @@ int vrnic_room_init(void)
 	return percpu_counter_init(&waiting, 0, GFP_KERNEL);
 }
 
-/* No list is left. */
+/* Called when no list is left. */
 void vrnic_room_exit(void)
 {
 	WARN_ON_ONCE(percpu_counter_sum(&waiting));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Where the RoCEv2 flow meets the network: a UDP socket for each address family
- * of a network namespace, shared by the devices in it; routes; and what comes in
- * goes to the queue pair that it is for.
+ * Connects the RoCEv2 flow to the network: a UDP socket for each address family of a network
+ * namespace, which the devices in it share; routes; and the dispatch of packets to their queue
+ * pairs.
  */
 
 #include <linux/moduleparam.h>
@@ -27,13 +27,13 @@ bool vrnic_force_roce(void)
 	return READ_ONCE(force_roce);
 }
 
-/* What the sockets hold; softirqs empty them at once. */
+/* Receive buffer of a socket. It need not be large, as softirqs take buffers at once. */
 #define RCVBUF_BYTES	SZ_4M
 
 /*
- * The lock is held while sockets are opened, and for a grace period when they are closed; if
- * their namespace goes, while the address handles of its devices are walked. Nobody waits
- * for it who sends: vrnic_wire_open() takes it once for each device.
+ * The lock is held while sockets are opened, and for a grace period when they are closed; also,
+ * when a network namespace ends, while the address handles of its devices are walked. Senders do
+ * not wait for the lock: vrnic_wire_open() takes it once for each device.
  */
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
@@ -48,7 +48,7 @@ static void enqueue_member(struct vrnic_qp *qp, void *arg)
 		vrnic_pkt_run(qp, false);
 }
 
-/* A group: to its members on all devices here that are not the sender's. */
+/* Give a multicast packet to its members on the device here that is not the sender's. */
 static void dispatch_group(struct net *net, struct sk_buff *skb)
 {
 	union ib_gid from, to;
@@ -61,7 +61,7 @@ static void dispatch_group(struct net *net, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Return: with a reference held, unless it is @last, to which the last one went. */
+/* Return: queue pair, with a reference held unless it is @last, which got the previous packet. */
 static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 				struct vrnic_qp *last)
 {
@@ -88,10 +88,10 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 static void (*on_hello)(struct net *net, struct sk_buff *skb);
 
 /**
- * vrnic_wire_on_hello() - whose are datagrams about native links?
- * @fn: called for each, which is its from then on; in softirq
+ * vrnic_wire_on_hello() - set the handler of datagrams about native links
+ * @fn: called in softirq for each datagram, which it has to free
  *
- * Before there are sockets.
+ * To be called before there are sockets.
  */
 void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb))
 {
@@ -106,10 +106,10 @@ static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
 }
 
 /*
- * One packet, or a train, which vrnic_pkt_parse() may have been content with.
+ * Dispatch one packet or a train; @fits: vrnic_pkt_parse() accepted it.
  *
- * Return: queue pair that it waits for, to be run and put, but for @last, to which the
- * last one went; NULL: none does.
+ * Return: queue pair that has to be run, and put unless it is @last, which got the previous packet;
+ * NULL if no queue pair has to be run.
  */
 static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 				    bool fits, struct vrnic_qp *last)
@@ -142,9 +142,9 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 }
 
 /*
- * Packets that came together, each with a clone of the buffer; those that can be
- * executed as one share it. Almost always all are for the same queue pair; a thread
- * runs any other. Return: likewise.
+ * Dispatch the packets of one buffer. Each has a clone of the buffer; packets that can be executed
+ * together share one. Almost always all are for the same queue pair; a thread runs any other.
+ * Return: queue pair to be run and put, or NULL.
  */
 static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 {
@@ -177,10 +177,10 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 	return all;
 }
 
-/* A buffer that the socket got; under RCU. Return: likewise. */
+/* Dispatch a buffer of the socket; under RCU. Return: queue pair to be run and put, or NULL. */
 static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
 {
-	/* the socket used the place where the device was */
+	/* the socket has overwritten skb->dev */
 	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
 	if (!skb->dev) {
 		kfree_skb(skb);
@@ -196,7 +196,7 @@ static struct sk_buff *take(struct sock *sk)
 	struct sk_buff *skb;
 	int off = 0, err;
 
-	/* an error that the network reported comes before the packets, once */
+	/* the socket reports an error of the network once, before any packet */
 	do {
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
 	} while (!skb && err != -EAGAIN);
@@ -204,11 +204,11 @@ static struct sk_buff *take(struct sock *sk)
 }
 
 /*
- * sock.sk_data_ready: softirq, once for each buffer that was queued. Sockets of
- * tunnels (encap_rcv) are called without a queue, but what came as one buffer is
- * taken apart for them; this one takes it as it is, as if by UDP_GRO. Whoever takes a
- * buffer from the socket also sorts it under the lock, so that those of a flow cannot
- * overtake each other. What another CPU queued meanwhile is left to that.
+ * sock.sk_data_ready: called in softirq, once for each buffer that was queued. A tunnel socket
+ * (encap_rcv) would be called without a queue, but the stack splits a buffer of several packets
+ * before; this socket gets it whole, as with UDP_GRO. A CPU takes a buffer from the socket and
+ * dispatches it under the same lock, so that buffers of a flow cannot overtake each other. What
+ * another CPU queued meanwhile is left to that CPU.
  */
 static void data_ready(struct sock *sk)
 {
@@ -243,7 +243,7 @@ static void sock_attach(struct vrnic_wire *w, struct sock *sk)
 	rcu_assign_sk_user_data(sk, w);
 	sk->sk_data_ready = data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
-	/* what was queued before that: nobody would be called for it */
+	/* drop what was queued before: data_ready() would not be called for it */
 	while ((skb = take(sk)))
 		kfree_skb(skb);
 }
@@ -272,7 +272,7 @@ static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
 	return 0;
 }
 
-/* Senders use the sockets under RCU: wait for them. Caller holds wires_lock. */
+/* Senders use the sockets under RCU, so wait for them. Caller holds wires_lock. */
 static void wire_shut(struct vrnic_wire *w)
 {
 	int i;
@@ -295,7 +295,7 @@ static int wire_open_socks(struct vrnic_wire *w)
 
 	for (i = 0; i < 2; i++) {
 		err = sock_open(w, i, &w->sock[i]);
-		/* a kernel or namespace without IPv6 */
+		/* the kernel or the namespace has no IPv6 */
 		if (i && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT ||
 			  err == -EADDRNOTAVAIL))
 			continue;
@@ -306,7 +306,7 @@ static int wire_open_socks(struct vrnic_wire *w)
 	return 0;
 }
 
-/* Without sockets, and in no list. NULL: no memory. */
+/* A wire without sockets, and in no list; NULL if there is no memory. */
 struct vrnic_wire *vrnic_wire_alloc(struct net *net)
 {
 	struct vrnic_wire *w = kzalloc(sizeof(*w), GFP_KERNEL);
@@ -372,11 +372,11 @@ static void wire_put(struct vrnic_wire *w)
 }
 
 /**
- * vrnic_wire_open() - have the sockets of a device's network namespace
+ * vrnic_wire_open() - get the sockets of a device's network namespace
  * @dev: device
  *
- * Return: 0, -EADDRINUSE (somebody else has the port, as rdma_rxe does), or
- * another negative errno.
+ * Return: 0, -EADDRINUSE (other software has the port, such as rdma_rxe), or another negative
+ * errno.
  */
 int vrnic_wire_open(struct vrnic_dev *dev)
 {
@@ -384,10 +384,10 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 	struct net *net;
 	int err = 0;
 
-	/* pairs with the release below: every datagram comes here */
+	/* pairs with the release below; read without the lock, as every datagram comes here */
 	if (smp_load_acquire(&dev->wire))
 		return 0;
-	/* wire_net_exit() finds what is opened in it */
+	/* with the reference, wire_net_exit() comes later, and finds what is opened here */
 	net = vrnic_net_get(dev->ndev);
 	if (!net)
 		return -ENODEV;
@@ -398,7 +398,7 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 			err = PTR_ERR(w);
 		} else {
 			list_add(&dev->wired, &w->devs);
-			/* pairs with the acquire above, and that of vrnic_path_init() */
+			/* pairs with the acquire above, and with that in vrnic_path_init() */
 			smp_store_release(&dev->wire, w);
 		}
 	}
@@ -407,7 +407,7 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 	return err;
 }
 
-/* Nobody sends for the device any more. */
+/* Called when no sender uses the device any more. */
 void vrnic_wire_close(struct vrnic_dev *dev)
 {
 	struct vrnic_wire *w = dev->wire;
@@ -422,11 +422,11 @@ void vrnic_wire_close(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_wire_join() - a queue pair has a path, and may have a route from now on
- * @w: the path's
+ * vrnic_wire_join() - list a queue pair that has a path, and may have a route from now on
+ * @w: wire of the path
  * @qp: queue pair; parked
  *
- * If no route can be found any more, it does not matter who has the path.
+ * If the wire is shut, no route can be found any more, so the queue pair need not be listed.
  */
 void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
 {
@@ -437,7 +437,7 @@ void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
 	spin_unlock(&w->qps_lock);
 }
 
-/* It has no route, and gets none. */
+/* Take a queue pair off the list: it has no route, and gets none. */
 static void wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
 {
 	lockdep_assert_held(&qp->ctrl);
@@ -447,13 +447,13 @@ static void wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
 }
 
 /*
- * Its path has no route any more, and gets none: it is disconnected or destroyed, or the
- * namespace goes. Parked, with @ctrl held. The route goes first: who finds no queue pair in
- * the list of a wire knows that none has one.
+ * Leave the path without a route, for ever: the queue pair is disconnected or destroyed, or its
+ * network namespace ends. Parked, with @ctrl held. The route is put first, so when no queue pair is
+ * in the list of a wire, none has a route.
  */
 void vrnic_roce_leave(struct vrnic_qp *qp)
 {
-	/* only the holder of @ctrl puts it into a list, or takes it out */
+	/* only the holder of @ctrl puts the queue pair into a list, or takes it out */
 	if (list_empty(&qp->wired))
 		return;
 	vrnic_path_drop(&qp->roce->path);
@@ -461,26 +461,26 @@ void vrnic_roce_leave(struct vrnic_qp *qp)
 }
 
 /*
- * The namespace goes that the queue pair's route leads to. The caller has a reference, and no
- * route is found for it any more. Waits for whoever changes the queue pair, or runs it: for a
- * burst.
+ * Drop the route of a queue pair whose network namespace is about to end. The caller has a
+ * reference, and no route is found for the queue pair any more. Waits for modify calls, and for a
+ * run, that is, for one burst.
  */
 static void forget_route(struct vrnic_qp *qp)
 {
 	mutex_lock(&qp->ctrl);
-	/* what is destroyed is parked for ever, and what was reset needs not be */
+	/* a destroyed queue pair is parked for ever, and one that was reset has no route */
 	if (!list_empty(&qp->wired)) {
 		vrnic_park(&qp->run);
 		vrnic_roce_leave(qp);
 		vrnic_roce_resume(qp);
 		vrnic_unpark(&qp->run);
-		/* a timer that was cancelled, and who found it parked */
+		/* the timer was cancelled, and callers may have found the queue pair parked */
 		vrnic_queue(&qp->run);
 	}
 	mutex_unlock(&qp->ctrl);
 }
 
-/* A queue pair that may have a route, with a reference; none will come behind the last. */
+/* A queue pair that may have a route, with a reference held. From here on no other can join. */
 static struct vrnic_qp *next_qp(struct vrnic_wire *w)
 {
 	struct vrnic_qp *qp;
@@ -488,7 +488,10 @@ static struct vrnic_qp *next_qp(struct vrnic_wire *w)
 	spin_lock(&w->qps_lock);
 	w->shut = true;
 	qp = list_first_entry_or_null(&w->qps, struct vrnic_qp, wired);
-	/* it leaves the list before its owner puts his */
+	/*
+	 * the owner's reference is still there: a queue pair leaves the list before the owner puts
+	 * it
+	 */
 	if (qp)
 		refcount_inc(&qp->refs);
 	spin_unlock(&w->qps_lock);
@@ -496,14 +499,15 @@ static struct vrnic_qp *next_qp(struct vrnic_wire *w)
 }
 
 /**
- * vrnic_wire_end() - the namespace of a wire goes
- * @w: wire; the caller keeps it
+ * vrnic_wire_end() - drop all routes of a network namespace that is about to end
+ * @w: wire; the caller has a reference
  *
- * A route leads to its namespace and does not keep it. So from here on nobody of ours has
- * one. Once the sockets are shut, none is found any more; and who looked one up before has put
- * it where it is looked for, because he did so under RCU, or with a run bit.
+ * A route leads to its namespace, but does not keep it, so no user of this driver may have one
+ * afterwards. Once the sockets are shut, no route is found any more. A route that was found before
+ * is where this function looks for it, because routes are looked up and stored under RCU, or with a
+ * run bit.
  *
- * Context: process context, may sleep. Waits for whoever has vrnic_qp.ctrl or a run bit.
+ * Context: process context, may sleep. Waits for the holders of vrnic_qp.ctrl and of run bits.
  */
 void vrnic_wire_end(struct vrnic_wire *w)
 {
@@ -515,20 +519,22 @@ void vrnic_wire_end(struct vrnic_wire *w)
 	list_for_each_entry(dev, &w->devs, wired)
 		vrnic_avs_forget(dev);
 	mutex_unlock(&wires_lock);
-	/* without the lock, which is taken by who changes a queue pair */
+	/* without wires_lock, which callers take that change a queue pair */
 	while ((qp = next_qp(w))) {
 		forget_route(qp);
 		vrnic_qp_put(qp);
 	}
-	/* what address vectors have just given back, and datagrams and acknowledgments use */
+	/*
+	 * for routes that address vectors have just put, and that datagrams and acknowledgments use
+	 */
 	synchronize_rcu();
 	WRITE_ONCE(w->over, true);
 }
 
 /*
- * Interfaces that were made in the namespace went before it, and the devices on them. What is
- * left are devices whose interface moved away: nobody waited for their end, which a process
- * can put off. With pernet_ops_rwsem.
+ * When a namespace ends, interfaces that were made in it have gone before, and so have their
+ * devices. There may be devices left whose interface moved away: their end is not waited for, as a
+ * process can delay it. Called with pernet_ops_rwsem held.
  */
 static void wire_net_exit(struct net *net)
 {
@@ -564,22 +570,22 @@ int vrnic_wire_init(void)
 void vrnic_wire_exit(void)
 {
 	unregister_pernet_subsys(&wire_net_ops);
-	/* a softirq may still be in here, of a socket that is gone */
+	/* a softirq may still run code of this module for a socket that is gone */
 	synchronize_net();
 	vrnic_room_exit();
 }
 
 /**
- * vrnic_path_init() - where the packets of a flow go
- * @path: filled in; to be dropped
+ * vrnic_path_init() - set up the path of a flow
+ * @path: to be filled in; the caller has to drop it
  * @dev: sender's device
- * @sgid: its address
+ * @sgid: sender's address
  * @attr: address vector
  * @oif: interface of @sgid
- * @sqpn: sender, to make a source port of
- * @dqpn: receiver, likewise
+ * @sqpn: sender's queue pair number, for the source port
+ * @dqpn: receiver's queue pair number, for the source port
  *
- * Return: 0 or -ENOTCONN: the device has no socket.
+ * Return: 0, or -ENOTCONN if the device has no socket.
  */
 int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
@@ -589,21 +595,21 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	struct in6_addr *to = (struct in6_addr *)grh->dgid.raw;
 
 	memset(path, 0, sizeof(*path));
-	/* pairs with the release of vrnic_wire_open() */
+	/* pairs with the release in vrnic_wire_open() */
 	path->wire = smp_load_acquire(&dev->wire);
 	if (!path->wire)
 		return -ENOTCONN;
 	path->sgid = *sgid;
 	path->dgid = grh->dgid;
 	path->ipv6 = !ipv6_addr_v4mapped((struct in6_addr *)sgid->raw);
-	/* congestion is nothing to a sender that nobody can tell of it */
+	/* no ECN bits: most senders get no notice of congestion */
 	path->tos = grh->traffic_class & ~INET_ECN_MASK;
 	path->ttl = grh->hop_limit;
-	/* as of a socket's, and as rdma_cm has it, which makes a service level of that */
+	/* as for a socket, and as in rdma_cm, which turns the priority into a service level */
 	path->priority = rt_tos2priority(path->tos);
 	path->label = grh->flow_label & 0xfffff;
 	path->sport = rdma_get_udp_sport(grh->flow_label, sqpn, dqpn);
-	/* an address of this host is on whatever interface it is on */
+	/* an address of this host may be on any interface */
 	if (ipv6_addr_type(to) & IPV6_ADDR_LINKLOCAL ||
 	    !vrnic_gid_is_local(dev, &grh->dgid))
 		path->oif = oif;
@@ -612,12 +618,12 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 
 static void route_put(struct vrnic_wire *w, struct dst_entry *dst)
 {
-	/* the namespace that it leads to may be gone */
+	/* the namespace that the route leads to may be gone */
 	WARN_ON_ONCE(dst && READ_ONCE(w->over));
 	dst_release(dst);
 }
 
-/* A device's route is not kept any more. @dst may be NULL. */
+/* Put a route of a device. @dst may be NULL. */
 void vrnic_route_put(struct vrnic_dev *dev, struct dst_entry *dst)
 {
 	route_put(READ_ONCE(dev->wire), dst);
@@ -669,11 +675,11 @@ static struct dst_entry *route6(struct vrnic_path *path, struct sock *sk)
 }
 
 /**
- * vrnic_path_route() - the route of a path, as of now
+ * vrnic_path_route() - look up the present route of a path
  * @qp: sender
  * @path: path
  *
- * Return: route; the path's reference keeps it. NULL: there is none.
+ * Return: route, kept by the path's reference; NULL if there is none.
  */
 struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 {
@@ -694,9 +700,9 @@ struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 /**
  * vrnic_wire_send() - hand a packet with its IP header and its route to the network
  * @w: sockets of the sender's namespace
- * @skb: packet; gone afterwards
+ * @skb: packet; the caller does not own it any more
  *
- * Return: 0 or a negative errno. Either way it may still be lost.
+ * Return: 0 or a negative errno. Either way the packet may still be lost.
  */
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb)
 {
@@ -719,7 +725,7 @@ int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb)
 /**
  * vrnic_path_send() - hand a packet with its IP header to the network
  * @path: path; its route was just looked up
- * @skb: packet; gone afterwards
+ * @skb: packet; the caller does not own it any more
  *
  * Return: as vrnic_wire_send().
  */

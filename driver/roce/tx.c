@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Making packets.
+ * Makes packets.
  *
- * Packets that follow each other are handed to the network as one buffer, a UDP
- * GSO packet: whatever is on the way takes it apart as late as it can, or never,
- * if the peer is on this machine. Each packet in it is whole, with a BTH, a PSN
- * and an ICRC of its own; all have the same length but the last, which may be
- * shorter. What is being put together belongs to the queue pair's run, and is
- * sent when that ends.
+ * Consecutive packets are handed to the network as one buffer, a UDP GSO packet. The network splits
+ * the buffer as late as possible, or never if the peer is on this machine. Each packet in it is
+ * complete, with a BTH, a PSN and an ICRC of its own. All have the same length, except that the
+ * last may be shorter. A buffer that is being filled belongs to the queue pair's run, and is sent
+ * when the run ends.
  *
- * The payload of a large SEND or WRITE is not copied: the pages of the memory region
- * become fragments of the buffer. Its owner has posted it, and must leave it alone until
- * that is complete. If he writes to a page while the packet is on its way, its ICRC is
- * wrong, the receiver drops it, and what is sent again is a copy. Of memory that peers
- * READ the owner knows nothing of the kind: answers are copies.
+ * The payload of a large SEND or WRITE is not copied: pages of the memory region become fragments
+ * of the buffer. Their owner has posted the memory, and must not change it until the request is
+ * complete. If the owner writes to a page while the packet is in flight, the ICRC is wrong, the
+ * receiver drops the packet, and a copy is sent again. Answers are copies: the owner of memory that
+ * peers READ does not know of the READ.
  */
 
 #include <linux/udp.h>
@@ -26,13 +25,13 @@
 #include "lib/icrc.h"
 #include "roce/roce.h"
 
-/* Up to here a copy costs less than a fragment, of which there are few. */
+/* Up to this size, a copy costs less than a fragment, of which a buffer has few. */
 #define COPY_MAX	1024
 
-/* Up to here a packet is in one piece; that of a buffer's first is its head. */
+/* Up to this size, a packet is in one piece: the buffer's head, if the packet is its first. */
 #define HEAD_MAX	256
 
-/* Packets in a buffer, as UDP_SEGMENT has it; and their bytes, with all headers. */
+/* Most packets in a buffer, as for UDP_SEGMENT; and most bytes, with all headers. */
 #define BURST_PKTS	VRNIC_ICRC_COUNT_MAX
 #define BURST_BYTES	65535
 
@@ -46,7 +45,7 @@ static u8 pad_bytes(const struct vrnic_tx *tx)
 	return -tx->len & 3;
 }
 
-/* Bytes of the packet, from its BTH to its ICRC. */
+/* Bytes of the packet, from BTH to ICRC. */
 static u32 pkt_bytes(const struct vrnic_tx *tx)
 {
 	return sizeof(struct vrnic_bth) + tx->ext_len + tx->len +
@@ -62,9 +61,9 @@ static void fill_ipv4(const struct vrnic_path *path, void *at)
 		.ihl = sizeof(*ip) / 4,
 		.tos = path->tos,
 		/*
-		 * Never a fragment: so the identification may be anything, RFC
-		 * 6864; it is 0. Where a buffer is taken apart it counts from
-		 * there: next_crc().
+		 * DF is set, so the packet is never a fragment, and the identification may be
+		 * anything: RFC 6864. It is 0. When a buffer is split, it counts up from there:
+		 * next_crc().
 		 */
 		.frag_off = htons(IP_DF),
 		.ttl = path->ttl ?: ip4_dst_hoplimit(path->dst),
@@ -85,7 +84,7 @@ static void fill_ipv6(const struct vrnic_path *path, void *at)
 	memcpy(&ip->daddr, path->dgid.raw, sizeof(ip->daddr));
 }
 
-/* Network and UDP headers, but for the lengths. */
+/* Fill in network and UDP headers, except for the lengths. */
 static void fill_net(const struct vrnic_path *path, void *at)
 {
 	struct udphdr *udp = at + net_bytes(path);
@@ -110,7 +109,7 @@ static void put_net_headers(struct sk_buff *skb, const struct vrnic_path *path)
 	fill_net(path, at);
 }
 
-/* A piece of @page at the end of the buffer; a reference on it is taken. */
+/* Add a piece of @page to the end of the buffer, and take a reference on @page. */
 static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
 {
 	struct skb_shared_info *info = skb_shinfo(skb);
@@ -126,7 +125,7 @@ static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
 	skb->truesize += n;
 }
 
-/* @n bytes of our own at the end of the buffer; NULL: no memory. */
+/* Add @n bytes of the driver's own memory to the end of the buffer; NULL if there is no memory. */
 static void *room(struct vrnic_burst *b, u32 n)
 {
 	struct sk_buff *skb = b->skb;
@@ -153,7 +152,7 @@ static bool put_copy(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 		if (!to)
 			return false;
 		vrnic_memcpy(to, from, n);
-		/* over the copy: what it was made of may change */
+		/* over the copy, as the source may change */
 		*crc = vrnic_icrc_more(*crc, to, n);
 		tx->src->pos += n;
 		left -= n;
@@ -168,7 +167,7 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 
 	while (left) {
 		from = vrnic_sgl_run(tx->src, left, &n);
-		/* a reference holds one page */
+		/* a reference keeps one page */
 		n = min_t(u64, n, PAGE_SIZE - offset_in_page(from));
 		put_frag(b->skb, virt_to_page(from), offset_in_page(from), n);
 		*crc = vrnic_icrc_more(*crc, from, n);
@@ -178,7 +177,7 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 	b->lent = true;
 }
 
-/* Pages of a user's region can be fragments; other memory may be anything. */
+/* Can the pages be fragments? Those of a user's region can; other memory may be of any kind. */
 static bool can_lend(const struct vrnic_sgl *sgl)
 {
 	unsigned int i;
@@ -190,15 +189,15 @@ static bool can_lend(const struct vrnic_sgl *sgl)
 	return true;
 }
 
-/* Fragments that the packet may take, at most. */
+/* Most fragments that the packet takes. */
 static u32 frags_for(const struct vrnic_tx *tx, bool lend)
 {
-	u32 frags = 2;	/* for its headers and its end */
+	u32 frags = 2;	/* for headers and end */
 	unsigned int cur;
 	u64 pos, left, n;
 	void *from;
 
-	/* copies lie one behind the other, in up to two more pages */
+	/* copies are contiguous, in up to two more pages */
 	if (!lend)
 		return frags + 2;
 	cur = tx->src->cur;
@@ -238,7 +237,7 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	return true;
 }
 
-/* Has the buffer room for this packet, and may it come behind the others? */
+/* Has the buffer room for this packet, and may the packet follow the others? */
 static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 		 const struct vrnic_tx *tx, u32 frags)
 {
@@ -248,12 +247,12 @@ static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 	       !dst_xfrm(path->dst);
 }
 
-/* Bytes of an acknowledgment, from its BTH to its ICRC. */
+/* Bytes of an acknowledgment, from BTH to ICRC. */
 #define ACK_BYTES (sizeof(struct vrnic_bth) + sizeof(struct vrnic_aeth) + VRNIC_ICRC_BYTES)
 
 /*
- * The CRC over the network headers of a packet of @size bytes. Most packets of a path
- * that are no acknowledgments have the same size.
+ * The CRC over the network headers of a packet of @size bytes. Most packets of a path that are not
+ * acknowledgments have the same size, so the last result is kept.
  */
 static u32 net_crc(struct vrnic_path *path, u32 size)
 {
@@ -275,7 +274,7 @@ static u32 net_crc(struct vrnic_path *path, u32 size)
 	return known->crc;
 }
 
-/* Likewise, of the next packet of a buffer: IPv4 headers have a count in them. */
+/* As net_crc(), for the next packet of a buffer: the identification in IPv4 headers counts up. */
 static u32 next_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 size)
 {
 	u32 crc = net_crc(path, size);
@@ -290,7 +289,7 @@ static void fill_headers(struct vrnic_bth *bth, const struct vrnic_tx *tx)
 	memcpy(bth + 1, tx->ext, tx->ext_len);
 }
 
-/* In one piece. */
+/* Put a small packet, in one piece. */
 static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -345,7 +344,7 @@ static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
 	return true;
 }
 
-/* Return: false: no memory; the buffer is of no use then. */
+/* Return: false if there is no memory; then the buffer is useless. */
 static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 		       const struct vrnic_tx *tx, bool lend)
 {
@@ -369,11 +368,10 @@ static void set_lengths(struct sk_buff *skb, bool ipv6)
 }
 
 /*
- * GSO goes with UDP checksums, which devices compute. So do pages that are lent:
- * a checksum that is left to a device tells a receiver on this machine that the
- * packet is in memory still. And so does what may come behind a burst of the same
- * connection: a receiver's GRO passes a packet without a checksum on at once, ahead
- * of those before it that it is still putting together.
+ * GSO needs a UDP checksum, which devices compute. Lent pages need one, too: a checksum that is
+ * left to a device tells a receiver on this machine that the packet was never on a wire. And so
+ * does any packet that may follow a burst of the same connection: a receiver's GRO passes a packet
+ * without a checksum on at once, ahead of earlier packets that it is still merging.
  */
 static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 {
@@ -394,8 +392,8 @@ static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 }
 
 /*
- * The buffer is complete. @connected: its packets are of a connection. Return: buffer,
- * which the burst has no more.
+ * Complete the buffer, and take it out of the burst. @connected: it belongs to a connected queue
+ * pair.
  */
 static struct sk_buff *finish(const struct vrnic_path *path, struct vrnic_burst *b,
 			      bool connected)
@@ -410,7 +408,7 @@ static struct sk_buff *finish(const struct vrnic_path *path, struct vrnic_burst 
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	}
 	if (b->nr > 1 || b->lent || connected) {
-		/* others may write to lent pages; and vrnic_pkt_intact() sees whose it is */
+		/* others may write to lent pages; also the mark for vrnic_pkt_intact() */
 		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
 	}
@@ -461,7 +459,7 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 	return false;
 }
 
-/* One that belongs to no connection, and waits for no other. It holds what it needs. */
+/* Send a packet of a queue pair that is not connected: it has a buffer, and a page, of its own. */
 static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -475,8 +473,8 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 }
 
 /*
- * What asks for room: requests, and the data of answers. The peer decides how often it is
- * acknowledged, or told of congestion: that is not for this end's own sends to pay.
+ * Does the packet use up the rate? Requests and data of answers do. The peer decides how often it
+ * is sent acknowledgments, or notices of congestion, so these do not delay this end's own packets.
  */
 static bool is_charged(const struct vrnic_tx *tx)
 {
@@ -488,17 +486,16 @@ static bool is_charged(const struct vrnic_tx *tx)
 /**
  * vrnic_roce_xmit() - make a packet and send it
  * @qp: sender; if it is connected, vrnic_roce_push() has to follow in the same run
- * @path: where to; the queue pair's own if it is connected
- * @tx: what
+ * @path: path of the packet; if @qp is connected, its own path
+ * @tx: the packet
  *
- * Return: 0 or a negative errno. A packet that could not be made or sent is as
- * good as one that was lost on the way; the position of @tx->src is as if it
- * had been sent only if this is not -ENOMEM or -EHOSTUNREACH.
+ * Return: 0 or a negative errno. A packet that could not be made or sent counts as lost. The
+ * position of @tx->src has moved on as if it had been sent, except for -ENOMEM and -EHOSTUNREACH.
  */
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
-	/* what others are put behind has a route, which is looked at when it is sent */
+	/* packets behind others use their route, which is checked again when they are sent */
 	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(qp, path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
@@ -515,7 +512,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 }
 
 /**
- * vrnic_roce_push() - send what vrnic_roce_xmit() has put together
+ * vrnic_roce_push() - send the packets that vrnic_roce_xmit() has collected
  * @qp: sender; it is connected
  */
 void vrnic_roce_push(struct vrnic_qp *qp)
@@ -525,7 +522,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 
 	if (!b->skb)
 		return;
-	/* the route may have gone since; what was made for it is lost then */
+	/* the route may have gone since; then the packets are lost */
 	if (vrnic_path_route(qp, path)) {
 		push(qp, path, b);
 	} else {
@@ -536,11 +533,11 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 }
 
 /**
- * struct ack - an acknowledgment to be made: a parcel
- * @path: to the peer; with a reference to the route, until softirqs are no longer held off
- * @psn: as what follows: of struct vrnic_tx
- * @dqpn: likewise
- * @aeth: its extension header
+ * struct ack - an acknowledgment to be made; the contents of a parcel
+ * @path: path to the peer, with a reference on the route until softirqs are on again
+ * @psn: for struct vrnic_tx
+ * @dqpn: for struct vrnic_tx
+ * @aeth: extension header
  */
 struct ack {
 	struct vrnic_path path;
@@ -556,13 +553,13 @@ static struct ack *to_ack(struct vrnic_parcel *parcel)
 }
 
 /**
- * vrnic_roce_parcel() - a run ends: leave the acknowledgment of what it executed
- * @qp: sender; it is connected, and its run bit is held still
+ * vrnic_roce_parcel() - when a run ends, leave the acknowledgment of what it executed
+ * @qp: sender; it is connected, and its run bit is still held
  * @parcel: filled in if an acknowledgment is due
  *
- * All else is sent in its order, by one runner. But an acknowledgment may be overtaken;
- * and to make and send it takes longer than what it is for, while whoever sees that may
- * come at once, and want the run bit.
+ * One runner sends all other packets, in order. But an acknowledgment may be overtaken. To make and
+ * send it takes longer than what it acknowledges, and a process that sees the result may want the
+ * run bit at once.
  */
 void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {
@@ -577,7 +574,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 		return;
 	}
 	trace_vrnic_packet(qp->qpn, true, tx.opcode, tx.psn, 0);
-	/* known to all copies of the path from now on */
+	/* all copies of the path have it from now on */
 	net_crc(path, ACK_BYTES);
 	ack->path = *path;
 	dst_hold(ack->path.dst);
@@ -589,7 +586,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 
 /**
  * vrnic_roce_deliver() - make and send the acknowledgment that vrnic_roce_parcel() left
- * @qp: sender; others may run it
+ * @qp: sender; others may run it now
  * @parcel: parcel
  */
 void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
@@ -620,7 +617,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	vrnic_path_drop(&ack->path);
 }
 
-/* Nothing is sent any more. */
+/* Free what was not sent. */
 void vrnic_burst_drop(struct vrnic_burst *b)
 {
 	kfree_skb(b->skb);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* UD and GSI over the wire: one packet a message, and nobody answers. */
+/* UD and GSI over the wire: one packet for each message, without acknowledgment. */
 
 #include <net/ip.h>
 #include <net/ipv6.h>
 
 #include "roce/roce.h"
 
-/* Does @av, found by number once more, lead to where it did when it was copied? */
+/* Does @av, found again by its number, still have the addresses and interface that were copied? */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)
 {
 	return av->oif == oif && !memcmp(&av->sgid, &path->sgid, sizeof(path->sgid)) &&
@@ -14,11 +14,11 @@ static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path
 }
 
 /*
- * A datagram goes by the route of the last one, unless something has changed; all queue
- * pairs that use the address vector do, whatever their source ports. Under RCU.
+ * Datagrams use the route of the previous one, unless something has changed. All queue pairs that
+ * use the address vector share the route, whatever their source ports are. Under RCU.
  *
- * That is for routes which the network has anyway. Those that it makes for whoever asks, as
- * of multicasts, are memory that nobody pays for, and there may be an address vector for each.
+ * Only routes that the network keeps anyway are kept. A route that is made for each caller, as for
+ * a multicast address, is memory for which nobody pays, and every address vector could keep one.
  */
 static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int oif)
 {
@@ -35,7 +35,7 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
 	found = vrnic_path_route(qp, path);
 	if (found && !vrnic_dst_is_cached(found))
 		found = NULL;
-	/* that a route was found once more makes it valid again */
+	/* if the look-up found the same route, keeping it again makes it valid */
 	if (found != kept || path->cookie != cookie)
 		vrnic_av_keep(qp->dev, av, found, path->cookie);
 }
@@ -43,13 +43,13 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
 /**
  * vrnic_ud_transmit() - send a datagram to the wire
  * @qp: sender
- * @op: its data is in @qp->sgl
+ * @op: operation; its data are in @qp->sgl
  * @dg: datagram
- * @attr: where to
+ * @attr: address vector
  * @sgid: sender's address
- * @oif: interface that has it
+ * @oif: interface that has @sgid
  *
- * The message is complete when this returns, so the packet has a copy of it.
+ * The message is complete when this returns, so the packet has a copy of the data.
  */
 void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const struct vrnic_datagram *dg,
@@ -88,7 +88,7 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		vrnic_count(qp->dev, UD_DROPPED);
 		return;
 	}
-	/* the namespace of the route waits for this: vrnic_wire_end() */
+	/* vrnic_wire_end() waits for this, so the route's namespace stays */
 	rcu_read_lock();
 	find_route(qp, vrnic_op_desc(op)->ah, &path, oif);
 	vrnic_roce_xmit(qp, &path, &tx);
@@ -96,7 +96,7 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 	rcu_read_unlock();
 }
 
-/* As a GRH: an IPv6 header, or an IPv4 header in the last 20 bytes. */
+/* Make the GRH: an IPv6 header, or an IPv4 header in the last 20 bytes. */
 static void put_grh(struct vrnic_datagram *dg, const struct sk_buff *skb,
 		    bool ipv6)
 {
@@ -112,8 +112,8 @@ static void put_packet(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 }
 
 /*
- * Is its destination an address of this device? A group's members were looked up
- * before; who names a queue pair does not send to a group.
+ * Is the destination an address of this device? The members of a group were looked up before, and a
+ * packet to a queue pair number is not for a group.
  */
 static bool for_device(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -126,9 +126,9 @@ static bool for_device(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /**
- * vrnic_ud_receive() - a datagram came from the wire
+ * vrnic_ud_receive() - receive a datagram from the wire
  * @qp: target
- * @skb: packet; gone afterwards
+ * @skb: packet; freed here
  */
 void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 {
