@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What is outstanding, and what an acknowledgment means: see ack.h. */
+/* What is outstanding, and what an acknowledgment means: see lib/ack.h. */
 
 #include <linux/bug.h>
 #include <linux/minmax.h>
@@ -9,13 +9,13 @@
 /* ---- requester ---- */
 
 /**
- * vrnic_flight_start() - nothing was sent yet
+ * vrnic_flight_start() - initialise a requester that has sent nothing yet
  * @f: requester; its @ops are there
- * @psn: of the first packet
+ * @psn: PSN of the first packet
  */
 void vrnic_flight_start(struct vrnic_flight *f, u32 psn)
 {
-	/* far from zero, so that a count can be less than the first */
+	/* far from zero, so that no count wraps below the first one */
 	f->una = (1ULL << 32) | (psn & VRNIC_PSN_MASK);
 	f->cur = f->una;
 	f->top = f->una;
@@ -24,10 +24,10 @@ void vrnic_flight_start(struct vrnic_flight *f, u32 psn)
 }
 
 /**
- * vrnic_flight_add() - an operation comes into the window
+ * vrnic_flight_add() - add an operation to the window
  * @f: requester
- * @w: the entry at @f->tail; how many packets it has is known
- * @fenced: it waits for all that are answered by more than an acknowledgment
+ * @w: entry at @f->tail; its number of packets is known
+ * @fenced: the operation waits for all that are answered by more than an acknowledgment
  */
 void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced)
 {
@@ -40,11 +40,11 @@ void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced)
 }
 
 /**
- * vrnic_flight_oldest() - the operation that packet @f->una is of
+ * vrnic_flight_oldest() - find the operation of packet @f->una
  * @f: requester
- * @index: set to its index in the window
+ * @index: set to the operation's index in the window
  *
- * Return: operation, or NULL: all were settled.
+ * Return: operation, or NULL if all are settled.
  */
 struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index)
 {
@@ -60,10 +60,10 @@ struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index)
 }
 
 /**
- * vrnic_flight_sent() - a packet was sent
- * @f: requester; it was @f->cur
- * @w: operation
- * @n: PSNs that it takes, with its answer
+ * vrnic_flight_sent() - note that packet @f->cur was sent
+ * @f: requester
+ * @w: operation of the packet
+ * @n: number of PSNs of the packet and its answer
  */
 void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n)
 {
@@ -81,8 +81,8 @@ void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n)
  * @f: requester
  * @limit: count; no more than @f->top
  *
- * Return: false if the answer to one of them is missing: it settles no more than
- * what comes before that.
+ * Return: false if the answer to one of them is missing. The acknowledgment then settles only what
+ * comes before that answer.
  */
 bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
 {
@@ -101,8 +101,8 @@ bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
 }
 
 /**
- * vrnic_flight_answered() - a packet of an answer came, and was taken
- * @f: requester; it was the answer to @f->una
+ * vrnic_flight_answered() - note that a packet of an answer came, and was used
+ * @f: requester; the packet answered @f->una
  * @w: operation
  */
 void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
@@ -116,8 +116,8 @@ void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
 }
 
 /*
- * What a peer has not kept, if it keeps what comes behind a gap: requests that it
- * answers by more than an acknowledgment. vrnic_early_drop_answered().
+ * First packet that a peer has not kept, if the peer keeps packets behind a gap. Peers do not keep
+ * requests that are answered by more than an acknowledgment: vrnic_early_drop_answered().
  */
 static u64 not_kept(struct vrnic_flight *f)
 {
@@ -133,11 +133,11 @@ static u64 not_kept(struct vrnic_flight *f)
 }
 
 /**
- * vrnic_flight_moved() - there was progress: @f->una has moved
+ * vrnic_flight_moved() - note that there was progress: @f->una has moved
  * @f: requester
  *
- * A peer that acknowledges more than what was sent again has kept what came behind
- * it, and will say if more is missing.
+ * A peer that acknowledges more than what was sent again has kept what came behind it, and will
+ * tell if more is missing.
  */
 void vrnic_flight_moved(struct vrnic_flight *f)
 {
@@ -147,7 +147,7 @@ void vrnic_flight_moved(struct vrnic_flight *f)
 	f->hold = kept && f->cur < f->top ? f->cur + 1 : 0;
 }
 
-/* Send again from what is not settled on. It stays outstanding all the while. */
+/* Send again from the oldest packet that is not settled. All packets stay outstanding meanwhile. */
 void vrnic_flight_go_back(struct vrnic_flight *f)
 {
 	f->cur = f->una;
@@ -158,9 +158,9 @@ void vrnic_flight_go_back(struct vrnic_flight *f)
 /* ---- responder ---- */
 
 /**
- * vrnic_served_start() - nothing was executed yet
+ * vrnic_served_start() - initialise a responder that has executed nothing yet
  * @s: responder
- * @psn: that the first packet will have
+ * @psn: PSN of the first packet
  */
 void vrnic_served_start(struct vrnic_served *s, u32 psn)
 {
@@ -169,10 +169,10 @@ void vrnic_served_start(struct vrnic_served *s, u32 psn)
 }
 
 /**
- * vrnic_served_data() - packets of a SEND or WRITE were executed
+ * vrnic_served_data() - note that packets of a SEND or WRITE were executed
  * @s: responder
- * @pkts: how many
- * @ackreq: an acknowledgment was asked for
+ * @pkts: number of packets
+ * @ackreq: an acknowledgment was requested
  */
 void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq)
 {
@@ -182,9 +182,9 @@ void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq)
 }
 
 /**
- * vrnic_served_answered() - a request was executed whose answer says so
+ * vrnic_served_answered() - note that a request was executed whose answer acknowledges it
  * @s: responder
- * @pkts: packets of the answer
+ * @pkts: number of packets of the answer
  */
 void vrnic_served_answered(struct vrnic_served *s, u32 pkts)
 {
@@ -193,9 +193,9 @@ void vrnic_served_answered(struct vrnic_served *s, u32 pkts)
 }
 
 /**
- * vrnic_served_take_ack() - is it due to acknowledge what was executed?
+ * vrnic_served_take_ack() - is an acknowledgment due?
  * @s: responder
- * @psn: set to the PSN that the acknowledgment has
+ * @psn: if so, set to the PSN of the acknowledgment
  */
 bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn)
 {
@@ -206,14 +206,17 @@ bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn)
 	return true;
 }
 
-/* The PSN of a NAK: all before it was executed, which need not be said once more. */
+/*
+ * The PSN of a NAK. A NAK also acknowledges all packets before it, so no acknowledgment is due
+ * then.
+ */
 u32 vrnic_served_take_nak(struct vrnic_served *s)
 {
 	s->due = false;
 	return s->psn;
 }
 
-/* Remember the answer to a request, in the place of the oldest. */
+/* Remember the answer to a request, in the place of the oldest answer. */
 struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts)
 {
 	struct vrnic_res *res = &s->res[s->next_res];
@@ -224,18 +227,18 @@ struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts
 }
 
 /**
- * vrnic_res_find() - the answer that is asked for again, in part or whole
+ * vrnic_res_find() - find an answer that the peer asks for again, in part or whole
  * @s: responder
  * @op: enum vrnic_bth_op of the request
- * @psn: of the request
+ * @psn: PSN of the request
  *
- * Return: answer, or NULL: it is forgotten.
+ * Return: answer, or NULL if it was forgotten.
  */
 struct vrnic_res *vrnic_res_find(struct vrnic_served *s, u8 op, u32 psn)
 {
 	u32 i;
 
-	/* the newest first: PSNs come round again */
+	/* the newest first, as PSNs are used again */
 	for (i = 1; i <= s->nr_res; i++) {
 		struct vrnic_res *res =
 			&s->res[(s->next_res + s->nr_res - i) % s->nr_res];

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What is outstanding between the two ends of an RC connection, and what an
- * acknowledgment means: IBTA 9.7. Whoever sends, takes or answers a packet asks
- * here, and nobody else decides it. This file needs nothing of ib_core;
- * tests/unit/unit_ack.c has each rule, and tests/unit/unit_roce.c all of the
- * requester and the responder, through a network that loses and sorts anew.
+ * What is outstanding between the two ends of an RC connection, and what an acknowledgment means:
+ * IBTA 9.7. Only this file decides that, for all code that sends, takes or answers packets. It
+ * needs nothing from ib_core. tests/unit/unit_ack.c tests each rule, and tests/unit/unit_roce.c all
+ * of the requester and the responder, through a network that loses and reorders packets.
  *
- * A requester counts packets from una (the oldest that is not acknowledged) over
- * cur (the next to be sent) to top (the first that was never sent) and next (the
- * first of the next operation). Something was lost: cur goes back to una. What is
- * outstanding is what lies between una and top, and that does not depend on cur:
- * the peer may have executed all of it.
+ * A requester counts packets from una (the oldest that is not acknowledged) over cur (the next to
+ * be sent) to top (the first that was never sent) and next (the first of the next operation). After
+ * a loss, cur goes back to una. The packets between una and top are outstanding, wherever cur is:
+ * the peer may have executed all of them.
  *
- * An operation is settled by an acknowledgment of its last packet, or of any
- * behind it; but what the peer answers by more than that (READ, atomics, FLUSH,
- * ATOMIC WRITE) is settled by its answer alone. So una never passes such an
- * operation before its answer was there, and a fence is a count that una has to
- * reach: nothing that is sent again can make it open earlier.
+ * An operation is settled by an acknowledgment of its last packet, or of any later one. But an
+ * operation that the peer answers by more than that (READ, atomics, FLUSH, ATOMIC WRITE) is settled
+ * by its answer alone. So una never passes such an operation before its answer has come, and a
+ * fence is a count that una has to reach: no packet that is sent again can open a fence too early.
  *
- * A responder acknowledges with the PSN of a SEND or WRITE, never with that of a
- * request which it answers otherwise: a peer may take that for the answer.
+ * A responder acknowledges with the PSN of a SEND or WRITE, never with that of a request that it
+ * answers otherwise: a peer might take the acknowledgment for the answer.
  */
 #ifndef VRNIC_ACK_H
 #define VRNIC_ACK_H
@@ -28,22 +25,21 @@
 
 #include "lib/psn.h"
 
-#define VRNIC_WINDOW_OPS	256	/* operations under way; a power of two */
+#define VRNIC_WINDOW_OPS	256	/* operations in flight; a power of two */
 
 struct vrnic_opdef;
 
 /**
- * struct vrnic_wop - an operation under way
+ * struct vrnic_wop - an operation in flight
  * @info: row of the opcode table; NULL if there is none
  * @first: count of its first packet
- * @after: fence: nothing of it is sent before all packets before this count are
- *	settled
- * @pkts: packets, 0 if it needs none
- * @total: bytes
+ * @after: fence: the operation waits until all packets before this count are settled
+ * @pkts: number of packets; 0 if the operation needs none
+ * @total: number of bytes
  * @chunk: READ: packets that one request asks for
- * @slot: where its copy starts in vrnic_req.slots
+ * @slot: start of its copy in vrnic_req.slots
  * @num_slots: slots of the copy
- * @status: enum ib_wc_status; not success: it fails when its turn comes
+ * @status: enum ib_wc_status; if not success, the operation fails when it is the oldest
  * @vendor_err: enum vrnic_vendor_err
  * @answered: the peer answers with more than an acknowledgment
  */
@@ -62,21 +58,19 @@ struct vrnic_wop {
 };
 
 /**
- * struct vrnic_flight - what a requester has under way
+ * struct vrnic_flight - what a requester has in flight
  * @ops: the window: operations by index modulo its size
- * @head: oldest operation; indices run freely
- * @send: operation that the next packet is of
+ * @head: index of the oldest operation; indices run freely
+ * @send: index of the operation of the next packet
  * @tail: next index to be used
- * @una: oldest packet that is not settled; counts run freely, the low 24 bits
- *	travel
+ * @una: oldest packet that is not settled; counts run freely, and their low 24 bits are on the wire
  * @cur: next packet to send
- * @top: none from here on was ever sent
- * @next: count that the next operation starts with
- * @fence: where the last operation ends that is answered by more than an
- *	acknowledgment
- * @hold: nothing from here on is sent before there is progress; 0: no such
- * @reads: requests before @top whose answers are not complete: READs (of a long
- *	one, each chunk), atomics and so on
+ * @top: first packet that was never sent
+ * @next: count of the next operation's first packet
+ * @fence: end of the last operation that is answered by more than an acknowledgment
+ * @hold: first packet that must not be sent before there is progress; 0: none
+ * @reads: number of requests before @top whose answers are not complete: atomics and so on, and
+ *	READs (each chunk of a long one)
  */
 struct vrnic_flight {
 	struct vrnic_wop *ops;
@@ -103,12 +97,13 @@ static inline u64 vrnic_wop_end(const struct vrnic_wop *w)
 }
 
 /**
- * vrnic_flight_may_send() - may packet @f->cur, which is one of @w's, be sent?
+ * vrnic_flight_may_send() - may packet @f->cur be sent?
  * @f: requester
- * @w: operation
- * @max_reads: requests that the peer keeps the answers of
+ * @w: operation of the packet
+ * @max_reads: number of requests whose answers the peer remembers
  *
- * What was sent before is known to the peer, or is to be: it counts already.
+ * A packet that was sent before may be sent again: the peer knows it, or will, so it counts
+ * already.
  */
 static inline bool vrnic_flight_may_send(const struct vrnic_flight *f,
 					 const struct vrnic_wop *w, u32 max_reads)
@@ -129,13 +124,13 @@ void vrnic_flight_go_back(struct vrnic_flight *f);
 
 /**
  * struct vrnic_res - an answer that may be asked for again
- * @op: enum vrnic_bth_op of the request; 0: unused
- * @psn: of the request
- * @pkts: packets of the answer
- * @va: READ: where from
- * @rkey: READ: key
- * @len: READ: bytes
- * @result: atomic: what was there before
+ * @op: enum vrnic_bth_op of the request; 0: unused entry
+ * @psn: PSN of the request
+ * @pkts: number of packets of the answer
+ * @va: READ: address
+ * @rkey: READ: remote key
+ * @len: READ: number of bytes
+ * @result: atomic: the old value
  */
 struct vrnic_res {
 	u8 op;
@@ -149,13 +144,13 @@ struct vrnic_res {
 
 /**
  * struct vrnic_served - what a responder has executed
- * @psn: expected next; all before it was executed
- * @ack_psn: of the last packet of a SEND or WRITE: what an acknowledgment has
- * @msn: messages completed
+ * @psn: PSN that is expected next; all packets before it were executed
+ * @ack_psn: PSN for acknowledgments: that of the last packet of a SEND or WRITE
+ * @msn: number of messages that were completed
  * @due: an acknowledgment is due
- * @res: answers that may be asked for again, in a circle
- * @nr_res: entries of @res
- * @next_res: the oldest
+ * @res: ring of answers that may be asked for again
+ * @nr_res: number of entries of @res
+ * @next_res: index of the oldest entry
  */
 struct vrnic_served {
 	u32 psn;

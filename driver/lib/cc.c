@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments",
- * SIGCOMM 2015. A notification cuts the rate by a share that says how often they
- * come (alpha); afterwards it comes back half way to where it was, several times
- * (fast recovery), and then probes for more (additive, at last hyper increase),
- * by a timer and by a counter of bytes.
+ * DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015. A
+ * notification cuts the rate by a share that depends on how often notifications come (alpha).
+ * Afterwards the rate comes back half way to its old value, several times (fast recovery). Then it
+ * probes for more (additive increase, at last hyper increase), driven by a timer and by a counter
+ * of bytes.
  *
- * A NIC has its line rate to start from, and constants that were tuned to it.
- * Here neither is known, so the flow begins with what it may have been sending
- * when the first notification comes, or, if nobody knows, with what is measured
- * then. A period is a round trip, and a step is some packets a second, which
- * makes the steps of flows that share a bottleneck alike; and a small part of the
- * rate, for few flows on a fast link. What came before a round trip has passed
- * says nothing about the last cut: one cut a period. What a slow flow was not
- * told while it sent nothing is no reason to go faster: it is raised by time in
- * which it may send some packets.
+ * A NIC starts from its line rate, with constants that are tuned to that rate. Here neither is
+ * known, so a flow starts with the rate that it may have been sending at when the first
+ * notification comes, or, if that is not known, with the rate that is measured then. A period is a
+ * round trip. A step is a number of packets a second, which makes the steps of flows that share a
+ * bottleneck alike, plus a small part of the rate, for few flows on a fast link. Notifications
+ * within a round trip after a cut tell nothing about that cut, so there is one cut in a period. A
+ * slow flow gets no notifications while it sends nothing, which is no reason to go faster: its rate
+ * rises only in time in which it may send some packets.
  */
 
 #include <linux/types.h>
 
 #include "lib/cc.h"
 
-#define ALPHA_SHIFT	5	/* alpha moves by that power of two a period */
+#define ALPHA_SHIFT	5	/* alpha moves by this power of two in a period */
 #define FAST		5	/* steps of fast recovery */
-#define VOLUME		256	/* packets that count as much as a period */
-#define STEP		16	/* packets a second that TICK_MAX raises the rate by */
-#define SHARE		128	/* and it raises it by this part of what it was */
-#define HYPER		2	/* a hyper step, in ordinary ones */
-#define PERIODS_MAX	256	/* that are made up for after a silence */
+#define VOLUME		256	/* packets that count as one period */
+#define STEP		16	/* packets a second by which TICK_MAX raises the rate */
+#define SHARE		128	/* and the rate rises by this part of its target */
+#define HYPER		2	/* size of a hyper step, in ordinary steps */
+#define PERIODS_MAX	256	/* most periods that are made up for after a silence */
 #define METER_MAX	16	/* periods after which a measurement is too old */
 #define LEAST		100	/* packets a second that are always allowed */
-#define ENOUGH		4	/* times the line: there is no limit any more */
+#define ENOUGH		4	/* times the line rate: from there on there is no limit */
 
 #define SECOND		1000000000ULL
-#define NOTE_EVERY	50000	/* ns between notifications: rate.c, annex A17 */
-/* Between raises are so many packets, but within these bounds; and a round trip. */
+#define NOTE_EVERY	50000	/* ns between notifications: roce/rate.c, annex A17 */
+/* The rate rises after so many packets, within these bounds, and at most once in a round trip. */
 #define TICK_PKTS	8
 #define TICK_MIN	300000ULL	/* ns */
 #define TICK_MAX	4000000ULL
 
-/* Measure for a period at least. Return: false if that is not over. */
+/* Measure for at least a period. Return: false if the period is not over. */
 static bool measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	u64 took = s->now - cc->meter_at;
@@ -51,7 +50,7 @@ static bool measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	}
 	if (took < s->period)
 		return false;
-	/* a flow sends far less than 2^34 bytes in the time that is measured */
+	/* in the measured time, a flow sends far less than 2^34 bytes */
 	cc->line = cc->sent * SECOND / took;
 	cc->meter_at = 0;
 	return cc->line;
@@ -76,8 +75,8 @@ static void cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 }
 
 /*
- * Alpha follows the share of notifications that came in a period among those that
- * could have: one for each packet, but not more than a receiver sends.
+ * Alpha follows the share of notifications that came in a period among those that could have come.
+ * That is one for each packet, but no more than a receiver sends.
  */
 static void follow(struct vrnic_cc *cc, u64 took, u32 unit)
 {
@@ -95,7 +94,7 @@ static void follow(struct vrnic_cc *cc, u64 took, u32 unit)
 }
 
 /**
- * vrnic_cc_notified() - the network is congested
+ * vrnic_cc_notified() - a notification has come: the network is congested
  * @cc: flow
  * @s: scale
  */
@@ -114,7 +113,10 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	} else {
 		vrnic_cc_passed(cc, s);
 		cc->notes++;
-		/* of packets that were sent before the cut; or no limit is left */
+		/*
+		 * the notification is for packets that were sent before the cut; or no limit is
+		 * left
+		 */
 		if (!cc->rate || s->now - cc->cut_at < s->period)
 			return;
 	}
@@ -135,7 +137,7 @@ static void raise(struct vrnic_cc *cc, u64 step)
 		cc->rate = 0;
 }
 
-/* From one raise to the next, in ns, and how much it is by. There is a rate. */
+/* Time, in ns, from one raise to the next, and the size of the raise. There is a rate. */
 static u64 tick_of(const struct vrnic_cc *cc, const struct vrnic_cc_scale *s, u64 *step)
 {
 	u64 tick = vrnic_cc_ns((u64)TICK_PKTS * s->unit, cc->rate);
@@ -153,7 +155,7 @@ static u64 tick_of(const struct vrnic_cc *cc, const struct vrnic_cc_scale *s, u6
 }
 
 /**
- * vrnic_cc_passed() - time passed without a notification
+ * vrnic_cc_passed() - let time pass
  * @cc: flow
  * @s: scale
  */
@@ -173,7 +175,10 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 
 		follow(cc, tick, s->unit);
 		if (noted) {
-			/* what cuts and this leave is what the path can bear */
+			/*
+			 * the rate at which cuts and these raises cancel out is what the path can
+			 * carry
+			 */
 			cc->rate += step;
 			continue;
 		}
@@ -183,13 +188,13 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 }
 
 /**
- * vrnic_cc_sent() - the flow sent something
+ * vrnic_cc_sent() - count bytes that the flow sent
  * @cc: flow
- * @bytes: how much
+ * @bytes: number of bytes
  * @unit: bytes of a packet
  *
- * The steps of the byte counter are as large as those of the timer would be if
- * one fell into the time that the volume took.
+ * A step of the byte counter is as large as the step of a timer that fired once in the time that
+ * the volume took.
  */
 void vrnic_cc_sent(struct vrnic_cc *cc, u64 bytes, u32 unit)
 {

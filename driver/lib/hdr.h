@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The headers of a RoCEv2 packet: IBTA chapters 5 and 9, annexes A17 and A19.
- * This file needs nothing of ib_core.
+ * This file needs nothing from ib_core.
  *
  *	IP, UDP, BTH, extension headers, payload, 0 to 3 bytes of pad, ICRC
  *
@@ -24,12 +24,12 @@
 #define VRNIC_SVC_UD		0x60
 
 #define VRNIC_BTH_CNP		0x81	/* congestion notification, A17.9.3 */
-#define VRNIC_CNP_BYTES		16	/* its payload: reserved, zero */
+#define VRNIC_CNP_BYTES		16	/* reserved bytes of its payload, zero */
 
 /*
- * Of the manufacturer-specific range, and used between devices of ours only,
- * which agreed on it before: messages of a native link, in packets like those of
- * a SEND, and the datagrams that make such links; see lib/link_wire.h.
+ * Opcodes of the manufacturer-specific range, used only between devices of this driver that agreed
+ * on them before: messages of a native link, in packets like those of a SEND, and the datagrams
+ * that make such links; see lib/link_wire.h.
  */
 #define VRNIC_SVC_NATIVE	0xc0
 #define VRNIC_BTH_HELLO		0xe0
@@ -64,7 +64,7 @@ enum vrnic_bth_op {
 	VRNIC_BTH_OPS			= 0x20,
 };
 
-/* What an operation is: vrnic_bth_info(). 0: there is no such operation. */
+/* Properties of an operation: vrnic_bth_info(). 0: there is no such operation. */
 #define VRNIC_PKT_SEND		0x00001U
 #define VRNIC_PKT_WRITE		0x00002U
 #define VRNIC_PKT_READ		0x00004U	/* READ request */
@@ -73,7 +73,7 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_RESP		0x00020U	/* goes back to the requester */
 #define VRNIC_PKT_START		0x00040U	/* first packet of a message */
 #define VRNIC_PKT_END		0x00080U	/* last packet of a message */
-#define VRNIC_PKT_PAYLOAD	0x00100U	/* may have one */
+#define VRNIC_PKT_PAYLOAD	0x00100U	/* may have a payload */
 #define VRNIC_PKT_DETH		0x00200U	/* extension headers from here on */
 #define VRNIC_PKT_FETH		0x00400U
 #define VRNIC_PKT_RETH		0x00800U
@@ -83,15 +83,15 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_IMM		0x08000U
 #define VRNIC_PKT_IETH		0x10000U
 #define VRNIC_PKT_RC_ONLY	0x20000U	/* UC has no such operation */
-#define VRNIC_PKT_CNP		0x40000U	/* of no service: congestion */
+#define VRNIC_PKT_CNP		0x40000U	/* congestion notification; has no service */
 
 /* Requests that are answered by more than an acknowledgment. */
 #define VRNIC_PKT_ANSWERED	\
 	(VRNIC_PKT_READ | VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER)
 #define VRNIC_PKT_NATIVE	0x80000U	/* message of a native link */
-#define VRNIC_PKT_HELLO		0x100000U	/* about such links */
+#define VRNIC_PKT_HELLO		0x100000U	/* datagram about native links */
 
-/* Those whose messages have any number of packets. */
+/* Requests whose messages have any number of packets. */
 #define VRNIC_PKT_DATA	(VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_NATIVE)
 
 /**
@@ -116,11 +116,11 @@ struct vrnic_bth {
 #define VRNIC_BTH_PAD_SHIFT	4
 #define VRNIC_BTH_PAD		0x30
 #define VRNIC_BTH_VERSION	0x0f
-#define VRNIC_BTH_BECN		0x40000000U	/* of @qpn */
+#define VRNIC_BTH_BECN		0x40000000U	/* in vrnic_bth.qpn */
 #define VRNIC_BTH_QPN		0x00ffffffU
-#define VRNIC_BTH_ACKREQ	0x80000000U	/* of @psn */
+#define VRNIC_BTH_ACKREQ	0x80000000U	/* in vrnic_bth.psn */
 
-/* UD: what the receiver has to hold, and who sent it. */
+/* UD: queue key that the receiver must have, and number of the sender. */
 struct vrnic_deth {
 	__be32 qkey;
 	__be32 sqpn;
@@ -144,7 +144,7 @@ struct vrnic_aeth {
 	__be32 v;
 };
 
-#define VRNIC_AETH_KIND		0x60	/* of the syndrome */
+#define VRNIC_AETH_KIND		0x60	/* kind of the syndrome */
 #define VRNIC_AETH_ACK		0x00
 #define VRNIC_AETH_RNR		0x20	/* lower 5 bits: timer code */
 #define VRNIC_AETH_NAK		0x60	/* lower 5 bits: VRNIC_NAK_* */
@@ -171,16 +171,17 @@ struct vrnic_atomicack {
 #define VRNIC_EXT_MAX		28	/* bytes of extension headers: AtomicETH */
 
 /*
- * What a packet with data has on the wire beside the data, give or take a few bytes: IPv6, UDP,
- * BTH, RETH and ICRC. This is for how many packets may be sent; each pays for what it has.
+ * Bytes that a data packet has on the wire besides its data, within a few bytes: IPv6, UDP, BTH,
+ * RETH and ICRC. Used to estimate how many packets may be sent; each packet then pays for its
+ * actual size.
  */
 #define VRNIC_HDR_BYTES		80
 
 /**
- * vrnic_bth_info() - what a packet is
+ * vrnic_bth_info() - get the properties of an operation
  * @op: operation, enum vrnic_bth_op
  *
- * Return: VRNIC_PKT_*; 0 for what is not defined.
+ * Return: VRNIC_PKT_*; 0 if the operation is not defined.
  */
 static inline u32 vrnic_bth_info(u8 op)
 {
@@ -239,10 +240,10 @@ static inline u32 vrnic_bth_info(u8 op)
 }
 
 /**
- * vrnic_pkt_info() - likewise, for a whole opcode with its service
+ * vrnic_pkt_info() - get the properties of an opcode with its service
  * @opcode: struct vrnic_bth.opcode
  *
- * Return: VRNIC_PKT_*; 0 for services and operations that are not spoken here.
+ * Return: VRNIC_PKT_*; 0 if this driver does not have the service or operation.
  */
 static inline u32 vrnic_pkt_info(u8 opcode)
 {
@@ -318,12 +319,12 @@ static inline bool vrnic_bth_ackreq(const struct vrnic_bth *bth)
 
 /**
  * vrnic_bth_fill() - write a BTH
- * @bth: where
+ * @bth: header to be filled in
  * @opcode: service and operation
  * @pad: bytes of pad, 0 to 3
  * @solicited: solicited event
- * @qpn: destination
- * @psn: low 24 bits count
+ * @qpn: destination queue pair number
+ * @psn: PSN, of which the low 24 bits count
  * @ackreq: request an acknowledgment
  */
 static inline void vrnic_bth_fill(struct vrnic_bth *bth, u8 opcode, u8 pad,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The invariant CRC: over all that does not change on the way, IBTA 7.8.1 and
- * A17.3.3. What routers may change counts as ones: type of service or traffic
- * class and flow label, time to live, the IP and UDP checksums, and the first
- * byte of the BTH's queue pair word. An LRH of ones stands before it all.
+ * The invariant CRC covers all that does not change on the way, IBTA 7.8.1 and A17.3.3. Fields that
+ * routers may change count as ones: type of service or traffic class and flow label, time to live,
+ * the IP and UDP checksums, and the first byte of the BTH's queue pair word. An LRH of ones
+ * precedes the packet.
  *
- * This file needs nothing of ib_core.
+ * This file needs nothing from ib_core.
  */
 
 #include <linux/crc32.h>
@@ -22,7 +22,7 @@
 /* CRC of the eight bytes of ones that stand for the LRH, from a seed of ones. */
 #define ICRC_SEED	0xdebb20e3U
 
-/* Offsets of what counts as ones. */
+/* Offsets of fields that count as ones. */
 #define IP4_TOS		1
 #define IP4_TTL		8
 #define IP4_CHECK	10
@@ -47,9 +47,9 @@ static void mask_net(u8 *h, bool ipv6)
 /**
  * vrnic_icrc_net() - the CRC over IP and UDP header
  * @net: IP header without options, and UDP header behind it
- * @ipv6: it is IPv6
+ * @ipv6: the IP header is an IPv6 header
  *
- * Return: to be given to vrnic_icrc_bth().
+ * Return: CRC for vrnic_icrc_bth().
  */
 u32 vrnic_icrc_net(const void *net, bool ipv6)
 {
@@ -62,12 +62,12 @@ u32 vrnic_icrc_net(const void *net, bool ipv6)
 }
 
 /**
- * vrnic_icrc_whole() - the CRC of a packet that lies in one piece
- * @copy: IP header without options, UDP header, BTH and what follows it; is changed
- * @ipv6: it is IPv6
- * @len: bytes, up to the ICRC
+ * vrnic_icrc_whole() - the CRC of a packet in one piece
+ * @copy: IP header without options, UDP header, BTH and what follows; changed here
+ * @ipv6: the IP header is an IPv6 header
+ * @len: number of bytes before the ICRC
  *
- * Return: to be given to vrnic_icrc_end().
+ * Return: CRC for vrnic_icrc_end().
  */
 u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len)
 {
@@ -79,13 +79,12 @@ u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len)
 }
 
 /**
- * vrnic_icrc_count() - what vrnic_icrc_net() had returned, if the packet were the
- *	n-th of a burst
- * @crc: of an IPv4 packet whose identification is 0
- * @id: its identification; below VRNIC_ICRC_COUNT_MAX
+ * vrnic_icrc_count() - change a CRC of vrnic_icrc_net() to that of another packet of a burst
+ * @crc: CRC of an IPv4 packet whose identification is 0
+ * @id: identification of the other packet; below VRNIC_ICRC_COUNT_MAX
  *
- * A CRC is linear: each bit of the identification changes the same bits of the CRC,
- * whatever else there is, as the same number of bytes follows.
+ * A CRC is linear: each bit of the identification changes the same bits of the CRC, whatever the
+ * other fields are, because the same number of bytes follows.
  */
 u32 vrnic_icrc_count(u32 crc, u32 id)
 {
@@ -101,11 +100,11 @@ u32 vrnic_icrc_count(u32 crc, u32 id)
 }
 
 /**
- * vrnic_icrc_bth() - go on with the BTH
- * @crc: of what is before it
+ * vrnic_icrc_bth() - continue a CRC with the BTH
+ * @crc: CRC of the headers before the BTH
  * @bth: BTH
  *
- * Return: to be given to vrnic_icrc_more(), with what follows.
+ * Return: CRC for vrnic_icrc_more(), for what follows.
  */
 u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth)
 {
@@ -117,12 +116,12 @@ u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth)
 }
 
 /**
- * vrnic_icrc_from_bth() - go on with the BTH, and what follows it in one piece
- * @crc: of what is before it
- * @bth: BTH; nobody else looks at it
- * @len: bytes from the BTH on, up to the ICRC
+ * vrnic_icrc_from_bth() - continue a CRC with the BTH and all that follows it in one piece
+ * @crc: CRC of the headers before the BTH
+ * @bth: BTH; changed meanwhile, so no other code may read it
+ * @len: number of bytes from the BTH on, without the ICRC
  *
- * Return: to be given to vrnic_icrc_end().
+ * Return: CRC for vrnic_icrc_end().
  */
 u32 vrnic_icrc_from_bth(u32 crc, struct vrnic_bth *bth, size_t len)
 {
@@ -137,9 +136,9 @@ u32 vrnic_icrc_from_bth(u32 crc, struct vrnic_bth *bth, size_t len)
 /**
  * vrnic_icrc_begin() - the CRC over the headers up to the BTH
  * @net: IP header without options, UDP header and BTH, one after the other
- * @ipv6: it is IPv6
+ * @ipv6: the IP header is an IPv6 header
  *
- * Return: to be given to vrnic_icrc_more(), with what follows the BTH.
+ * Return: CRC for vrnic_icrc_more(), for what follows the BTH.
  */
 u32 vrnic_icrc_begin(const void *net, bool ipv6)
 {
@@ -148,7 +147,7 @@ u32 vrnic_icrc_begin(const void *net, bool ipv6)
 	return vrnic_icrc_bth(vrnic_icrc_net(net, ipv6), net + ip + UDP_BYTES);
 }
 
-/* Go on with @len bytes: extension headers, payload, pad. */
+/* Continue a CRC with @len bytes: extension headers, payload, pad. */
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len)
 {
 	if (len >= VRNIC_FOLD_MIN && vrnic_fold_begin()) {

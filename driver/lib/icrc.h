@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The invariant CRC at the end of a packet. Needs nothing of ib_core. */
+/* The invariant CRC at the end of a packet. Needs nothing from ib_core. */
 #ifndef VRNIC_ICRC_H
 #define VRNIC_ICRC_H
 
@@ -8,7 +8,7 @@
 
 struct vrnic_bth;
 
-/* Packets of a burst that vrnic_icrc_count() can tell apart. */
+/* Most packets in a burst that vrnic_icrc_count() can tell apart. */
 #define VRNIC_ICRC_COUNT_MAX	64
 
 u32 vrnic_icrc_net(const void *net, bool ipv6);
@@ -19,7 +19,7 @@ u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len);
 u32 vrnic_icrc_begin(const void *net, bool ipv6);
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len);
 
-/* What stands in the packet: the complement, least significant byte first. */
+/* The value in the packet: the complement, least significant byte first. */
 static inline __le32 vrnic_icrc_end(u32 crc)
 {
 	return cpu_to_le32(~crc);

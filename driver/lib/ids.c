@@ -6,7 +6,7 @@
 
 #include "lib/ids.h"
 
-/* With the set half full, this many tries fail once in 2^32. */
+/* If half of the numbers are used, so many tries fail once in 2^32. */
 #define TRIES	32
 
 int vrnic_ids_init(struct vrnic_ids *ids)
@@ -14,7 +14,7 @@ int vrnic_ids_init(struct vrnic_ids *ids)
 	return rhashtable_init(&ids->table, &vrnic_ids_params);
 }
 
-/* Every number has been given back. */
+/* Every number has been freed. */
 void vrnic_ids_exit(struct vrnic_ids *ids)
 {
 	WARN_ON(atomic_read(&ids->table.nelems));
@@ -22,15 +22,15 @@ void vrnic_ids_exit(struct vrnic_ids *ids)
 }
 
 /**
- * vrnic_ids_alloc() - a number for @entry
+ * vrnic_ids_alloc() - allocate a number for @entry
  * @ids: set
- * @entry: what the number stands for
- * @gfp: whom the memory for it is charged to, and whether it is waited for
+ * @entry: object that the number names
+ * @gfp: flags for the allocation: they say which cgroup pays, and whether it may wait
  * @min: smallest number
  * @max: largest number
- * @id: the number
+ * @id: set to the number
  *
- * Return: 0, -ENOMEM, or -EBUSY (no number is free, as far as can be told).
+ * Return: 0, -ENOMEM, or -EBUSY if no free number was found.
  * Context: process context, may sleep.
  */
 int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 max,
@@ -57,7 +57,9 @@ int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 
 	return err == -EEXIST ? -EBUSY : err;
 }
 
-/* Nobody finds @id from now on; who did find it is in an RCU section. */
+/*
+ * No code finds @id from now on. Code that found it before is in an RCU read-side critical section.
+ */
 void vrnic_ids_free(struct vrnic_ids *ids, u32 id)
 {
 	struct vrnic_id *old;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Numbers for objects: random, so that nobody can count on the next one, and
- * found again under RCU in a few instructions, however many there are. (An
- * xarray costs four times as much with numbers that are spread over 24 bits.)
+ * Numbers for objects. They are random, so that the next one cannot be predicted, and are found
+ * under RCU in a few instructions, however many there are. (An xarray costs four times as much with
+ * numbers that are spread over 24 bits.)
  */
 #ifndef VRNIC_IDS_H
 #define VRNIC_IDS_H
@@ -15,8 +15,8 @@
  * struct vrnic_id - a number in use
  * @node: in struct vrnic_ids.table
  * @id: the number
- * @entry: what it stands for; may carry a tag in its low bits
- * @rcu: freed a grace period after the number
+ * @entry: object that the number names; may have a tag in its low bits
+ * @rcu: for the RCU grace period between the end of the number and its release
  */
 struct vrnic_id {
 	struct rhash_head node;
@@ -34,9 +34,10 @@ struct vrnic_ids {
 };
 
 /*
- * The numbers are random, but who makes many may keep those that fall into one bucket.
- * So the buckets are secret, and others when the table is hashed anew, as it is when
- * one is too full. The good bits of a product are the high ones, the table takes the low.
+ * The numbers are random, but a user who makes many may keep those that fall into one bucket. So
+ * the seed of the hash is secret, and the table gets a new one when it is rehashed, which happens
+ * when a bucket is too full. The good bits of a product are the high ones, but the table takes the
+ * low ones, so they are swapped.
  */
 static inline u32 vrnic_id_hash(const void *key, u32 len, u32 seed)
 {
@@ -59,11 +60,12 @@ static const struct rhashtable_params vrnic_ids_params = {
 };
 
 /**
- * vrnic_ids_find() - what a number stands for
+ * vrnic_ids_find() - find the object that a number names
  * @ids: set
- * @id: number, anybody's claim
+ * @id: number that a user or a peer claims
  *
- * Return: entry or NULL. Caller holds the RCU lock.
+ * Return: object or NULL.
+ * Context: RCU read-side critical section.
  */
 static inline void *vrnic_ids_find(struct vrnic_ids *ids, u32 id)
 {

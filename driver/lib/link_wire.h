@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What native operations look like on the wire, between two hosts of ours.
+ * Native operations on the wire, between two hosts with this driver.
  *
- * A message of a native link is carried by packets like those of a SEND, with an
- * opcode of the manufacturer's range, and starts with a header. Connections are
- * made by datagrams. All numbers are big endian; memory travels as it is.
+ * Packets like those of a SEND carry a message of a native link, with an opcode of the
+ * manufacturer's range. A message starts with a header. Datagrams make and end connections. All
+ * numbers are big endian; data are in the order of memory.
  *
- * Nothing in a header is believed because it came: a key, a counter's number or
- * a type's name is a claim, which its owner looks up. No address of a sender's
- * own memory travels; what comes back is found by the number of the request.
+ * No header is trusted: a key, the number of a counter or of a type is a claim, which the receiver
+ * looks up. A sender's own memory addresses are not sent; the number of the request finds what an
+ * answer is for.
  *
- * This file needs nothing of ib_core.
+ * This file needs nothing from ib_core.
  */
 #ifndef VRNIC_NATIVE_WIRE_H
 #define VRNIC_NATIVE_WIRE_H
@@ -24,23 +24,23 @@
 
 /* enum vrnic_nwire_op - struct vrnic_nwire.op */
 enum vrnic_nwire_op {
-	VRNIC_NWIRE_ANSWER	= 1,	/* to each of the others but PING: one */
+	VRNIC_NWIRE_ANSWER	= 1,	/* one for each message except ANSWER and PING */
 	VRNIC_NWIRE_PUT		= 2,
 	VRNIC_NWIRE_GET		= 3,
 	VRNIC_NWIRE_RMW		= 4,
 	VRNIC_NWIRE_MESSAGE	= 5,
 	VRNIC_NWIRE_RGET	= 6,
 	VRNIC_NWIRE_NOTIFY	= 7,
-	VRNIC_NWIRE_ERROR	= 8,	/* what the receiver injected failed */
+	VRNIC_NWIRE_ERROR	= 8,	/* an operation that the receiver injected failed */
 	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type; once for each link */
-	VRNIC_NWIRE_PING	= 10,	/* is the peer there? Acknowledged, not answered */
+	VRNIC_NWIRE_PING	= 10,	/* does the peer exist? Acknowledged, not answered */
 	VRNIC_NWIRE_MAX
 };
 
 /* struct vrnic_nwire.flags */
 #define VRNIC_NWIRE_TYPED	0x01	/* PUT, GET: memory of a type */
 #define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: make a record */
-#define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room yet, send it again */
+#define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room yet, send the message again */
 
 /**
  * struct vrnic_nwire - header of a message, as it travels
@@ -48,20 +48,20 @@ enum vrnic_nwire_op {
  * @op: enum vrnic_nwire_op
  * @flags: VRNIC_NWIRE_*
  * @status: ANSWER, ERROR: enum ibv_wc_status
- * @id: number of the request, chosen by who sends it; ANSWER: that of the request
- * @data: bytes that follow
- * @key: PUT, GET, RMW: remote key. MESSAGE: bytes of header. TYPE: its number
- * @addr: PUT, GET, RMW: address in that region; TYPED: where the storage begins
+ * @id: number of the request, chosen by its sender; ANSWER: number of the request it answers
+ * @data: number of bytes that follow
+ * @key: PUT, GET, RMW: remote key. MESSAGE: bytes of the header. TYPE: number of the type
+ * @addr: PUT, GET, RMW: address in the region; TYPED: start of the storage
  * @total: PUT, GET: bytes of the whole operation. RMW: width. MESSAGE: bytes of
  *	data. TYPE: bytes of all rows. ERROR: bytes that were placed
- * @pos: PUT, GET, TYPE: place of this message's data in that. RMW: operand.
- *	ANSWER: what was there (RMW), or what failed (NOTIFY)
+ * @pos: PUT, GET, TYPE: offset of this message's data in @total. RMW: operand. ANSWER: old value
+ *	(RMW), or what failed (NOTIFY)
  * @counter: counters of the receiver, or 0
  * @arg: GET: bytes to answer with. RMW: enum vrnic_rmw_op. MESSAGE, NOTIFY:
  *	dispatch id. ERROR: opcode
  * @vendor_err: ANSWER, ERROR: enum vrnic_vendor_err
  * @type: TYPED: number of a type that the receiver was told
- * @cookie: NOTIFY, ERROR: of the descriptor. RMW: what to compare with
+ * @cookie: NOTIFY, ERROR: cookie of the descriptor. RMW: value to compare with
  */
 struct vrnic_nwire {
 	u8 version;
@@ -83,7 +83,7 @@ struct vrnic_nwire {
 	__be64 cookie;
 };
 
-/* struct vrnic_nhdr - the same in the host's order; member by member */
+/* struct vrnic_nhdr - struct vrnic_nwire in the host's byte order */
 struct vrnic_nhdr {
 	u8 op;
 	u8 flags;
@@ -124,13 +124,13 @@ static inline void vrnic_nwire_fill(struct vrnic_nwire *w,
 	};
 }
 
-/* Bytes [@pos, @pos + @n) lie within @total, and that is a length. */
+/* Are bytes [@pos, @pos + @n) within @total, and is @total a valid length? */
 static inline bool vrnic_nhdr_within(u64 pos, u64 n, u64 total)
 {
 	return !(total >> 63) && pos <= total && n <= total - pos;
 }
 
-/* Lengths that contradict each other, or are more than anybody may send. */
+/* Do the lengths agree with each other, and with the limits? */
 static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 {
 	switch (h->op) {
@@ -185,11 +185,11 @@ static inline bool vrnic_nhdr_flags_fit(const struct vrnic_nhdr *h)
 }
 
 /**
- * vrnic_nwire_read() - read a header and check what can be checked by itself
- * @w: a copy of what came
- * @h: filled in
+ * vrnic_nwire_read() - read a header, and check it as far as it can be checked alone
+ * @w: a copy of the received header
+ * @h: to be filled in
  *
- * Return: false if no such message may be sent.
+ * Return: false if no sender may send such a message.
  */
 static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 				    struct vrnic_nhdr *h)
@@ -221,7 +221,7 @@ static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 
 #define VRNIC_HELLO_MAGIC	0x76724e4cU	/* "vrNL" */
 #define VRNIC_HELLO_VERSION	1
-#define VRNIC_HELLO_QPN		0xfffffeU	/* where they go; nobody else's */
+#define VRNIC_HELLO_QPN		0xfffffeU	/* where they go; no queue pair has it */
 
 enum vrnic_hello_kind {
 	VRNIC_HELLO_ASK		= 1,	/* make a link to this FIFO */
@@ -231,14 +231,14 @@ enum vrnic_hello_kind {
 	VRNIC_HELLO_MAX
 };
 
-/* Why not: struct vrnic_hello.why */
+/* Reasons of a NO or BYE: struct vrnic_hello.why */
 enum vrnic_hello_why {
 	VRNIC_WHY_NONE		= 0,
 	VRNIC_WHY_NO_FIFO	= 1,
 	VRNIC_WHY_SECRET	= 2,
-	VRNIC_WHY_FORMAT	= 3,	/* another version, or order of bytes */
+	VRNIC_WHY_FORMAT	= 3,	/* another version, or byte order */
 	VRNIC_WHY_RESOURCES	= 4,
-	VRNIC_WHY_FAILED	= 5,	/* BYE: the link failed, nobody wanted that */
+	VRNIC_WHY_FAILED	= 5,	/* BYE: the link failed, and no side had ended it */
 };
 
 /* the C library defines __BIG_ENDIAN everywhere */
@@ -249,21 +249,21 @@ enum vrnic_hello_why {
 #endif
 
 /**
- * struct vrnic_hello_wire - one of them, as it travels
+ * struct vrnic_hello_wire - a datagram about links, as it travels
  * @magic: VRNIC_HELLO_MAGIC
- * @version: of this, and of the messages of a link
+ * @version: version of these datagrams, and of the messages of a link
  * @kind: enum vrnic_hello_kind
- * @order: order of bytes in the sender's memory: 0 little, 1 big endian
+ * @order: byte order of the sender's memory: 0 little endian, 1 big endian
  * @why: NO, BYE: enum vrnic_hello_why
- * @secret: ASK: that of the address
- * @nonce: ASK: random, not 0; the others repeat it
- * @fifo: ASK, and BYE without @to_qpn: FIFO that is asked for, or was
- * @qpn: sender's end of the link
- * @psn: first one that it sends
- * @mtu: largest payload of a packet that it takes, bytes
- * @to_qpn: YES, BYE: receiver's end; BYE: 0 if there was no answer
- * @from_fifo: sender's FIFO
- * @task: of its process, as that said
+ * @secret: ASK: secret of the FIFO's address
+ * @nonce: ASK: random, not 0; the other kinds repeat it
+ * @fifo: ASK, and BYE without @to_qpn: FIFO that the link is, or was, asked for
+ * @qpn: queue pair of the sender's end
+ * @psn: first PSN that the sender uses
+ * @mtu: largest payload that the sender takes in a packet, in bytes
+ * @to_qpn: YES, BYE: queue pair of the receiver's end; BYE: 0 if no answer came
+ * @from_fifo: FIFO of the sender
+ * @task: task of the sender's process, as claimed
  * @reserved: zero
  */
 struct vrnic_hello_wire {
@@ -321,7 +321,7 @@ static inline void vrnic_hello_fill(struct vrnic_hello_wire *w,
 	};
 }
 
-/* Return: false if this is none. Another version, or order, is one. */
+/* Return: false if this is no such datagram. It may have another version or byte order. */
 static inline bool vrnic_hello_read(const struct vrnic_hello_wire *w,
 				    struct vrnic_hello *h)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Packet sequence numbers: 24 bits, in a circle. IBTA 9.7.1. This file needs
- * nothing of ib_core.
+ * Packet sequence numbers: 24 bits, used in a circle. IBTA 9.7.1. This file needs nothing from
+ * ib_core.
  */
 #ifndef VRNIC_PSN_H
 #define VRNIC_PSN_H
@@ -16,11 +16,11 @@ static inline u32 vrnic_psn_add(u32 psn, u32 n)
 }
 
 /**
- * vrnic_psn_diff() - how far @a is ahead of @b
- * @a: PSN; bits above the 24 do not count
- * @b: likewise
+ * vrnic_psn_diff() - how far is @a ahead of @b?
+ * @a: PSN; only the low 24 bits count
+ * @b: PSN; only the low 24 bits count
  *
- * Return: -2^23 to 2^23 - 1; negative: @a is older.
+ * Return: -2^23 to 2^23 - 1; negative if @a is older.
  */
 static inline s32 vrnic_psn_diff(u32 a, u32 b)
 {
@@ -28,19 +28,19 @@ static inline s32 vrnic_psn_diff(u32 a, u32 b)
 }
 
 /**
- * vrnic_psn_extend() - the 64-bit count that a PSN of the wire stands for
- * @psn: from the wire
- * @near: a count that it is less than 2^23 away from
+ * vrnic_psn_extend() - get the 64-bit count of a PSN on the wire
+ * @psn: PSN on the wire
+ * @near: count that differs from the result by less than 2^23
  *
- * A requester counts in 64 bits, so that a message of any length has its PSNs
- * in order; only their low 24 bits travel.
+ * A requester counts in 64 bits, so that the packets of a message of any length are in order. Only
+ * the low 24 bits are on the wire.
  */
 static inline u64 vrnic_psn_extend(u32 psn, u64 near)
 {
 	return near + vrnic_psn_diff(psn, (u32)near);
 }
 
-/* Packets that @len bytes take; a message has at least one. */
+/* Number of packets for @len bytes; a message has at least one. */
 static inline u32 vrnic_psn_count(u64 len, u32 mtu)
 {
 	return len ? (u32)((len + mtu - 1) / mtu) : 1;

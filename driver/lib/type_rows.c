@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Metadata of types. This file needs nothing of ib_core.
+ * Descriptions of types. This file needs nothing from ib_core.
  *
- * Rows are kept as short as they get without changing the order of the data:
- * what lies side by side is one chunk, and chunks at equal distances are one
- * row, however they were described. So is the table of what two types have in
- * common: 4,096 chunks of 8 bytes, strided on both sides, are one row of it.
+ * Rows are merged as far as possible without changing the order of the data: adjacent bytes are one
+ * chunk, and chunks at equal distances are one row, however the user described them. The table of
+ * what two types have in common is merged, too: 4,096 chunks of 8 bytes, strided on both sides, are
+ * one row of it.
  *
- * All places are offsets from a type's lowest byte, and computed modulo 2^64:
- * once vrnic_rows_check() has passed a type, each chunk's true place is between
- * 0 and the span, so that no sum on the way to it can matter.
+ * All positions are offsets from a type's lowest byte, computed modulo 2^64. Once
+ * vrnic_rows_check() has accepted a type, the true offset of each chunk is between 0 and the span,
+ * so intermediate sums may wrap without harm.
  */
 
 #include <linux/errno.h>
@@ -21,7 +21,10 @@
 
 #include "lib/type_rows.h"
 
-/* Lowest and after the highest byte of a row; false: one of them is no s64. */
+/*
+ * Offsets of the lowest byte of a row and of the end of its highest; false if one does not fit an
+ * s64.
+ */
 static bool row_extent(const struct vrnic_type_row *row, s64 *lower, s64 *upper)
 {
 	s64 last;
@@ -49,7 +52,7 @@ static bool add_bytes(const struct vrnic_type_row *row, u64 *total)
 	       !check_add_overflow(*total, bytes, total);
 }
 
-/* Check each row by itself; find out what they are together. */
+/* Check each row, and compute the extent and the number of bytes of all rows. */
 static int measure(struct vrnic_rows *rows)
 {
 	s64 lower, upper, top = S64_MIN;
@@ -72,9 +75,9 @@ static int measure(struct vrnic_rows *rows)
 
 /**
  * struct steps - chunks at equal distances
- * @at: place of the first one
- * @stride: from one to the next; of no meaning for a single one
- * @count: how many
+ * @at: offset of the first chunk
+ * @stride: distance of neighbours; meaningless for a single chunk
+ * @count: number of chunks
  */
 struct steps {
 	u64 at;
@@ -82,7 +85,7 @@ struct steps {
 	u64 count;
 };
 
-/* Do the steps @b go on where @a end? @a's stride is then that of both. */
+/* Do the steps of @b continue those of @a? If so, @a gets the stride of both. */
 static bool steps_join(struct steps *a, const struct steps *b)
 {
 	if (a->count == 1)
@@ -91,10 +94,10 @@ static bool steps_join(struct steps *a, const struct steps *b)
 	       (b->count == 1 || b->stride == a->stride);
 }
 
-/* The same row in the one way it is written. */
+/* Write the row in its only canonical form. */
 static struct vrnic_type_row canonical(struct vrnic_type_row row, s64 lower)
 {
-	/* not below zero, but maybe above S64_MAX: then it looks negative */
+	/* the offset is not negative, but may look negative above S64_MAX */
 	row.offset = (s64)((u64)row.offset - (u64)lower);
 	if (row.count > 1 && row.stride == (s64)row.bytes) {
 		row.bytes *= row.count;
@@ -105,7 +108,7 @@ static struct vrnic_type_row canonical(struct vrnic_type_row row, s64 lower)
 	return row;
 }
 
-/* Make @next part of @row, which it follows, if the two can be one row. */
+/* Merge @next into @row, which it follows, if the two can be one row. */
 static bool row_join(struct vrnic_type_row *row,
 		     const struct vrnic_type_row *next)
 {
@@ -124,12 +127,11 @@ static bool row_join(struct vrnic_type_row *row,
 }
 
 /**
- * vrnic_rows_check() - check what a user says a type is
- * @rows: @nr, not 0, and @row are set; the rest is filled in. The rows get
- *	offsets from the lowest byte, and fewer where they can be joined.
+ * vrnic_rows_check() - check a user's description of a type
+ * @rows: @nr, not 0, and @row are set; the rest is filled in. Offsets of the rows then count from
+ *	the lowest byte, and there are fewer rows if some could be merged.
  *
- * Return: 0 or -EINVAL: a row is empty, or an offset or the number of bytes
- * does not fit 64 bits.
+ * Return: 0; -EINVAL if a row is empty, or an offset or the number of bytes does not fit 64 bits.
  */
 int vrnic_rows_check(struct vrnic_rows *rows)
 {
@@ -149,7 +151,7 @@ int vrnic_rows_check(struct vrnic_rows *rows)
 	return 0;
 }
 
-/* Do they describe the same storage, but for where it begins? */
+/* Do both describe the same storage, except for its start? */
 bool vrnic_rows_equal(const struct vrnic_rows *a, const struct vrnic_rows *b)
 {
 	return a->nr == b->nr && a->span == b->span && a->bytes == b->bytes &&
@@ -162,7 +164,7 @@ static void cursor_load(struct vrnic_cursor *c)
 	c->offset = c->row->offset;
 }
 
-/* Be at a chunk; there is one. */
+/* Make the cursor be at a chunk; the caller knows that there is one. */
 static void cursor_settle(struct vrnic_cursor *c)
 {
 	if (!c->left) {
@@ -177,7 +179,7 @@ static void cursor_chunks(struct vrnic_cursor *c, u64 n)
 	c->offset += n * (u64)c->row->stride;
 }
 
-/* Move on by @count pieces: of one chunk, or chunks if they are whole ones. */
+/* Move on by @count pieces, which are whole chunks or lie in one chunk. */
 static void cursor_move(struct vrnic_cursor *c, u64 bytes, u64 count)
 {
 	if (bytes == c->row->bytes) {
@@ -192,8 +194,8 @@ static void cursor_move(struct vrnic_cursor *c, u64 bytes, u64 count)
 }
 
 /*
- * How many pieces of @bytes does this position have at equal distances, and at
- * which? Whole chunks: those of the row. Otherwise those that fit the chunk.
+ * How many pieces of @bytes follow this position at equal distances, and at which distance? Whole
+ * chunks are those of the row; smaller pieces are those in the rest of the chunk.
  */
 static u64 cursor_pieces(const struct vrnic_cursor *c, u64 bytes, u64 *stride)
 {
@@ -224,9 +226,9 @@ void vrnic_merge_begin(struct vrnic_merge *m, const struct vrnic_rows *local,
 }
 
 /**
- * vrnic_merge_next() - the next chunks that are contiguous on both sides
+ * vrnic_merge_next() - get the next chunks that are contiguous on both sides
  * @m: position; moves on
- * @row: filled in
+ * @row: to be filled in
  *
  * Return: false at the end.
  */
@@ -279,16 +281,16 @@ static bool common_join(struct vrnic_common_row *row,
 }
 
 /**
- * vrnic_rows_common() - the table of what two types have in common
+ * vrnic_rows_common() - compute the table of what two types have in common
  * @local: type
  * @remote: type with as many bytes
- * @out: room for the table, or NULL to count only
- * @room: rows that the table may have
- * @nr: rows that it has
+ * @out: room for the table, or NULL to count its rows only
+ * @room: most rows of the table
+ * @nr: set to the number of rows
  *
- * Takes a time that is bounded by @room, however the types are made.
+ * @room bounds the time that this takes, whatever the types are.
  *
- * Return: 0, or -E2BIG: it would be larger than @room, or take too long.
+ * Return: 0, or -E2BIG: the table would be larger than @room, or take too long.
  */
 int vrnic_rows_common(const struct vrnic_rows *local,
 		      const struct vrnic_rows *remote,
@@ -306,7 +308,7 @@ int vrnic_rows_common(const struct vrnic_rows *local,
 			return -E2BIG;
 		if (common_join(&last, &next))
 			continue;
-		/* one more is needed for what follows */
+		/* the rows that follow need at least one more */
 		if (*nr + 1 >= room)
 			return -E2BIG;
 		if (out)

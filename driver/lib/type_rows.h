@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Metadata of types: rows of chunks, and the chunks that two types have in
- * common (S3.1, S3.5). Arithmetic only; this file needs nothing of ib_core.
+ * Descriptions of types: rows of chunks, and the chunks that two types have in common (S3.1, S3.5).
+ * Only arithmetic; this file needs nothing from ib_core.
  */
 #ifndef VRNIC_TYPE_ROWS_H
 #define VRNIC_TYPE_ROWS_H
@@ -10,11 +10,11 @@
 #include <rdma/vrnic-abi.h>
 
 /**
- * struct vrnic_rows - a type's metadata, checked
- * @nr: rows
- * @lower: offset of its lowest byte
- * @span: bytes from there to after its highest one
- * @bytes: data in it; not 0
+ * struct vrnic_rows - the checked description of a type
+ * @nr: number of rows
+ * @lower: offset of the lowest byte
+ * @span: bytes from the lowest to the highest byte, both included
+ * @bytes: bytes of data; not 0
  * @row: the rows. Their offsets are not negative: they count from @lower.
  */
 struct vrnic_rows {
@@ -34,10 +34,10 @@ enum vrnic_side {
 
 /**
  * struct vrnic_common_row - @count chunks that are contiguous on both sides
- * @bytes: of each chunk
- * @count: how many
- * @side: where they are: offset of the first one from the side's lowest byte,
- *	and from the start of one to the start of the next, modulo 2^64
+ * @bytes: bytes of each chunk
+ * @count: number of chunks
+ * @side: offset of the first chunk from the side's lowest byte, and distance of neighbours, modulo
+ *	2^64
  */
 struct vrnic_common_row {
 	u64 bytes;
@@ -50,10 +50,10 @@ struct vrnic_common_row {
 
 /**
  * struct vrnic_cursor - a position in a type's data
- * @row: row; after the last one at the end
+ * @row: current row; at the end, behind the last one
  * @left: chunks of the row that are not done
- * @offset: of the current chunk
- * @skip: bytes of it that are done; less than the chunk has
+ * @offset: offset of the current chunk
+ * @skip: bytes of the chunk that are done; fewer than the chunk has
  */
 struct vrnic_cursor {
 	const struct vrnic_type_row *row;
@@ -64,7 +64,7 @@ struct vrnic_cursor {
 
 /**
  * struct vrnic_merge - a position in what two types have in common
- * @at: position in either; both have the same data behind them
+ * @at: position in each type; both have the same amount of data behind them
  * @left: bytes to come
  */
 struct vrnic_merge {
