@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Everything that differs between the kernels this module builds on. What a
- * kernel has is probed in Kbuild by looking into its headers, never by version.
+ * All differences between the kernels that this module supports. Kbuild probes a kernel's headers
+ * for what the kernel has, never its version.
  */
 #ifndef VRNIC_COMPAT_H
 #define VRNIC_COMPAT_H
@@ -36,7 +36,9 @@ static inline int vrnic_create_cq_op(struct ib_cq *ibcq,
 struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 iova, int access, struct ib_udata *udata);
 
-/* reg_user_mr() takes a DMA handle since 6.17. The device makes none: there is none to take. */
+/*
+ * reg_user_mr() takes a DMA handle since 6.17. This device makes no handles, so none can be valid.
+ */
 #ifdef VRNIC_HAVE_REG_USER_MR_DMAH
 static inline struct ib_mr *
 vrnic_reg_user_mr_op(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
@@ -68,9 +70,9 @@ static inline int vrnic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 #endif
 
 /*
- * The core tells who asked about each change of the port since 6.14, unless the device says
- * that it does so itself. The notifier of this module does, of bonds too, which the core
- * leaves out: so nobody hears of a change twice.
+ * Since 6.14 the core reports each change of the port to consumers that asked for it, unless the
+ * device says that it does so itself. This module's notifier does, also for bonds, which the core
+ * leaves out. So consumers hear of a change once.
  */
 #ifdef VRNIC_HAVE_REPORT_PORT_EVENT
 static inline void vrnic_report_port_event(struct ib_device *ibdev,
@@ -89,7 +91,7 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #define ib_umem_get_va	ib_umem_get
 #endif
 
-/* IPv6 is no module of its own, and needs no stubs, since 7.1. */
+/* Since 7.1 IPv6 is not a module of its own, and needs no stubs. */
 #ifdef VRNIC_HAVE_IPV6_STUBS
 #include <net/ipv6_stubs.h>
 #define vrnic_ip6_dst_lookup_flow(net, sk, fl) \
@@ -101,8 +103,8 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #endif
 
 /*
- * A route that the network does not cache is in a list of such, so that it can go with its
- * interface. Both address families have that in struct dst_entry since 6.4.
+ * Routes that the network does not cache are in a list, so that they can be dropped with their
+ * interface. Since 6.4 both address families have the list entry in struct dst_entry.
  */
 #ifdef VRNIC_HAVE_DST_UNCACHED
 #include <net/dst.h>
@@ -140,7 +142,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
-/* ATOMIC WRITE and FLUSH are known to the core since 6.2. */
+/* The core knows ATOMIC WRITE and FLUSH since 6.2. */
 #ifdef VRNIC_HAVE_FLUSH
 #define VRNIC_CAP_FLUSH		(IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE)
 #define VRNIC_ACCESS_FLUSH	IB_ACCESS_FLUSH_GLOBAL
@@ -162,7 +164,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 	pin_user_pages_remote(mm, addr, nr, flags, page, NULL)
 #endif
 
-/* vm_flags became private in 6.3. */
+/* vm_flags is private since 6.3. */
 #ifndef VRNIC_HAVE_VM_FLAGS_SET
 #define vm_flags_set(vma, flags)	((vma)->vm_flags |= (flags))
 #endif
@@ -182,9 +184,9 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * A kernel patches its memcpy() for the CPU it finds. A user-mode kernel cannot:
- * its own moves 8 bytes at a time, at about half of what the CPU does. KASAN
- * looks into memcpy(), so where it is on the kernel's is used.
+ * A kernel patches its memcpy() for its CPU. A user-mode kernel cannot: its memcpy() moves 8 bytes
+ * at a time, at about half of the CPU's speed. KASAN checks memcpy(), so with KASAN the kernel's is
+ * used.
  */
 #if defined(CONFIG_UML) && defined(CONFIG_X86_64) && !defined(CONFIG_KASAN)
 static inline void vrnic_memcpy(void *to, const void *from, size_t n)

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * CRC-32 with carry-less multiplication. The remainder of a long polynomial is
- * that of a shorter one in which the upper part was replaced by what it leaves:
- *
+ * CRC-32 with carry-less multiplication. The remainder of a long polynomial is that of a shorter
+ * one in which the upper part is replaced by its own remainder:
  *	a * x^n + b  =  a * (x^n mod P) + b	(mod P)
  *
- * So 64 bytes at a time are multiplied onto the next 64, in four independent
- * lanes, and the lanes onto each other in the end; tables do the last 16 bytes.
- * Bits are reflected, as in all of this CRC: that is why n is less by 32 or 96 than
- * the distance to the far end of each half, and the constants are shifted by one.
+ * So 64 bytes at a time are multiplied onto the next 64, in four independent lanes. In the end the
+ * lanes are multiplied onto each other, and tables do the last 16 bytes. Bits are reflected, as
+ * everywhere in this CRC. That is why n is less by 32 or 96 than the distance to the far end of
+ * each half, and the constants are shifted by one.
  *
- * crc32_le() does likewise from Linux 6.14 on; before, crypto has something of the
- * kind, but not in user-mode Linux, and for a call of its own for each piece. This
- * file is compiled with SSE: it is to be called between kernel_fpu_begin() and
- * kernel_fpu_end(), and nothing but tables may be called from here.
+ * crc32_le() works like this from Linux 6.14 on. Before, the crypto API has a similar function, but
+ * not in user-mode Linux, and at the cost of a call for each piece. This file is compiled with SSE:
+ * its function may only be called between kernel_fpu_begin() and kernel_fpu_end(), and may only
+ * call functions that use tables.
  */
 
 #include <linux/crc32.h>
@@ -22,7 +21,7 @@
 #include "compat/icrc_pick.h"
 
 #ifdef __CHECKER__
-/* sparse knows no vectors */
+/* sparse does not know vectors */
 u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len)
 {
 	return crc32_le(crc, data, len);
@@ -31,7 +30,7 @@ u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len)
 
 #define vec	long long __attribute__((vector_size(16)))
 
-/* One that lies anywhere. */
+/* A vector without alignment. */
 struct piece {
 	vec v;
 } __packed;
@@ -51,9 +50,9 @@ static inline vec fold(vec from, vec by, vec to)
 
 /**
  * vrnic_icrc_fold() - crc32_le() for long data
- * @crc: of what was before
+ * @crc: CRC of the data before
  * @data: bytes, not aligned
- * @len: at least 64
+ * @len: number of bytes, at least 64
  *
  * Context: the FPU may be used, and the CPU has PCLMULQDQ.
  */

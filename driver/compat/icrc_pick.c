@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which way to the ICRC of long data is the fastest one here. That the CPU has an
- * instruction does not say that it is fast: an emulated one may take more time for
- * it than tables take for all. And crc32_le() is tables up to Linux 6.13 only.
+ * Picks the fastest way to the ICRC of long data on this machine. An instruction that the CPU has
+ * need not be fast: if it is emulated, it may take longer than tables do. And crc32_le() uses
+ * tables only up to Linux 6.13.
  */
 
 #include <linux/crc32.h>
@@ -23,7 +23,7 @@ static u32 as_it_is(u32 crc, const void *data, size_t len)
 	return crc32_le(crc, data, len);
 }
 
-/* The least of some tries, in ns: others may have been interrupted. */
+/* The least time of some tries, in ns, as others may have been interrupted. */
 static u64 __init time_of(u32 (*crc)(u32 crc, const void *data, size_t len),
 			  const void *data)
 {
@@ -54,9 +54,9 @@ static void __init time_fold(const void *data, u64 best) {}
 #endif
 
 /**
- * vrnic_icrc_init() - measure, and choose
+ * vrnic_icrc_init() - measure the ways to the CRC, and choose the fastest
  *
- * Without memory, or with a clock that stands still, it will be crc32_le().
+ * Without memory, or with a clock that stands still, this chooses crc32_le().
  */
 void __init vrnic_icrc_init(void)
 {

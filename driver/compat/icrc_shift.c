@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * CRC-32 with shifts, for CPUs on which carry-less multiplication is not there, or
- * not fast: an emulated CPU looks up where each access of memory goes, and tables are
- * eight accesses for eight bytes.
+ * CRC-32 with shifts, for CPUs without carry-less multiplication, or with a slow one. An emulated
+ * CPU translates the address of each memory access, and tables take eight accesses for eight bytes.
  *
- * The CRC's polynomial P divides one that has five terms only:
+ * The CRC's polynomial P divides a polynomial that has only five terms:
  *
  *	x^300 + x^155 + x^117 + x^89 + 1  =  0	(mod P)
  *
- * So a bit may be taken out of the data if it is added 145, 183, 211 and 300 bits
- * later: a word of 64 bits at once, since nothing of it falls onto itself. What has
- * to be added to the next words is five words; tables do the last ones. (The terms
- * come from a search through all sums of four. Chorba, by K. Palaschke and others,
- * is this method, with much longer polynomials, too.)
+ * So a bit may be taken out of the data if it is added 145, 183, 211 and 300 bits later. That works
+ * for a word of 64 bits at once, since no part of the word falls onto itself. What has to be added
+ * to the next words is five words; tables do the last ones. (A search through all sums of four
+ * terms found this polynomial. Chorba, by K. Palaschke and others, is this method, with much longer
+ * polynomials, too.)
  *
- * This file needs nothing of ib_core.
+ * This file needs nothing from ib_core.
  */
 
 #include <linux/crc32.h>
@@ -26,15 +25,15 @@
 #define WORDS	5
 #define BYTES	(WORDS * sizeof(u64))
 
-/* One that lies anywhere. */
+/* A word without alignment. */
 struct word {
 	__le64 v;
 } __packed;
 
 /*
- * Take out a word, and add it to those that follow. The bit that comes first is the
- * lowest: 145 is 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and
- * 44. Nothing was added yet to the word after those four.
+ * Take a word out, and add it to those that follow. The bit that comes first is the lowest: 145 is
+ * 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and 44. The word after the fourth
+ * is written, as nothing was added to it before.
  */
 static inline void spread(u64 word, u64 *second, u64 *third, u64 *fourth,
 			  u64 *fifth)
@@ -47,9 +46,9 @@ static inline void spread(u64 word, u64 *second, u64 *third, u64 *fourth,
 
 /**
  * vrnic_icrc_shift() - crc32_le() for long data
- * @crc: of what was before
+ * @crc: CRC of the data before
  * @data: bytes, not aligned
- * @len: at least 40
+ * @len: number of bytes, at least 40
  */
 u32 vrnic_icrc_shift(u32 crc, const void *data, size_t len)
 {
