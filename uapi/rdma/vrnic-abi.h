@@ -15,10 +15,10 @@
 #include <linux/types.h>
 
 /*
- * The module's number is raised when a library that was made for the one before could not
- * live with it. A library speaks the numbers from _OLDEST on. Within one number either
- * side may be older than the other: answers and requests of commands have grown at their
- * ends, the shorter one's end counts as zero, and VRNIC_FEATURE_* says what else there is.
+ * The number of the module is raised when a library for the last number could not work with
+ * a change. A library speaks the numbers from _OLDEST on. Within one number either side may be
+ * older than the other: answers and requests of commands only grow at their ends, the missing
+ * end of the shorter one counts as zero, and VRNIC_FEATURE_* says what else the module can do.
  */
 #define VRNIC_ABI_VERSION	2
 #define VRNIC_ABI_OLDEST	2
@@ -34,7 +34,7 @@
  * @prod: producer index: entries ever written, modulo 2^32. Written by the
  *	process on send and receive rings, by the kernel on completion rings.
  * @stream: send rings: not zero if the process posts one request after the other,
- *	and would rather ring for several; written by the process.
+ *	and prefers one doorbell for several requests; written by the process.
  * @cons: consumer index: entries ever taken. Written by the kernel on send and
  *	receive rings, by the process on completion rings.
  * @flags: VRNIC_RING_* bits, written by the kernel.
@@ -43,20 +43,21 @@
  * @arm: completion rings: VRNIC_ARM_*, written by the process to ask for an
  *	event, cleared by the kernel when the event is raised.
  *
- * Indices run freely; entry i lies in slot i & (entries - 1). Each field has a
- * cache line of its own. The kernel keeps its own index as the truth and only
- * publishes it here: what a process writes over it harms only the process.
+ * Indices run freely; entry i lies in slot i & (entries - 1). @prod with @stream,
+ * @cons, @flags with @gather, and @arm have a cache line each: one side writes the
+ * fields of a line. The kernel keeps its own index and only publishes it here: a
+ * process that overwrites the index harms only itself.
  *
  * Producer of a send or receive ring: fill the slots, store @prod with release,
  * issue a full fence, load @flags, and ring the doorbell if VRNIC_RING_DOORBELL
  * is set. The kernel sets that flag, issues a full fence, and looks at @prod
- * once more before it goes away.
+ * once more before it leaves the ring.
  *
- * If @stream says so, the kernel may set @gather when the doorbell is rung. While it
+ * If @stream is not zero, the kernel may set @gather at a doorbell. While @gather
  * is not zero, the kernel looks at the ring by itself within a millisecond: the
- * doorbell may wait until @prod is @gather ahead of @cons. Whoever is about to wait
- * for what was posted rings it before. It is cleared as VRNIC_RING_DOORBELL is set:
- * then a full fence, then a look at @prod.
+ * doorbell may wait until @prod is @gather ahead of @cons. A process that is about to
+ * wait for its requests rings the doorbell first. The kernel clears @gather in the way
+ * in which it sets VRNIC_RING_DOORBELL: then a full fence, then a look at @prod.
  */
 struct vrnic_ring_hdr {
 	__u32 prod;
@@ -72,7 +73,7 @@ struct vrnic_ring_hdr {
 };
 
 #define VRNIC_RING_DOORBELL	(1U << 0)	/* ring the doorbell after posting */
-#define VRNIC_RING_ERROR	(1U << 1)	/* its owner is in error, or gone */
+#define VRNIC_RING_ERROR	(1U << 1)	/* the ring's owner is in error, or gone */
 
 #define VRNIC_ARM_NONE		0U
 #define VRNIC_ARM_NEXT		1U	/* event at the next completion */
@@ -133,12 +134,12 @@ enum vrnic_opcode {
  * @opcode: enum vrnic_opcode
  * @flags: VRNIC_DESC_*
  * @num_slots: slots that descriptor, segments and inline data take together;
- *	the producer's index moves by it, and so does the engine's
+ *	the indices of producer and engine move by this number
  * @imm: immediate data in network order; or the key to invalidate
  * @flush: FLUSH: VRNIC_FLUSH_*
- * @cookie: comes back in the completion (wr_id)
+ * @cookie: wr_id; the completion repeats it
  * @remote_addr: RDMA, ATOMIC and FLUSH operations: address at the target
- * @ah: UD: what create_ah returned
+ * @ah: UD: the number that create_ah returned
  * @dest_qpn: UD: queue pair at the target
  * @rkey: remote key
  * @qkey: UD: Q_Key; IBTA 3.5.3: bit 31 set means the sender's own
@@ -147,7 +148,7 @@ enum vrnic_opcode {
  * @flush_len: FLUSH: bytes
  * @sge: the first segments; the others follow in the next slots
  * @data: inline data; goes on through the next slots
- * @atomic: ATOMIC: @sge receives the 8 bytes that were there;
+ * @atomic: ATOMIC: @sge receives the old 8 bytes;
  *	@swap_add: value to store or add; @compare: value to compare with
  * @bind: BIND_MW: window over [@addr, @addr + @length) of the region @lkey;
  *	@old_rkey names the window, @new_rkey is its key from now on (they differ
@@ -206,12 +207,13 @@ struct vrnic_desc {
 
 /**
  * struct vrnic_recv_desc - an entry of a receive ring (RQ or SRQ)
- * @cookie: comes back in the completion (wr_id)
+ * @cookie: wr_id; the completion repeats it
  * @num_sge: segments that follow
  * @reserved: zero
  * @sge: where the message goes
  *
- * Entries lie struct vrnic_create_*_resp.rq_stride bytes apart.
+ * Entries lie vrnic_ring_info.stride bytes apart: that of @rq in struct
+ * vrnic_create_qp_resp or struct vrnic_create_srq_resp.
  */
 struct vrnic_recv_desc {
 	__aligned_u64 cookie;
@@ -227,8 +229,8 @@ struct vrnic_recv_desc {
 
 /*
  * struct vrnic_cqe.sl: RoCE has no service level. In its place is the kind of the packet,
- * as ConnectX reports it (1 IPv6, 2 IPv4, and bit 3: in UDP): a struct ibv_wc has no other
- * place for that, and programs read it there to find the header in the GRH's 40 bytes.
+ * as ConnectX reports it (1 IPv6, 2 IPv4, and bit 3: in UDP). A struct ibv_wc has no other
+ * member for the kind, and programs read it there to find the header in the GRH's 40 bytes.
  */
 #define VRNIC_WC_SL_IPV6	9
 #define VRNIC_WC_SL_IPV4	10
@@ -236,7 +238,8 @@ struct vrnic_recv_desc {
 /**
  * struct vrnic_cqe - an entry of a completion ring
  * @cookie: wr_id of the request
- * @qpn: number of the queue pair it was posted to (for an SRQ: received by)
+ * @qpn: number of the queue pair that the request was posted to; for an SRQ, of
+ *	the queue pair that received the message
  * @byte_len: bytes received, read or returned
  * @imm: immediate data in network order; or the key that was invalidated
  * @src_qp: UD: sender's queue pair number
@@ -248,17 +251,17 @@ struct vrnic_recv_desc {
  * @sl: of a UD message: VRNIC_WC_SL_*
  * @pkey_index: of a UD message
  * @slid: zero on Ethernet
- * @vendor_err: enum vrnic_vendor_err: why, in more detail than @status
+ * @vendor_err: enum vrnic_vendor_err: the reason, in more detail than @status
  * @phase: written last. Entry i of a ring of n is valid once @phase equals
  *	1 + ((i / n) & 1); a new ring's memory is zero. Load it with acquire.
  * @network_hdr: of a UD message: 3 IPv6 header as the GRH, 2 IPv4 header in
- *	its last 20 bytes (the kernel's enum rdma_network_type). Written before
- *	@phase, as all that follows is.
+ *	the GRH's last 20 bytes (the kernel's enum rdma_network_type). This member and
+ *	those that follow are written before @phase.
  * @flags: VRNIC_CQE_*
- * @vlan: of a UD message: 1 + the VLAN that it came by; 0: none
+ * @vlan: of a UD message: 1 + the number of its VLAN; 0: it came by none
  * @sq_done: with VRNIC_CQE_SEND: requests of the send queue that have ended since
- *	the queue pair left RESET, up to this one, modulo 2^32. Those that made no
- *	completion are counted.
+ *	the queue pair left RESET, up to this one, modulo 2^32. Requests without a
+ *	completion are counted, too.
  * @reserved: zero
  */
 struct vrnic_cqe {
@@ -308,7 +311,7 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned */
 	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
 	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went away on the way */
-	VRNIC_VERR_INJECTED	= 21,	/* fault injection said so */
+	VRNIC_VERR_INJECTED	= 21,	/* fault injection failed the request */
 };
 
 /**
@@ -330,7 +333,8 @@ struct vrnic_ring_info {
  * @abi_version: VRNIC_ABI_VERSION of the module
  * @max_inline: largest inline message of a verbs queue pair, bytes
  * @max_sge: most segments of a request
- * @features: VRNIC_FEATURE_*: what the module does beyond the first of its ABI version
+ * @features: VRNIC_FEATURE_*: what the module can do beyond the first module of its ABI
+ *	version
  */
 struct vrnic_alloc_ucontext_resp {
 	__u32 abi_version;
@@ -355,8 +359,8 @@ struct vrnic_create_cq_req {
 
 /**
  * struct vrnic_create_cq_resp - answer to create_cq and to resize_cq
- * @ring: the completion ring. After a resize: a new ring; the completions that
- *	were not taken yet are in it from entry 0 on, in order.
+ * @ring: the completion ring. After a resize it is a new ring. The completions
+ *	that were not polled yet are in the new ring, from entry 0 on, in order.
  */
 struct vrnic_create_cq_resp {
 	struct vrnic_ring_info ring;
@@ -397,12 +401,13 @@ struct vrnic_create_ah_resp {
 };
 
 /*
- * The native interface: what verbs lack, and libvrnic is made of.
+ * The native interface has the operations that verbs lack. libvrnic is its library.
+ * Documentation/native.rst explains it, and the numbers S1 to S5.5 below.
  *
  * An injection FIFO is a send ring whose descriptors (struct vrnic_ndesc) each
- * name the endpoint they go to. A reception FIFO is a ring of records
- * (struct vrnic_record) that the engine writes and the process consumes. They
- * come in pairs, one object: a FIFO. Slots of both are VRNIC_SLOT_SIZE bytes.
+ * name an endpoint. A reception FIFO is a ring of records (struct vrnic_record)
+ * that the engine writes and the process consumes. One object, called a FIFO, has
+ * one of each. Slots of both are VRNIC_SLOT_SIZE bytes.
  */
 
 #define VRNIC_CLIENT_NAME	32	/* bytes of a client's name, with its zero */
@@ -436,11 +441,11 @@ enum vrnic_native_opcode {
  * @flags: VRNIC_NDESC_*
  * @num_slots: slots of the descriptor and of all that follows it (S2.3)
  * @endpoint: number of the endpoint it goes to; FENCE_ALL: ignored
- * @cookie: comes back in records and in a counter's error
+ * @cookie: records and a counter's error repeat it
  * @length: bytes to move. RMW: 4 or 8. MESSAGE: bytes of data, without the
  *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors.
  * @local_addr: in the region @lkey; with VRNIC_NDESC_VIRTUAL any address of the
- *	process that made the FIFO, which is pinned while it is used (S1).
+ *	process that made the FIFO; the engine pins this memory while it uses it (S1).
  *	RMW: where the old value goes, if @lkey is not 0.
  * @remote_addr: in the region @rkey of the peer
  * @lkey: local key
@@ -450,9 +455,10 @@ enum vrnic_native_opcode {
  * @local_counter: counter of this process, or 0: falls by @length (FENCE, RMW,
  *	MESSAGE, RGET: by 1) once the local buffer may be reused (PUT, MESSAGE,
  *	RGET) or holds the data (GET, RMW), or all before is done (FENCE)
- * @remote_counter: counter of this process, or 0: falls likewise, once the
- *	operation is done at the target
- * @target_counter: counter of the target's process, or 0: likewise
+ * @remote_counter: counter of this process, or 0: falls by the same number once
+ *	the operation is done at the target
+ * @target_counter: counter of the target's process, or 0: falls by the same number
+ *	once the operation is done at the target
  * @arg: MESSAGE and NOTIFY: dispatch id, for the record. RMW: enum vrnic_rmw_op.
  *	Otherwise zero.
  *
@@ -460,21 +466,21 @@ enum vrnic_native_opcode {
  * PUT and MESSAGE can be INLINE; PUT and GET can be VIRTUAL (MESSAGE's data, too)
  * or TYPED. RMW has a second slot, struct vrnic_ndesc_rmw.
  *
- * Injected descriptors, those that a remote get brought, may be PUT, RGET and
- * NOTIFY. They run at the process they were sent to, with the rights of the
- * peer that sent them: @lkey is a *remote* key of the executing process's and
- * needs the right to remote read; PUT and RGET always go back to that peer;
- * @endpoint is ignored. @local_counter is one of the executing process's that
- * is open to peers; @remote_counter and @target_counter are both the peer's.
+ * Injected descriptors are those that a remote get brought. They may be PUT, RGET
+ * and NOTIFY. They run at the process they were sent to, with the rights of the
+ * peer that sent them. @lkey is a *remote* key of the executing process and
+ * needs the right to remote read. PUT and RGET always go back to that peer, and
+ * @endpoint is ignored. @local_counter is a counter of the executing process that
+ * is open to peers. @remote_counter and @target_counter are counters of the peer.
  * NOTIFY makes a record in the FIFO it runs in (with VRNIC_NDESC_BACK: in the
- * peer's), whose status is that of the first failure of @target_counter, if
- * that is not 0. When one fails, the rest of its remote get is dropped, and the
- * peer gets a VRNIC_REC_ERROR.
+ * peer's). The status of this record is that of the first failure of @target_counter,
+ * if @target_counter is not 0. When an injected descriptor fails, the rest of its
+ * remote get is dropped, and the peer gets a VRNIC_REC_ERROR.
  *
- * Who sends a remote get from its own ring chose what is in it, and any counters of its
- * own. If a peer injected that remote get, its descriptors are *relayed*: the peer chose
- * where they lie. Their @remote_counter and @target_counter have to be open, or bound to
- * the peer (VRNIC_METHOD_COUNTER_BIND).
+ * A process that sends a remote get from its own ring chose its descriptors, and may
+ * name any of its own counters. If a peer injected the remote get, its descriptors are
+ * *relayed*: the peer chose where they lie. Their @remote_counter and @target_counter have
+ * to be open, or bound to the peer (VRNIC_METHOD_COUNTER_BIND).
  */
 struct vrnic_ndesc {
 	__u8 opcode;
@@ -510,7 +516,7 @@ enum vrnic_rmw_op {
 /**
  * struct vrnic_ndesc_rmw - second slot of RMW
  * @operand: 4-byte words: in the low half
- * @compare: likewise; with VRNIC_RMW_COMPARE
+ * @compare: with VRNIC_RMW_COMPARE; 4-byte words: in the low half
  * @reserved: zero
  */
 struct vrnic_ndesc_rmw {
@@ -537,7 +543,7 @@ enum vrnic_typed_mode {
  * @reserved0: zero
  * @reserved: zero
  *
- * Both types have the same number of bytes, and that is struct vrnic_ndesc.length.
+ * Both types have the same number of bytes. struct vrnic_ndesc.length is this number.
  */
 struct vrnic_ndesc_typed {
 	__u32 local_type;
@@ -553,7 +559,7 @@ enum vrnic_record_kind {
 	VRNIC_REC_COMPLETION	= 1,	/* of a SIGNALED descriptor */
 	VRNIC_REC_MESSAGE	= 2,	/* header and data follow in the next slots */
 	VRNIC_REC_NOTIFY	= 3,	/* an injected NOTIFY ran here */
-	VRNIC_REC_ERROR		= 4,	/* what this process injected at a peer failed; */
+	VRNIC_REC_ERROR		= 4,	/* an operation injected at a peer failed; */
 					/* opcode 0: the peer of an endpoint is gone */
 };
 
@@ -569,20 +575,21 @@ enum vrnic_record_kind {
  * @length: MESSAGE: bytes of data, right after the header
  * @arg: MESSAGE and NOTIFY: dispatch id
  * @cookie: of the descriptor
- * @value: RMW: what was there. Others: bytes that were placed.
+ * @value: RMW: the old value. Others: bytes that were placed.
  * @failed_cookie: FENCE: cookie of the first operation that failed
  * @endpoint: COMPLETION: the descriptor's
  * @vendor_err: enum vrnic_vendor_err
  * @source: MESSAGE, NOTIFY, ERROR: number of the peer's FIFO
  * @task: MESSAGE, NOTIFY, ERROR: task of the peer
- * @host: likewise: which host the peer is on, as struct vrnic_create_endpoint_resp has
- *	it; 0: this one. A number is a host's own: another host's FIFO may have, or
- *	claim to have, the same @source
+ * @host: MESSAGE, NOTIFY, ERROR: the peer's host, by the number that struct
+ *	vrnic_create_endpoint_resp has; 0: this host. Each host numbers its FIFOs by
+ *	itself: a FIFO of another host may have, or claim to have, the same @source
  *
  * Records lie in slots [cons, prod) of the ring. The kernel stores
  * vrnic_ring_hdr.prod with release after a record; the process stores cons with
- * release when it is done with one. If VRNIC_RING_DOORBELL is set in the ring's
- * flags after that and a full fence, a sender waits for room: VRNIC_ADVANCE.
+ * release when it is done with one. Then the process issues a full fence and looks
+ * at the ring's flags. If VRNIC_RING_DOORBELL is set, a sender waits for room, and the
+ * process calls VRNIC_ADVANCE.
  */
 struct vrnic_record {
 	__u8 kind;
@@ -609,13 +616,13 @@ struct vrnic_record {
  *	May fall below zero: data can arrive before it is expected.
  * @errors: operations that failed; stored with release after the fields below.
  *	The process sets it to 0, when nothing is under way, to start again.
- * @status: enum ibv_wc_status of the first failure since then
- * @opcode: its opcode
+ * @status: enum ibv_wc_status of the first operation that failed since then
+ * @opcode: opcode of this operation
  * @reserved0: zero
- * @vendor_err: its enum vrnic_vendor_err
+ * @vendor_err: enum vrnic_vendor_err of this operation
  * @reserved1: zero
- * @cookie: its cookie
- * @placed: bytes that it had placed
+ * @cookie: cookie of this operation
+ * @placed: bytes that this operation had placed
  * @reserved: zero
  */
 struct vrnic_counter_cell {
@@ -632,11 +639,11 @@ struct vrnic_counter_cell {
 };
 
 /**
- * struct vrnic_address - where a FIFO is; to be handed to those who may use it
- * @gid: of its device
- * @fifo: its number
- * @task: of its process, as that said
- * @secret: whoever knows it may make an endpoint
+ * struct vrnic_address - where a FIFO is; to be handed to processes that may use it
+ * @gid: GID of the FIFO's device
+ * @fifo: number of the FIFO
+ * @task: number that the FIFO's process gave itself
+ * @secret: a process that knows it may make an endpoint
  */
 struct vrnic_address {
 	__u8 gid[16];
@@ -653,7 +660,8 @@ struct vrnic_address {
  * @task: number of the process within the client
  * @context: number of the FIFO within the task
  * @inject_slots: VRNIC_FIFO_SLOTS_MIN to _MAX, rounded up to a power of two
- * @receive_slots: likewise; at least two of the longest messages must fit
+ * @receive_slots: rounded up to a power of two, up to VRNIC_FIFO_SLOTS_MAX; at
+ *	least two of the longest messages must fit
  * @gid_index: which of the device's GIDs its address has
  * @flags: VRNIC_FIFO_*
  * @eventfd: signalled when a record comes and the ring is armed; or -1
@@ -699,7 +707,8 @@ struct vrnic_lookup_req {
  * struct vrnic_create_endpoint_resp - a peer, as descriptors name it
  * @endpoint: for struct vrnic_ndesc.endpoint; counts within its FIFO
  * @reserved: zero
- * @host: number that this host gave to the address of the peer's; 0: it is this one
+ * @host: number that this host gave to the address of the peer's host; 0: the peer
+ *	is on this host
  */
 struct vrnic_create_endpoint_resp {
 	__u32 endpoint;
@@ -721,7 +730,7 @@ struct vrnic_create_counter_req {
 
 /**
  * struct vrnic_create_counter_resp - where it is
- * @offset: of the page it lies in, for mmap(2); pages hold many counters
+ * @offset: of the counter's page, for mmap(2); a page holds many counters
  * @cell: index of its struct vrnic_counter_cell in the page
  * @counter: number, never 0; for descriptors, of this process and of peers
  */
@@ -849,7 +858,8 @@ enum vrnic_counter_destroy_attrs {
 
 /*
  * An eventfd that is signalled when the counter falls to zero or below, and at a
- * failure; also at once, if that has happened. EBUSY: it has one already.
+ * failure. It is signalled at once if this has happened before. EBUSY: the counter
+ * has an eventfd already.
  */
 enum vrnic_counter_eventfd_attrs {
 	VRNIC_ATTR_COUNTER_EVENTFD_HANDLE = (1U << 12),
@@ -858,16 +868,16 @@ enum vrnic_counter_eventfd_attrs {
 
 /*
  * The counter is bound to the endpoint until it is unbound as often as it was bound, or
- * one of the two is destroyed. Meanwhile it fails when the endpoint's peer goes, or is
- * gone; and descriptors that the peer had relayed (see struct vrnic_ndesc) may name it,
- * as if it were open.
+ * one of the two is destroyed. While it is bound, the counter fails when the endpoint's
+ * peer goes, or is gone. Descriptors that the peer had relayed (see struct vrnic_ndesc)
+ * may name a bound counter as if it were open.
  */
 enum vrnic_counter_bind_attrs {
 	VRNIC_ATTR_COUNTER_BIND_HANDLE = (1U << 12),
 	VRNIC_ATTR_COUNTER_BIND_ENDPOINT,	/* in: object */
 };
 
-/* EINVAL: it is not bound. EPIPE: it is not any more; the peer is gone, so it failed. */
+/* EINVAL: the counter is not bound. EPIPE: the peer is gone, so the counter failed. */
 enum vrnic_counter_unbind_attrs {
 	VRNIC_ATTR_COUNTER_UNBIND_HANDLE = (1U << 12),
 	VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT,	/* in: object */
@@ -889,9 +899,10 @@ enum vrnic_type_destroy_attrs {
 };
 
 /*
- * The doorbell file: one for each context, all its calls are ioctls. Nobody else has
- * their numbers (Documentation/userspace-api/ioctl/ioctl-number.rst): tools that look at
- * system calls know them by their numbers alone, and check what others' arguments are.
+ * The doorbell file: one for each context, all its calls are ioctls. No other driver has
+ * their numbers (Documentation/userspace-api/ioctl/ioctl-number.rst in the kernel). Tools
+ * that look at system calls know an ioctl by its number alone, and would take the argument
+ * for that of the other driver.
  */
 #define VRNIC_IOC_MAGIC		0xd6
 
@@ -905,24 +916,24 @@ enum vrnic_type_destroy_attrs {
 
 /*
  * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
- * injection ring; senders that wait for room in its reception ring go on. What
- * peers injected is run by the engine's threads alone. Errors as above.
+ * injection ring. Senders that wait for room in the FIFO's reception ring go on. The
+ * engine's threads alone run what peers injected. Errors are those of VRNIC_DOORBELL.
  */
 #define VRNIC_ADVANCE		_IO(VRNIC_IOC_MAGIC, 0x02)
 
 /**
- * struct vrnic_count - what came, or did not, without the engine
+ * struct vrnic_count - let a counter fall or fail for an operation without the engine
  * @id: number of a counter of this context
- * @status: enum ibv_wc_status; success: it falls by @bytes. Others: it fails.
- * @opcode: of what failed
+ * @status: enum ibv_wc_status; success: the counter falls by @bytes. Others: it fails.
+ * @opcode: of the operation that failed
  * @reserved0: zero
- * @vendor_err: enum vrnic_vendor_err of that
+ * @vendor_err: enum vrnic_vendor_err of the operation that failed
  * @reserved1: zero
- * @bytes: to be taken off; of a failure, bytes that were placed
- * @cookie: of what failed
+ * @bytes: to be taken off the counter; for a failure, bytes that were placed
+ * @cookie: of the operation that failed
  *
- * A counter that others may sleep for falls and fails by the kernel's hand only:
- * whoever sleeps wakes up. Errors: EINVAL, EIO (device is gone).
+ * The kernel alone lets a counter fall or fail for which threads may sleep, because
+ * only the kernel can wake them. Errors: EINVAL, EIO (device is gone).
  */
 struct vrnic_count {
 	__u32 id;
