@@ -11,7 +11,7 @@
 
 #include "lib.h"
 
-/* Call the user, if there is whom to call. */
+/* Call the user's callback, if there is one. */
 void vrnic_tell(struct vrnic_context *ctx, vrnic_callback callback, void *arg,
 		const struct vrnic_status *status)
 {
@@ -97,12 +97,12 @@ static void small_record(struct vrnic_context *ctx,
 	case VRNIC_REC_ERROR:
 		vrnic_pace_error(ctx, rec);
 		break;
-	default:	/* padding, and what later modules may say */
+	default:	/* padding, and kinds of records that later modules may have */
 		break;
 	}
 }
 
-/* Messages are read where they lie; what fits one slot goes before it is told. */
+/* Messages are read in the ring; a record of one slot is given back before its callback. */
 static void deliver_one(struct vrnic_context *ctx,
 			const struct vrnic_record *rec)
 {
@@ -144,8 +144,8 @@ static int deliver(struct vrnic_context *ctx, unsigned long max)
 /* ---- progress ---- */
 
 /*
- * Post what was queued, and drive what was posted, if the engine does not do it
- * by itself, or if there is nothing else for us to do.
+ * Post queued operations. Have the engine run the rings, if it does not do so by
+ * itself, or if this thread has nothing else to do.
  */
 static int drive(struct vrnic_context *ctx, bool idle)
 {
@@ -168,8 +168,8 @@ static int drive(struct vrnic_context *ctx, bool idle)
 #define IDLE_LOOKS	16
 
 /*
- * On a machine with one CPU, whoever is to bring the record cannot run while we
- * look for it.
+ * On a machine with one CPU, the process that is to bring the record cannot run while
+ * this thread looks for it.
  */
 static void yield(struct vrnic_context *ctx, bool idle)
 {

@@ -43,7 +43,7 @@ uint64_t vrnic_left(uint64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* Something was made in the client. */
+/* An object was made in the client. */
 void vrnic_client_hold(struct vrnic_client *client)
 {
 	pthread_mutex_lock(&client->lock);
@@ -51,7 +51,7 @@ void vrnic_client_hold(struct vrnic_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* It was destroyed. */
+/* An object of the client was destroyed. */
 void vrnic_client_drop(struct vrnic_client *client)
 {
 	pthread_mutex_lock(&client->lock);
@@ -108,7 +108,7 @@ static int open_parts(struct vrnic_client *client)
 	return 0;
 }
 
-/* It fails where the kernel knows of more CPUs than fit: then there are several. */
+/* The call fails if the kernel knows of more CPUs than fit: then there are several. */
 static bool has_one_cpu(void)
 {
 	cpu_set_t cpus;
@@ -162,8 +162,8 @@ static int open_device(struct ibv_device *device, struct vrnic_client **client)
 }
 
 /*
- * Without a name: the first device that is a vrnic, or what kept the first one
- * that may be one from being opened.
+ * Without a name: the first device that is a vrnic, or the error that kept the first
+ * possible one from being opened.
  */
 static int open_listed(struct ibv_device **list, const char *name,
 		       struct vrnic_client **client)

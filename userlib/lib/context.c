@@ -235,8 +235,8 @@ static int destroy_in_kernel(struct vrnic_context *ctx)
 }
 
 /*
- * Nothing else may use the context any more, but for callbacks that still run. The client
- * is let go last: another thread may wait for that to close it.
+ * Nothing else may use the context any more, but for callbacks that still run. The context
+ * gives its client back last: another thread may wait for this moment to close the client.
  */
 VRNIC_EXPORT
 int vrnic_context_destroy(struct vrnic_context *context)
@@ -277,8 +277,8 @@ int vrnic_context_fd(const struct vrnic_context *context)
 }
 
 /*
- * The old event goes before the new one is asked for. What waits for room in the
- * injection ring has nobody to announce it: so it counts as something to do.
+ * Clear the old event before asking for a new one. Nothing announces room in the injection
+ * ring: so a queued operation counts as something to do.
  */
 VRNIC_EXPORT
 int vrnic_context_arm(struct vrnic_context *context)
@@ -295,7 +295,7 @@ int vrnic_context_arm(struct vrnic_context *context)
 	queued = context->queue;
 	vrnic_unlock(context);
 	pending = vrnic_ring_arm(&context->receive);
-	/* what is posted from now on rings at once; what was posted before may not have */
+	/* later posts ring at once; earlier posts may not have rung yet */
 	vrnic_uv_looked_in_vain(context->client);
 	return pending || queued;
 }

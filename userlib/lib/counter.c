@@ -152,8 +152,8 @@ int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
 }
 
 /*
- * A self-paced transfer or a thread that waits may still point to it: then only
- * the kernel's part goes now, and vrnic_counter.dead tells.
+ * A self-paced transfer or a waiting thread may still point to the counter: then only
+ * the kernel's part is destroyed now, and vrnic_counter.dead tells.
  */
 VRNIC_EXPORT
 int vrnic_counter_destroy(struct vrnic_counter *counter)
@@ -162,7 +162,7 @@ int vrnic_counter_destroy(struct vrnic_counter *counter)
 
 	if (!counter)
 		return -EINVAL;
-	/* first, so that who is woken by the end knows why */
+	/* first, so that a thread that the end wakes knows the reason */
 	__atomic_store_n(&counter->dead, true, __ATOMIC_RELEASE);
 	ret = vrnic_uv_destroy(counter->client, VRNIC_OBJECT_COUNTER,
 			       counter->handle);
@@ -206,14 +206,15 @@ static bool is_dead(const struct vrnic_counter *counter)
 }
 
 /**
- * vrnic_counter_unbind() - it has nothing more to do with a transfer
+ * vrnic_counter_unbind() - end a counter's part in a transfer
  * @counter: counter, which the user may have destroyed: then it is not bound
  * @ep: endpoint of the transfer
  *
- * The kernel gives a handle that was given back to the counter that is made next. Under
- * the lock none is made: so the handle is this one's, or nobody's.
+ * The kernel reuses a free handle for the next counter. Under the lock no counter is made:
+ * so the handle is that of @counter, or of no counter.
  *
- * Return: 0, or a negative errno. EPIPE: the peer is gone, so the kernel has failed it.
+ * Return: 0, or a negative errno. EPIPE: the peer is gone, so the kernel has failed the
+ * counter.
  */
 int vrnic_counter_unbind(struct vrnic_counter *counter,
 			 const struct vrnic_endpoint *ep)
@@ -297,7 +298,7 @@ static int make_fd(struct vrnic_counter *counter)
 	}
 	__atomic_store_n(&counter->eventfd, fd, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&counter->client->fds, 1, __ATOMIC_RELAXED);
-	/* what is posted from now on rings at once; what was posted before may not have */
+	/* later posts ring at once; earlier posts may not have rung yet */
 	vrnic_uv_looked_in_vain(counter->client);
 	return 0;
 }
@@ -401,11 +402,11 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 	return ret;
 }
 
-/* ---- what the library knows of a transfer, and no engine ---- */
+/* ---- counting that the library does, and no engine ---- */
 
 /*
- * Through the kernel, as others may sleep there, or on the eventfd. A counter that the
- * user destroyed meanwhile has no number any more: nobody is told.
+ * The kernel does this, because threads may sleep there or on the eventfd. A counter that
+ * the user destroyed meanwhile has no number any more, and is left alone.
  */
 static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 			    const struct vrnic_status *status)

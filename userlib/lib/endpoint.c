@@ -138,7 +138,7 @@ static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
  * @ctx: context, locked
  * @force: without asking the engine, because the context goes
  *
- * One that another thread still uses stays in any case.
+ * An endpoint that another thread still uses stays in any case.
  *
  * Return: none is left.
  */
@@ -149,7 +149,7 @@ bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force)
 
 	for (i = 0; ctx->dying && i < ctx->nr_endpoints; i++) {
 		ep = ctx->endpoints[i];
-		/* one that cannot be destroyed now is tried again */
+		/* an endpoint that cannot be destroyed now is tried again */
 		if (ep && ep->dead && !ep->ending && (force || is_idle(ep)))
 			bury(ctx, ep);
 	}
@@ -166,7 +166,7 @@ static void destroy_locked(struct vrnic_context *ctx,
 	vrnic_post_forget(ctx, ep);
 	vrnic_transfers_forget(ctx, ep);
 	vrnic_ops_mute(&ep->ops, NULL);
-	/* an engine that cannot be called is found out by whoever posts next */
+	/* if the engine cannot be called, the next post fails */
 	if (!vrnic_ring_consumed(&ctx->inject, ep->end))
 		vrnic_uv_advance(ctx);
 	vrnic_endpoints_bury(ctx, false);

@@ -27,7 +27,7 @@ int vrnic_fence_all(struct vrnic_context *context,
 	return vrnic_post(context, NULL, &req, done);
 }
 
-/* What a waiting thread is told, by a callback or by who destroys the endpoint. */
+/* The result for a waiting thread, from a callback or from the end of the endpoint. */
 struct waiter {
 	bool done;
 	bool canceled;
@@ -45,7 +45,7 @@ static void fence_done(struct vrnic_context *ctx,
 }
 
 /**
- * vrnic_fences_cancel() - let those go that wait for fences of an endpoint
+ * vrnic_fences_cancel() - wake the threads that wait for fences of an endpoint
  * @ep: the endpoint, which is being destroyed; its context is locked
  *
  * A waiter is on its thread's stack, and may be gone as soon as it is told.
@@ -94,8 +94,8 @@ static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 }
 
 /*
- * With the lock no callback is running; EDEADLK: we are in one ourselves. An endpoint
- * that was destroyed, and may be freed, has canceled.
+ * With the lock no callback is running; EDEADLK: this thread is in a callback itself. The
+ * end of an endpoint, which may be freed already, has canceled the wait.
  */
 static void forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		   const struct waiter *waiter)

@@ -9,9 +9,9 @@
  *					held while callbacks run
  *	    vrnic_client.lock		always
  *
- * What is found under a lock may be freed by another thread once that is released. Who
- * goes on with an endpoint is counted in vrnic_endpoint.ending, with a counter or type in
- * its refs; all else is copied, or looked up again.
+ * Once a lock is released, another thread may free an object that was found under it.
+ * A thread that goes on with an endpoint is counted in vrnic_endpoint.ending, with a
+ * counter or type in its refs. Everything else is copied, or looked up again.
  */
 #ifndef LIBVRNIC_LIB_H
 #define LIBVRNIC_LIB_H
@@ -54,11 +54,11 @@ struct vrnic_late {
  * @own_verbs: @verbs is closed with the client
  * @own_pd: @pd is freed with the client
  * @doorbell_fd: ours alone, beside the provider's
- * @one_cpu: whoever opened it may use one CPU only
+ * @one_cpu: the thread that opened the device may use one CPU only
  * @page_size: of this machine; a page of counters has it
- * @vain: looks for something that was not there yet; atomic
+ * @vain: looks in vain for records and counters; atomic
  * @late: doorbells that are due; atomic
- * @fds: counters for whose events somebody may sleep; atomic
+ * @fds: counters for whose events a thread may sleep; atomic
  * @lock: protects all below
  * @users: contexts, counters and types
  * @contexts: through vrnic_context.sibling
@@ -84,9 +84,9 @@ struct vrnic_client {
 };
 
 /**
- * struct vrnic_op - an operation whose record somebody waits for
+ * struct vrnic_op - an operation that will have a record
  * @next: the next one posted to the same endpoint, or free
- * @callback: whom to tell; NULL: nobody any more
+ * @callback: to be called; NULL: nobody is to be told any more
  * @arg: for @callback
  * @cookie: of the descriptor
  * @opcode: of the descriptor
@@ -108,8 +108,8 @@ struct vrnic_op_list {
 };
 
 /**
- * struct vrnic_handler_entry - who gets the messages of a dispatch id
- * @handler: NULL: nobody
+ * struct vrnic_handler_entry - the handler of a dispatch id
+ * @handler: gets the messages; NULL: there is none
  * @arg: for @handler
  */
 struct vrnic_handler_entry {
@@ -140,18 +140,18 @@ struct vrnic_transfers {
  * @handle: uverbs object
  * @address: for peers; @address.fifo for ioctls
  * @eventfd: for poll(2)
- * @advance_lock: held by who takes records
+ * @advance_lock: held by the thread that takes records
  * @receive: reception ring; protected by @advance_lock
- * @made: callbacks of the user's made so far; likewise
- * @dropped: messages that nobody wanted; likewise
- * @idle: looks in vain; likewise
+ * @made: callbacks of the user's made so far; protected by @advance_lock
+ * @dropped: messages without a handler; protected by @advance_lock
+ * @idle: looks in vain; protected by @advance_lock
  * @lock: protects all below, if @shared; else the user does
  * @inject: injection ring
  * @vain: its client's, at the last post
  * @streak: posts in a row, none of which was waited for
  * @typed_end: vrnic_ring.next after the last typed descriptor; also read by
- *	who destroys a type
- * @queue: what waits for room in @inject (VRNIC_QUEUE)
+ *	a thread that destroys a type
+ * @queue: operations that wait for room in @inject (VRNIC_QUEUE)
  * @queue_end: where the next one is linked
  * @free_ops: records to be used again
  * @fences: operations that go to all endpoints
@@ -160,7 +160,7 @@ struct vrnic_transfers {
  * @live: endpoints that the user did not destroy
  * @dying: endpoints that the user did destroy
  * @dispatch: tables of handlers, made when needed
- * @rts_handler: who gets offers
+ * @rts_handler: gets offers
  * @rts_arg: for @rts_handler
  * @transfers: self-paced transfers
  */
@@ -205,8 +205,8 @@ struct vrnic_context {
  * @dead: the user destroyed it; it stays until the engine is done with it, so
  *	that its number is not given to another one whose descriptors lie in the
  *	ring behind those of this one
- * @ending: its transfers that somebody is ending: he uses it without the lock, so it
- *	stays
+ * @ending: its transfers that a thread is ending: this thread uses the endpoint without
+ *	the lock, so the endpoint stays
  * @end: vrnic_ring.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
@@ -230,7 +230,7 @@ struct vrnic_endpoint {
  * @cell: shared with the kernel
  * @page: mapping that @cell lies in
  * @number: for descriptors and for peers
- * @handle: uverbs object; once @dead, another one's
+ * @handle: uverbs object; once @dead, it may be that of another counter
  * @refs: user and self-paced transfers
  * @dead: the user destroyed it
  * @eventfd: for poll(2), or -1 until it is asked for
@@ -323,7 +323,7 @@ void vrnic_uv_advance_later(struct vrnic_context *ctx);
 void vrnic_uv_advance_late(struct vrnic_client *client);
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
 
-/* What the program wants to see is not there yet: what it posted is to be done. */
+/* A look in vain: what the program posted is to be done now. */
 static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
 {
 	__atomic_fetch_add(&client->vain, 1, __ATOMIC_RELAXED);

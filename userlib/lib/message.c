@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Messages into the peer's reception FIFO, and who gets those of ours. */
+/* Messages into the peer's reception FIFO, and the handlers of those that arrive. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ void vrnic_dispatch_free(struct vrnic_context *ctx)
 
 /* ---- arrival ---- */
 
-/* What the engine wrote fits its slots; a look at it costs nothing. */
+/* The engine wrote a length that fits its slots; to check it costs nothing. */
 static bool is_whole(const struct vrnic_record *rec)
 {
 	return (uint64_t)rec->header_len + rec->length <=

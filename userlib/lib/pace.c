@@ -15,8 +15,8 @@
  * It writes the table with one put and sends batch 0. The engines do the rest:
  * portion k + 1 is asked for while portion k moves.
  *
- * All that comes from the peer is a claim: numbers of transfers are looked up,
- * and must be those of transfers with that peer.
+ * Everything that comes from the peer is a claim: numbers of transfers are looked up,
+ * and must be those of transfers with this peer.
  */
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static int offer(struct vrnic_transfer *x, const void *local,
 	return 0;
 }
 
-/* Counters of this client, and nothing that cannot be had. */
+/* Only counters of this client, and no counter that this operation lacks. */
 static bool done_fits(const struct vrnic_context *ctx,
 		      const struct vrnic_done *done)
 {
@@ -175,8 +175,8 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
 }
 
 /*
- * The table with one put, and the first batch. If the second cannot be posted the first
- * is on its way, which does no harm: nobody has the peer look at its table.
+ * Post the table with one put, and the first batch. If the batch cannot be posted, the put
+ * is on its way. It does no harm: without a batch the peer never looks at its table.
  */
 static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
@@ -203,12 +203,12 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 	struct vrnic_counter *local = x->done.local;
 	int ret;
 
-	/* nothing depends on how much is left of it, so peers may name it */
+	/* its value decides nothing, so peers may name it */
 	ret = vrnic_counter_create(x->ep->context->client, VRNIC_COUNTER_PEERS,
 				   &x->status);
 	if (ret)
 		return ret;
-	/* what the engines do in our name is not the peer's to change */
+	/* the peer must not change what the engines do in our name */
 	ret = vrnic_pool_alloc(x->ep, vrnic_plan_rows(plan), false, &x->piece);
 	if (ret)
 		return ret;
@@ -287,7 +287,7 @@ int vrnic_reject(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts)
 
 /* ---- what arrives ---- */
 
-/* Nobody is here to take offers: say so, if we know the way. */
+/* No handler for offers: tell the peer, if there is an endpoint to it. */
 static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 {
 	struct vrnic_endpoint *ep;
@@ -318,7 +318,7 @@ static void offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
 		return;
 	}
 	memcpy(&rts, rec + 1, sizeof(rts));
-	/* what the peer says of itself does not count */
+	/* the peer's own claims about itself do not count */
 	rts.source = rec->source;
 	rts.task = rec->task;
 	rts.host = rec->host;
@@ -350,7 +350,7 @@ static void judged(struct vrnic_context *ctx, const struct vrnic_record *rec)
 		x = vrnic_transfer_take_theirs(ctx, rec, verdict.id);
 	if (!x)
 		return;
-	/* a verdict is never good news, whatever the peer may say */
+	/* a verdict is always a failure, whatever status the peer sends */
 	vrnic_transfer_end(ctx, x, verdict.status ? verdict.status : IBV_WC_GENERAL_ERR,
 			   verdict.vendor_err);
 }
@@ -372,7 +372,7 @@ void vrnic_pace_message(struct vrnic_context *ctx,
 	}
 }
 
-/* The end of a transfer, as it should be. */
+/* The regular end of a transfer. */
 void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	bool incoming = rec->cookie & VRNIC_COOKIE_TARGET;
@@ -387,8 +387,8 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 }
 
 /*
- * Nothing of the peer comes after this. Who is told may start another transfer,
- * which fails by itself: there is an end to this.
+ * Nothing of the peer comes after this. A callback may start another transfer, which
+ * fails by itself: so this loop ends.
  */
 static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
@@ -403,8 +403,8 @@ static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 }
 
 /*
- * What we injected at the peer failed. After a put that was not the last one the
- * chain goes on, and its end says that it failed.
+ * A descriptor that we injected at the peer failed. If it was a put that was not the last
+ * one, the chain goes on, and its end tells the failure.
  */
 void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {

@@ -2,8 +2,8 @@
 /*
  * Self-paced transfers: what their files share.
  *
- *	pace.c		offers, and what comes of them
- *	pace_plan.c	what the engines are to do for a transfer
+ *	pace.c		offers, and messages about them
+ *	pace_plan.c	the descriptors of a transfer, for the engines
  *	transfer.c	transfers by number, and how they end
  */
 #ifndef VRNIC_PACE_H
@@ -22,14 +22,14 @@
  * @incoming: we are the target
  * @peer_id: incoming: the origin's number for it
  * @length: bytes
- * @done: whom to tell; its counters are held
- * @bound: they are bound to @ep
- * @status: counter for what fails on the way; incoming ones have it
+ * @done: how to tell the user; its counters are held
+ * @bound: the counters of @done are bound to @ep
+ * @status: counter for failures on the way; incoming transfers have it
  * @piece: table, or batches
- * @over: it has an end, and is not found any more
- * @refs: itself until that, and one for each descriptor that was posted for it and whose
- *	record did not come yet. Such a one may name @piece, so that stays, and the number
- *	is given to no other.
+ * @over: the transfer has ended, and is not found any more
+ * @refs: one until the transfer is over, and one for each descriptor that was posted for it
+ *	and whose record did not come yet. Such a descriptor may name @piece, so @piece
+ *	stays, and no other transfer gets the number.
  */
 struct vrnic_transfer {
 	struct vrnic_endpoint *ep;
@@ -62,8 +62,8 @@ struct vrnic_verdict {
 /**
  * struct vrnic_plan - an accepted transfer, cut
  * @rts: the offer
- * @local: where to
- * @rkey: key of that
+ * @local: where the message goes
+ * @rkey: remote key of @local's region
  * @portion: bytes of each portion but the last
  * @nr: portions
  */
@@ -76,8 +76,8 @@ struct vrnic_plan {
 };
 
 /*
- * Are @source and @host, of a record, this endpoint's peer? A peer on another host says
- * of itself what number it has; only that host's address is sure.
+ * Are @source and @host, of a record, this endpoint's peer? The number of a peer on another
+ * host is the peer's own claim; only the address of its host is sure.
  */
 static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, uint32_t source,
 				 uint64_t host)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Registered memory for what a peer's engine fetches and writes in self-paced
+ * Registered memory that a peer's engine fetches from and writes to in self-paced
  * transfers (S4). Each endpoint has its own, because a peer that holds the key
- * may read all of it: other peers' keys must not lie there. Tables are for the peer to
- * fill. What is run in our name must not be: it lies in chunks that the peer may only
- * read.
+ * may read all of it: other peers' keys must not lie there. The peer fills tables. It must
+ * not change descriptors that are run in our name: they lie in chunks that the peer may
+ * only read.
  */
 
 #include <errno.h>

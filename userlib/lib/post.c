@@ -5,8 +5,8 @@
  * slot and a fence.
  *
  * The descriptor's cookie is the user's: so it is right in every counter and
- * record that it comes back in. What belongs to a record is found by order: the
- * engine completes what goes to one endpoint in the order in which it was posted.
+ * record that repeats it. The operation of a record is found by order: the engine
+ * completes the operations to one endpoint in the order in which they were posted.
  */
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 /**
  * struct vrnic_queued - an operation that waits for room
  * @next: the next one
- * @ep: whom it goes to; NULL: FENCE_ALL
- * @op: its record is waited for, or NULL
- * @types: that it holds
+ * @ep: endpoint that it goes to; NULL: FENCE_ALL
+ * @op: the operation whose record will come, or NULL
+ * @types: types that it holds
  * @slots: how many it needs
  * @image: what goes into them
  */
@@ -32,7 +32,7 @@ struct vrnic_queued {
 	uint64_t image[];
 };
 
-/* ---- operations that somebody waits for ---- */
+/* ---- operations that will have a record ---- */
 
 void vrnic_ops_init(struct vrnic_op_list *list)
 {
@@ -103,7 +103,7 @@ static struct vrnic_op *op_new(struct vrnic_context *ctx)
 	return op;
 }
 
-/* Nobody is to be told any more: of all (@arg is NULL), or of those with @arg. */
+/* Call nobody any more: for all operations (@arg is NULL), or for those with @arg. */
 void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg)
 {
 	struct vrnic_op *op;
@@ -129,7 +129,7 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 	return ep ? &ep->ops : &ctx->fences;
 }
 
-/* ---- who is told ---- */
+/* ---- how the user is told ---- */
 
 static bool done_fits(const struct vrnic_context *ctx,
 		      const struct vrnic_done *done)
@@ -184,14 +184,14 @@ static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 	}
 }
 
-/* Slots were filled: they are @ep's. */
+/* Slots were filled with descriptors to @ep. */
 static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		 uint32_t slots, bool typed)
 {
 	ctx->inject.next += slots;
 	if (ep)
 		ep->end = ctx->inject.next;
-	if (typed)	/* read by who destroys a type */
+	if (typed)	/* a thread that destroys a type reads it */
 		__atomic_store_n(&ctx->typed_end, ctx->inject.next,
 				 __ATOMIC_RELAXED);
 }
@@ -199,8 +199,8 @@ static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 #define STREAM_POSTS	8
 
 /*
- * Does the program post without waiting for what it posted? Then it may be better
- * off with a doorbell for several posts.
+ * Does the program post without waiting for its operations? Then one doorbell for
+ * several posts may be better.
  */
 static bool streams(struct vrnic_context *ctx)
 {
@@ -211,7 +211,7 @@ static bool streams(struct vrnic_context *ctx)
 	return ctx->streak >= STREAM_POSTS;
 }
 
-/* Who asked for an event may go to sleep for it without asking us again. */
+/* A program that asked for an event may sleep for it without another call. */
 static bool may_be_late(const struct vrnic_context *ctx)
 {
 	return vrnic_ring_may_gather(&ctx->inject) &&
@@ -219,7 +219,7 @@ static bool may_be_late(const struct vrnic_context *ctx)
 	       !(ctx->receive.hdr && vrnic_ring_is_armed(&ctx->receive));
 }
 
-/* If the engine cannot be called the FIFO is gone, with what was in its ring. */
+/* If the engine cannot be called the FIFO is gone, with the operations in its ring. */
 static int publish(struct vrnic_context *ctx)
 {
 	vrnic_ring_tell_stream(&ctx->inject, streams(ctx));
@@ -232,7 +232,7 @@ static int publish(struct vrnic_context *ctx)
 	return 0;
 }
 
-/* ---- the queue of those that wait for room ---- */
+/* ---- the queue of operations that wait for room ---- */
 
 static void queued_free(struct vrnic_queued *item)
 {
@@ -283,7 +283,7 @@ static void queue_remove_first(struct vrnic_context *ctx)
 }
 
 /**
- * vrnic_post_flush() - post what was queued, as far as there is room
+ * vrnic_post_flush() - post queued operations, as far as there is room
  * @ctx: context, locked
  */
 int vrnic_post_flush(struct vrnic_context *ctx)
@@ -302,7 +302,7 @@ int vrnic_post_flush(struct vrnic_context *ctx)
 	return posted ? publish(ctx) : 0;
 }
 
-/* What is queued for an endpoint that is destroyed never happens. */
+/* Operations that are queued for an endpoint never happen once it is destroyed. */
 void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
 	struct vrnic_queued **at = &ctx->queue, *item;
@@ -326,7 +326,7 @@ void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
  * @ctx: context, locked
  * @slots: how many
  *
- * Looks again after it had the engine run once, in this thread.
+ * Without room it has the engine run once, in this thread, and looks again.
  *
  * Return: 0, EAGAIN, EMSGSIZE or EIO, negative.
  */
@@ -366,7 +366,7 @@ static int add_op(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return 0;
 }
 
-/* It is counted and waited for; now into the ring or the queue with it. */
+/* Counters and records are ready; put the operation into the ring or the queue. */
 static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		 const struct vrnic_request *req, struct vrnic_op *op,
 		 bool queue)
@@ -421,7 +421,7 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
 /**
  * vrnic_post_locked() - post an operation
  * @ctx: context, locked
- * @ep: whom it goes to; NULL: FENCE_ALL
+ * @ep: endpoint that it goes to; NULL: FENCE_ALL
  * @req: the operation
  * @done: how to be told, or NULL
  * @internal: @done->callback is the library's own
@@ -466,7 +466,7 @@ int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return ret;
 }
 
-/* The context goes, and its FIFO is gone. */
+/* The context is being destroyed, and its FIFO is gone. */
 void vrnic_ops_destroy(struct vrnic_context *ctx)
 {
 	while (ctx->queue)

@@ -15,8 +15,8 @@
  *       with the engine's flag, full barrier, look at prod again.
  *  P3 vrnic_ring_may_gather()     prod, full fence (that of the flag), look at gather
  *       with the engine's gather, full barrier, look at prod again.
- *     Of the reception ring: cons instead of prod. The engine, with a sender
- *       that waits for room, sets the flag and looks at cons again.
+ *     On the reception ring: cons instead of prod. If a sender waits for room, the
+ *       engine sets the flag and looks at cons again.
  *  C1 vrnic_ring_peek()           acquire of prod before a record is read
  *       with the engine's release of prod after it wrote the record
  *  C2 vrnic_ring_release()        release of cons after the record was read
@@ -25,8 +25,8 @@
  *       with the engine's prod, full barrier, look at arm
  *  C4 VRNIC_WAIT                  a system call: the kernel puts the caller on
  *       the wait queue, then looks at prod and cons (or at the cell) itself,
- *       and whoever writes a record looks at the queue after a full barrier.
- *       So nothing that comes between our look and our sleep is missed.
+ *       and the writer of a record looks at the queue after a full barrier.
+ *       So no record between our look and our sleep is missed.
  *  N1 vrnic_cell_errors(), vrnic_cell_remaining()   acquire of the cell
  *       with the engine's release of it after the data, and after the fields
  *       that say what failed
@@ -115,7 +115,7 @@ static inline bool vrnic_ring_wants_doorbell(const struct vrnic_ring *ring)
 	       VRNIC_RING_DOORBELL;
 }
 
-/* Tell the engine whether doorbells may be few; its cache line is written if need be. */
+/* Tell the engine whether doorbells may be few; write the cache line only on a change. */
 static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
 {
 	if (__atomic_load_n(&ring->hdr->stream, __ATOMIC_RELAXED) != stream)

@@ -9,7 +9,7 @@
 #include "rows.h"
 #include "vrnic.h"
 
-/* ---- what a sum of calls may come to ---- */
+/* ---- bounds of sums ---- */
 
 /* The last of @count steps from @offset. */
 static bool last_offset(int64_t offset, uint64_t count, int64_t stride,
@@ -255,7 +255,7 @@ static int add_each(struct vrnic_rows *rows, const struct vrnic_rows *sub,
 	}
 }
 
-/* A vector of vectors whose steps go on where the one before ended is a vector. */
+/* A vector of vectors is a vector if each goes on where the one before ended. */
 static bool is_seamless(const struct vrnic_type_row *row, int64_t stride)
 {
 	int64_t whole;
@@ -444,7 +444,7 @@ static int load_rows(struct vrnic_rows *rows, const uint8_t *from,
 /**
  * vrnic_rows_load() - the reverse
  * @rows: empty
- * @buffer: what somebody says vrnic_rows_save() made
+ * @buffer: claimed to come from vrnic_rows_save()
  * @length: its size
  *
  * Return: 0, EINVAL (it did not) or ENOMEM, negative.

@@ -53,7 +53,7 @@ static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
 	return 0;
 }
 
-/* Also one that is over. */
+/* Finds also a transfer that is over. */
 static struct vrnic_transfer *table_look(const struct vrnic_transfers *t, uint32_t id)
 {
 	uint32_t i = ID_SLOT(id);
@@ -70,7 +70,7 @@ static struct vrnic_transfer *table_find(const struct vrnic_transfers *t,
 	return x && !x->over ? x : NULL;
 }
 
-/* Return: the transfer that the origin, who sent @rec, knows as @id, or NULL. */
+/* Return: the transfer that the sender of @rec knows as @id, or NULL. */
 static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
 					      const struct vrnic_record *rec,
 					      uint32_t id)
@@ -94,9 +94,9 @@ static void table_remove(struct vrnic_transfers *t,
 }
 
 /*
- * Nobody finds it any more, so that one thread alone ends it. It does so without the lock,
- * while another may destroy the endpoint: so that stays until vrnic_transfer_end() is done.
- * Caller has locked the context. @x may be NULL.
+ * Make sure that no other thread finds the transfer, so that one thread alone ends it. This
+ * thread works without the lock, while another may destroy the endpoint: so the endpoint
+ * stays until vrnic_transfer_end() is done. Caller has locked the context. @x may be NULL.
  */
 static struct vrnic_transfer *claim(struct vrnic_transfer *x)
 {
@@ -108,7 +108,7 @@ static struct vrnic_transfer *claim(struct vrnic_transfer *x)
 }
 
 /*
- * The counter may have been destroyed: then it is not bound any more.
+ * The user may have destroyed the counter: then it is not bound any more.
  *
  * Return: the peer is gone, so the kernel has failed the counter for this transfer.
  */
@@ -117,7 +117,7 @@ static bool unbind(const struct vrnic_transfer *x, struct vrnic_counter *counter
 	return counter && vrnic_counter_unbind(counter, x->ep) == -EPIPE;
 }
 
-/* They fail when the peer goes, and what it sends on may name them. */
+/* Bound counters fail when the peer goes, and descriptors that it relays may name them. */
 static int bind(struct vrnic_transfer *x)
 {
 	struct vrnic_counter *local = x->done.local, *remote = x->done.remote;
@@ -142,8 +142,8 @@ static void unbind_both(struct vrnic_transfer *x)
 }
 
 /*
- * In the table, and holds the counters of @done, which are bound to the endpoint.
- * Caller has locked the context.
+ * Put the transfer into the table, hold the counters of @done, and bind them to the
+ * endpoint. Caller has locked the context.
  */
 struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  uint64_t length, bool incoming,
@@ -173,7 +173,7 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	return x;
 }
 
-/* The engine may still read what it was posted for it: see @refs. */
+/* The engine may still read memory of the transfer: see @refs. */
 static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
 	if (--x->refs)
@@ -183,7 +183,7 @@ static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	free(x);
 }
 
-/* It is over, and all of it goes but what the engine may read. Caller has locked the context. */
+/* Free the transfer, but not memory that the engine may read. Caller has locked the context. */
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
 	x->over = true;
@@ -195,7 +195,7 @@ void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	transfer_put(ctx, x);
 }
 
-/* Claim the one that the origin, who sent @rec, knows as @id; or NULL. */
+/* Claim the transfer that the sender of @rec knows as @id; or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 						  const struct vrnic_record *rec,
 						  uint32_t id)
@@ -208,7 +208,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 	return x;
 }
 
-/* Likewise, any with that peer. */
+/* Claim any transfer with this peer; or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 					       const struct vrnic_record *rec)
 {
@@ -228,9 +228,10 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 /* ---- how transfers end ---- */
 
 /*
- * The engine takes what arrives off the target's counter, and has an error noted
- * there if a put fails; not if the chain of remote gets does. If the peer is gone, the
- * kernel has failed what is bound. Unbound first: so it has either, or will not.
+ * The engine takes arriving bytes off the target's counter, and notes an error there
+ * if a put fails, but not if the chain of remote gets fails. If the peer is gone, the
+ * kernel has failed bound counters. Unbind first: then the kernel has failed the counter
+ * already, or never will.
  */
 static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 {
@@ -251,8 +252,8 @@ static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 }
 
 /*
- * It was claimed; no lock is held. The last step is the user's, unless the endpoint was
- * destroyed meanwhile.
+ * The transfer was claimed; no lock is held. The last step calls the user, unless the
+ * endpoint was destroyed meanwhile.
  */
 void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			uint32_t status, uint32_t vendor_err)
@@ -273,14 +274,14 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 	vrnic_transfer_drop(ctx, x);
 	if (ep->dead)
 		callback = NULL;
-	ep->ending--;	/* the last access: it may be freed from here on */
+	ep->ending--;	/* the last access: the endpoint may be freed from here on */
 	vrnic_unlock(ctx);
 	vrnic_tell(ctx, callback, arg, &told);
 }
 
 /*
- * Tell the peer. Without the memory for it the peer is not told, and keeps its
- * transfer until it destroys the endpoint, or this one is gone.
+ * Tell the peer. Without memory the peer is not told, and keeps its
+ * transfer until it destroys its endpoint, or this context is gone.
  */
 int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 			uint32_t id, uint32_t status, uint32_t vendor_err)
@@ -305,7 +306,7 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 	return vrnic_post_locked(ep->context, ep, &req, &done, true);
 }
 
-/* Claim it, if it is a transfer of that kind with that peer. */
+/* Claim the transfer, if it is of this direction and with this peer. */
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,
 					   const struct vrnic_record *rec)
@@ -323,8 +324,8 @@ struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t i
 }
 
 /*
- * It failed here, which the peer may not know. To an endpoint that was destroyed meanwhile
- * nothing is posted: what would wait in the queue has been forgotten.
+ * The transfer failed here, which the peer may not know. Nothing is posted to an endpoint
+ * that was destroyed meanwhile: its queue was dropped.
  */
 void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			 uint32_t status, uint32_t vendor_err)
@@ -342,8 +343,8 @@ void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 }
 
 /*
- * A descriptor that we posted for a transfer, which may be over: only its failure is of
- * interest, and that nothing reads what it named any more.
+ * The record of a descriptor that we posted for a transfer, which may be over. Only a failure
+ * matters, and that the engine no longer reads the descriptor's memory.
  */
 static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
 		   void *arg)
@@ -373,8 +374,8 @@ static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
  * @req: the descriptor
  * @flags: VRNIC_QUEUE or 0
  *
- * What it names of @x->piece stays until its record came. If the engine could not be
- * called it is in the ring and none will come, but then the FIFO is gone.
+ * The memory of @x->piece that it names stays until its record came. If the engine could
+ * not be called, no record will come, but then the FIFO is gone.
  */
 int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uint32_t flags)
 {
@@ -394,8 +395,8 @@ int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uin
 /* ---- the end of endpoints and contexts ---- */
 
 /*
- * The user destroys the endpoint: transfers are forgotten, nobody is called.
- * Who waits for a counter is not left waiting.
+ * The user destroys the endpoint: its transfers end without a callback.
+ * Their counters fail, so a thread that waits for one wakes up.
  */
 void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
@@ -416,7 +417,7 @@ void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep
 	}
 }
 
-/* The engine is done with the endpoint: no record of what was posted to it will come. */
+/* The engine is done with the endpoint: no further record of it will come. */
 void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_transfers *t = &ctx->transfers;
@@ -432,7 +433,7 @@ void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint
 	}
 }
 
-/* Transfers belong to endpoints, and those are gone. */
+/* Transfers belong to endpoints, and all endpoints are gone. */
 void vrnic_transfers_destroy(struct vrnic_context *ctx)
 {
 	free(ctx->transfers.slot);

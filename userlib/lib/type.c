@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Types, as objects of a client. The kernel looks a type up when it executes a
- * descriptor: so the kernel's part of a type that is destroyed goes when every
- * injection ring has passed what named it.
+ * descriptor. So the kernel's part of a type is destroyed when every injection ring
+ * has passed the descriptors that name the type.
  */
 
 #include <errno.h>
@@ -131,7 +131,7 @@ void vrnic_type_get(struct vrnic_type *type)
 
 static bool passed(const struct vrnic_context *ctx, uint32_t end)
 {
-	/* another thread may post: the index that it published will do */
+	/* another thread may post: the index that this thread published will do */
 	uint32_t prod = __atomic_load_n(&ctx->inject.hdr->prod,
 					__ATOMIC_RELAXED);
 	/* P2 */
@@ -163,8 +163,8 @@ static int note_contexts(struct vrnic_client *client, struct vrnic_type *type)
 }
 
 /*
- * Caller holds the client's lock. All contexts are looked at each time: one that is
- * gone must not stay in the list behind another whose ring has not passed yet.
+ * Caller holds the client's lock. Each call looks at all contexts: a context that is
+ * gone must not stay in the list behind one whose ring has not passed yet.
  *
  * Return: nothing can name it any more.
  */
@@ -193,7 +193,7 @@ void vrnic_types_reap(struct vrnic_client *client, struct vrnic_context *gone)
 	pthread_mutex_lock(&client->lock);
 	at = &client->retired;
 	while ((type = *at)) {
-		/* the kernel's own references keep what it is executing */
+		/* the kernel's own references keep types that it is using */
 		if (!is_retired(type, gone) ||
 		    vrnic_uv_destroy(client, VRNIC_OBJECT_TYPE, type->handle)) {
 			at = &type->next;
@@ -205,7 +205,7 @@ void vrnic_types_reap(struct vrnic_client *client, struct vrnic_context *gone)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* Without the memory to wait properly, descriptors may find their type gone. */
+/* Without memory for the wait, descriptors may find their type gone. */
 static void retire(struct vrnic_type *type)
 {
 	struct vrnic_client *client = type->client;
@@ -218,7 +218,7 @@ static void retire(struct vrnic_type *type)
 	vrnic_types_reap(client, NULL);
 }
 
-/* The last who needs it is the user, or an operation that leaves the queue. */
+/* The last reference is the user's, or that of an operation that leaves the queue. */
 void vrnic_type_put(struct vrnic_type *type)
 {
 	struct vrnic_client *client;

@@ -75,10 +75,10 @@ static int cmd_run(union cmd *cmd, struct ibv_context *verbs)
 
 /**
  * vrnic_uv_doorbell() - open a doorbell file
- * @verbs: context that it is to be for
+ * @verbs: context of the doorbell
  * @fd: the result
  *
- * The core compares the driver's number: EINVAL from devices of others.
+ * The core compares the driver's number: EINVAL from devices of other drivers.
  */
 int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
 {
@@ -262,19 +262,19 @@ static int advance_fifo(const struct vrnic_client *client, uint32_t fifo)
 	return 0;
 }
 
-/* Run the context's rings in this thread; what was posted stays posted. */
+/* Run the context's rings in this thread; operations stay posted if this fails. */
 int vrnic_uv_advance(struct vrnic_context *ctx)
 {
 	return advance_fifo(ctx->client, ctx->address.fifo);
 }
 
 /**
- * vrnic_uv_advance_later() - run them when more was posted, or before somebody waits
+ * vrnic_uv_advance_later() - run the rings after more posts, or before a wait
  * @ctx: context; the engine looks at its rings by itself before long
  *
- * Two FIFOs may have the same place: then the older one is run now. It may be gone:
- * that is no error of this one. A thread that runs what is due between the two
- * steps may take the newer number twice: the older waits for the kernel then.
+ * Two FIFOs may have the same place: then the older one is run now. If the older one is
+ * gone, that is no error of @ctx. A thread that runs due rings between the two
+ * steps may take the newer number twice: then the older FIFO waits for the kernel.
  */
 void vrnic_uv_advance_later(struct vrnic_context *ctx)
 {
@@ -292,7 +292,7 @@ void vrnic_uv_advance_later(struct vrnic_context *ctx)
  * vrnic_uv_advance_late() - run all rings that are due
  * @client: client
  *
- * An error is that of a FIFO that is gone, or comes back with the next post.
+ * An error concerns a FIFO that is gone, or the next post reports it again.
  */
 void vrnic_uv_advance_late(struct vrnic_client *client)
 {
@@ -306,14 +306,14 @@ void vrnic_uv_advance_late(struct vrnic_client *client)
 					     __ATOMIC_RELAXED));
 }
 
-/* Whoever sleeps may do so for what was posted. */
+/* Ring before a sleep, which may be for a posted operation. */
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
 {
 	vrnic_uv_looked_in_vain(client);
 	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
 }
 
-/* What no engine counts: whoever sleeps for it is woken. */
+/* Counts what no engine counts; the kernel wakes threads that sleep for it. */
 int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count)
 {
 	return ioctl(client->doorbell_fd, VRNIC_COUNT, count) ? -errno : 0;

@@ -7,8 +7,8 @@
  *	client > context > endpoint	(a device, a pair of rings, a peer)
  *	counter, type			(belong to a client)
  *
- * Memory is an ibv_mr of the context's protection domain; so all of this mixes
- * with plain verbs on one device.
+ * Memory is an ibv_mr of the context's protection domain; so a program may use plain
+ * verbs and libvrnic on one device.
  *
  * Unless it says otherwise a function returns 0 or a negative errno, is
  * documented in a man page of its name, and may be called from any thread as
@@ -53,7 +53,7 @@ int vrnic_client_open(const char *device, struct vrnic_client **client);
 /**
  * vrnic_client_from_verbs() - make a client of an open device
  * @verbs: stays the caller's; must outlive the client
- * @pd: protection domain, the caller's likewise; NULL: the client makes one
+ * @pd: protection domain; stays the caller's; NULL: the client makes one
  * @client: the result
  */
 int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
@@ -62,7 +62,7 @@ int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
 /* EBUSY while it has contexts, counters or types. */
 int vrnic_client_close(struct vrnic_client *client);
 
-/* Never fail; what they return belongs to the client. */
+/* Never fail; the result belongs to the client. */
 struct ibv_context *vrnic_client_verbs(struct vrnic_client *client);
 struct ibv_pd *vrnic_client_pd(struct vrnic_client *client);
 
@@ -79,7 +79,7 @@ enum {
  * @task: number of this process within the client
  * @number: number of this context within the task
  * @inject_slots: 64-byte slots of the injection FIFO, 2 to 65536; default 256
- * @receive_slots: of the reception FIFO, 132 to 65536; default 512
+ * @receive_slots: 64-byte slots of the reception FIFO, 132 to 65536; default 512
  * @flags: VRNIC_CONTEXT_*
  */
 struct vrnic_context_attr {
@@ -105,7 +105,7 @@ void vrnic_context_address(const struct vrnic_context *context,
 /**
  * vrnic_context_fd() - a descriptor for poll(2)
  *
- * Readable when something arrived since vrnic_context_arm(). Never fails; the
+ * Readable if something has arrived since vrnic_context_arm(). Never fails; the
  * descriptor belongs to the context.
  */
 int vrnic_context_fd(const struct vrnic_context *context);
@@ -116,10 +116,11 @@ int vrnic_context_arm(struct vrnic_context *context);
 /**
  * vrnic_advance() - make progress, and deliver what arrived
  * @context: context
- * @max: at most that many callbacks; 0: only progress
+ * @max: at most so many callbacks; 0: only progress
  *
- * Runs the context's rings in the caller's thread, posts what was queued, and
- * calls the callbacks of what completed and arrived.
+ * Runs the context's rings in the caller's thread, posts queued operations, and
+ * calls the callbacks and handlers of operations that completed and messages that
+ * arrived.
  *
  * Return: callbacks made, or a negative errno. EIO: the device is gone.
  */
@@ -185,13 +186,13 @@ int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
 			 struct vrnic_counter **counter);
 int vrnic_counter_destroy(struct vrnic_counter *counter);
 
-/* Number by which peers name it: struct vrnic_done.target. Never fails. */
+/* Number by which peers name the counter: struct vrnic_done.target. Never fails. */
 uint32_t vrnic_counter_number(const struct vrnic_counter *counter);
 
 /* Expect @bytes more. Never fails. */
 void vrnic_counter_add(struct vrnic_counter *counter, uint64_t bytes);
 
-/* Set it and forget its errors; only while nothing is under way. Never fails. */
+/* Set the counter and forget its errors; only while nothing is under way. Never fails. */
 void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes);
 
 /* Bytes still to come; below zero, if more came than was expected. One load. */
@@ -212,7 +213,7 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 		       uint64_t timeout_ns);
 
 /*
- * For poll(2): an eventfd, readable once it fell to zero or failed. Made at the
+ * For poll(2): an eventfd, readable once the counter fell to zero or failed. Made at the
  * first call. Return: the descriptor, which belongs to the counter, or a
  * negative errno.
  */
@@ -221,12 +222,13 @@ int vrnic_counter_fd(struct vrnic_counter *counter);
 /* ---- operations ---- */
 
 /**
- * struct vrnic_status - what a callback is told
+ * struct vrnic_status - the outcome of an operation, for a callback
  * @status: enum ibv_wc_status; IBV_WC_SUCCESS is 0
  * @vendor_err: enum vrnic_vendor_err
- * @opcode: enum vrnic_native_opcode; of a fence: of what failed, if something did
- * @cookie: struct vrnic_done.cookie; of a fence: of what failed
- * @value: RMW: what was there; others: bytes that were placed
+ * @opcode: enum vrnic_native_opcode; of a fence: that of the operation that failed, if
+ *	one did
+ * @cookie: struct vrnic_done.cookie; of a fence: that of the operation that failed
+ * @value: RMW: the old value; others: bytes that were placed
  */
 struct vrnic_status {
 	uint32_t status;
@@ -244,19 +246,19 @@ enum {
 };
 
 /**
- * struct vrnic_done - how to be told what became of an operation
+ * struct vrnic_done - how the program learns the outcome of an operation
  * @local: falls once the local buffer may be reused (put) or is filled (get)
  * @remote: falls once the operation is done at the target
  * @target: vrnic_counter_number() of a counter of the target's; 0: none
  * @flags: VRNIC_QUEUE
  * @callback: called from vrnic_advance() once it is done, also if it failed
  * @arg: for @callback
- * @cookie: comes back in struct vrnic_status and struct vrnic_error
+ * @cookie: repeated in struct vrnic_status and struct vrnic_error
  *
  * The operation adds its bytes to @local and @remote when it is posted (fences,
- * messages and rmw: 1), and the engine takes them away again; @target is for the
- * target to set. Wherever one is an argument, NULL will do: then only a fence
- * tells.
+ * messages and rmw: 1), and the engine takes them away again. The target adds to
+ * @target what it expects. A struct vrnic_done argument may be NULL: then only a fence
+ * tells the outcome.
  */
 struct vrnic_done {
 	struct vrnic_counter *local;
@@ -315,7 +317,7 @@ int vrnic_rmw(struct vrnic_endpoint *endpoint, uint32_t op, uint32_t width,
  * @task: the sender's task
  * @header: header; valid until the handler returns
  * @header_len: its bytes
- * @data: data; likewise
+ * @data: data; valid until the handler returns
  * @length: its bytes
  */
 struct vrnic_message {
@@ -418,7 +420,7 @@ int vrnic_get_typed(struct vrnic_endpoint *endpoint, void *local,
  * @remote: address of the message
  * @rkey: key of the message
  * @table: address of the sender's table of origin RGET descriptors
- * @table_rkey: its key
+ * @table_rkey: key of the table
  * @table_rows: rows in it: portions after the first
  * @id: the sender's number for it
  * @host: the sender's host, as this one tells hosts apart; 0: it is the same
@@ -448,7 +450,7 @@ int vrnic_rts_handler_set(struct vrnic_context *context,
  * vrnic_rts_send() - offer a message
  * @local: the message, in @mr, which allows remote read
  * @header: up to 1024 bytes for the peer's handler
- * @done: @remote and @callback: it was taken as a whole. @target is not used.
+ * @done: @remote and @callback tell that the whole message was taken. @target is not used.
  *
  * The message must not change until then. Errors as of all operations, and
  * ENOMEM.
@@ -466,7 +468,7 @@ struct vrnic_pace {
 };
 
 /**
- * vrnic_accept() - have an offered message come
+ * vrnic_accept() - accept an offered message
  * @endpoint: to the context that offered it
  * @rts: the offer
  * @local: where to, in @mr, which allows remote write
@@ -480,16 +482,16 @@ int vrnic_accept(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts,
 		 void *local, const struct ibv_mr *mr,
 		 const struct vrnic_pace *pace, const struct vrnic_done *done);
 
-/* Do not want it: the sender's @done says IBV_WC_REM_OP_ERR. */
+/* Reject an offer: the sender's @done says IBV_WC_REM_OP_ERR. */
 int vrnic_reject(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts);
 
 /* ---- fences (S5) ---- */
 
 /*
- * Done once every operation posted before it is complete at its target: to
- * this endpoint, or to all of the context's. The callback is told the first of
- * them that failed since the last fence, if one did; counters of @done then
- * have an error. Costs one descriptor, however many there were.
+ * A fence is done once every operation posted before it is complete at its target: to
+ * this endpoint, or to all endpoints of the context. The callback is told the first
+ * operation that failed since the last fence, if one did; counters of @done then
+ * have an error. A fence costs one descriptor, however many operations come before.
  */
 int vrnic_fence(struct vrnic_endpoint *endpoint, const struct vrnic_done *done);
 int vrnic_fence_all(struct vrnic_context *context,
