@@ -22,7 +22,7 @@ static uint64_t word(size_t place)
 	return place * 0x9e3779b97f4a7c15ULL;
 }
 
-/* What the callbacks below leave for those who wait for them. */
+/* Results of the callbacks below, for the code that waits for them. */
 struct transfer {
 	bool offered;
 	bool ended;

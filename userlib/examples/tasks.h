@@ -4,7 +4,7 @@
  * tasks, each of them opens the device, and they find each other by name.
  *
  * Nothing here goes on after a failure: it says what failed, and ends the task
- * with status 1. The others are killed then, and the program ends likewise.
+ * with status 1. The others are killed then, and the program ends with status 1.
  */
 #ifndef EXAMPLES_TASKS_H
 #define EXAMPLES_TASKS_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How many CPUs this thread, and what it will start, may use. */
+/* How many CPUs this thread, and threads that it starts, may use. */
 
 #include "vrnic.h"
 
-/* It fails where the kernel knows of more CPUs than fit: then there are several. */
+/* The call fails if the kernel knows of more CPUs than fit: then there are several. */
 bool vrnic_has_one_cpu(void)
 {
 	cpu_set_t cpus;

@@ -100,7 +100,7 @@ struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* If the new ring cannot be mapped, polling says so: nothing comes any more. */
+/* If the new ring cannot be mapped, polls fail: no completion comes any more. */
 static int swap_ring(struct vrnic_cq *cq, int cqe)
 {
 	struct vrnic_cmd_resize_cq_resp resp = {};
@@ -195,7 +195,7 @@ int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	return n;
 }
 
-/* With the lock: what is posted from now on is counted from 0. */
+/* With the lock: later requests are counted from 0. */
 static void count_anew(struct vrnic_cq *cq, uint32_t qpn, enum vrnic_side side)
 {
 	struct vrnic_polled *polled =
@@ -228,7 +228,7 @@ static void forget(struct vrnic_cq *cq, uint32_t qpn)
 }
 
 /**
- * vrnic_cq_forget_qp() - drop the completions of a queue pair that is no more
+ * vrnic_cq_forget_qp() - drop the completions of a queue pair that has ended
  * @ibcq: the completion queue; may be NULL
  * @qpn: the queue pair, which the kernel has reset or destroyed
  *

@@ -50,7 +50,7 @@ static inline void vrnic_cq_note_raised(struct vrnic_cq *cq)
 		__atomic_store_n(&cq->raised, arms, __ATOMIC_RELAXED);
 }
 
-/* Without a lock: has an event been asked for that has not come, as far as is known? */
+/* Without a lock: is an event asked for that has not come, as far as is known? */
 static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 {
 	return __atomic_load_n(&cq->arms, __ATOMIC_RELAXED) !=
@@ -58,11 +58,11 @@ static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 }
 
 /**
- * struct vrnic_sides - who completes into a completion queue
- * @older: the one before, that polls may be looking at
+ * struct vrnic_sides - the queue pairs that complete into a completion queue
+ * @older: the table before this one, which polls may be reading
  * @mask: number of slots, less one
  * @used: slots that are not NULL
- * @slot: by key, or in the next one that is free
+ * @slot: a side lies in the slot of its key, or in the next free one
  */
 struct vrnic_sides {
 	struct vrnic_sides *older;
@@ -73,13 +73,13 @@ struct vrnic_sides {
 
 void vrnic_sides_free(struct vrnic_cq *cq);
 
-/* Numbers have 24 bits; nobody has key 0, as numbers start later. */
+/* Numbers have 24 bits; no side has key 0, because numbers start later. */
 static inline uint32_t vrnic_polled_key(uint32_t qpn, enum vrnic_side side)
 {
 	return qpn << 1 | side;
 }
 
-/* With the lock. Return: NULL if nobody counts. */
+/* With the lock. Return: NULL if no side is counted. */
 static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
 						 uint32_t key)
 {
@@ -100,7 +100,7 @@ static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
 	return polled;
 }
 
-/* With the lock: a request is not under way any more, nor are those before it. */
+/* With the lock: this request and those before it are not under way any more. */
 static inline void vrnic_cq_retire(struct vrnic_cq *cq,
 				   const struct vrnic_cqe *cqe)
 {
@@ -129,7 +129,7 @@ static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 		return NULL;
 	cq->ring.next++;
 	cq->copy = *cqe;
-	/* the place first: whoever sees that there is a request less uses it at once */
+	/* free the place first: a thread that sees the count uses the place at once */
 	vrnic_ring_release(&cq->ring);
 	vrnic_cq_retire(cq, &cq->copy);
 	return &cq->copy;
@@ -154,8 +154,8 @@ static inline bool vrnic_cq_should_yield(struct vrnic_cq *cq, bool empty)
  * @cq: the completion queue
  * @empty: nothing was found
  *
- * On a machine with one CPU, whoever is to bring the completion cannot run while
- * we spin: two processes that poll for each other would spend a timer tick, some
+ * On a machine with one CPU, the process that is to bring the completion cannot run while
+ * this thread spins: two processes that poll for each other would spend a timer tick, some
  * milliseconds, on each message.
  */
 static inline void vrnic_cq_unlock(struct vrnic_cq *cq, bool empty)

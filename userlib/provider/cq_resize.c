@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Keeping everybody away from a completion queue's ring while it is replaced:
- * from when the kernel moves what was not taken yet until the new ring is mapped,
- * nobody may use the old one. That takes a system call, so whoever comes meanwhile
- * sleeps; and who has slept gets his turn before the queue is resized again.
+ * Keeping all threads away from a completion queue's ring while it is replaced:
+ * from the moment when the kernel moves the completions until the new ring is mapped,
+ * nobody may use the old ring. This takes a system call, so a thread that comes meanwhile
+ * sleeps. A thread that has slept gets its turn before the queue is resized again.
  */
 
 #include "cq.h"
@@ -61,8 +61,8 @@ void vrnic_cq_resize_end(struct vrnic_cq *cq)
  * @cq: the completion queue
  * @lock: one of its locks, held; let go of meanwhile
  *
- * Nobody starts to resize it while somebody waits: so the lock is the last thing
- * to be waited for.
+ * No thread starts a resize while another waits here: so after the gate only the lock
+ * is waited for.
  */
 void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock)
 {

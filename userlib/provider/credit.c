@@ -14,9 +14,9 @@
 
 #define SIDES_MIN	8
 
-static struct vrnic_polled left;	/* was here, others may lie behind */
+static struct vrnic_polled left;	/* a side was here, others may lie behind */
 
-/* With sides_lock: one that is at most a quarter full of those who are there. */
+/* With sides_lock: a table that is at most a quarter full with the present sides. */
 static struct vrnic_sides *sides_new(struct vrnic_sides *old)
 {
 	uint32_t size = SIDES_MIN, alive = 0;
@@ -56,12 +56,12 @@ static int sides_grow(struct vrnic_cq *cq)
 	for (uint32_t i = 0; old && i <= old->mask; i++)
 		if (old->slot[i] && old->slot[i] != &left)
 			sides_put(sides, old->slot[i]);
-	/* D2: release of the table after its slots, likewise */
+	/* D2: release of the table after its slots, with vrnic_cq_find() */
 	__atomic_store_n(&cq->sides, sides, __ATOMIC_RELEASE);
 	return 0;
 }
 
-/* At least half of the slots stay free: whoever looks for something that is not there ends. */
+/* At least half of the slots stay free: so a search in vain ends. */
 static int add(struct vrnic_cq *cq, struct vrnic_polled *polled, uint32_t qpn,
 	       enum vrnic_side side)
 {
@@ -99,7 +99,7 @@ static void free_older(struct vrnic_sides *sides)
 	sides->older = NULL;
 }
 
-/* With the lock nobody polls. */
+/* While the lock is held nobody polls. */
 static void drop(struct vrnic_cq *cq, const struct vrnic_polled *polled)
 {
 	vrnic_cq_lock(cq, &cq->lock);
@@ -126,7 +126,7 @@ static struct vrnic_polled *side(struct vrnic_qp *qp, enum vrnic_side side)
 }
 
 /**
- * vrnic_credit_open() - have what is posted to a queue pair counted
+ * vrnic_credit_open() - have the requests of a queue pair counted
  * @qp: the queue pair, with max of its two credits set; 0: that side is not counted
  *
  * Return: 0 or ENOMEM.
@@ -149,7 +149,7 @@ int vrnic_credit_open(struct vrnic_qp *qp)
 	return ret;
 }
 
-/* What was never opened may be closed. */
+/* A credit that was never opened may be closed. */
 void vrnic_credit_close(struct vrnic_qp *qp)
 {
 	if (qp->credit.max)

@@ -34,7 +34,7 @@ static int ring(const struct vrnic_context *ctx, uint32_t qpn)
  * vrnic_doorbell_ring() - let the engine look at a queue pair's rings
  * @qp: the queue pair
  *
- * What was posted is in the ring already, and stays there.
+ * The requests are in the ring already, and stay there if this fails.
  *
  * Return: 0 or an errno.
  */
@@ -44,12 +44,12 @@ int vrnic_doorbell_ring(struct ibv_qp *qp)
 }
 
 /**
- * vrnic_doorbell_later() - ring when more was posted, or before the program waits
+ * vrnic_doorbell_later() - ring after more posts, or before the program waits
  * @qp: the queue pair; the kernel looks at it by itself before long
  *
- * Two queue pairs may have the same place: then the older one is rung for now. It may
- * be gone: that is no error of this one. A thread that rings what is due between the
- * two steps may take the newer number twice: the older waits for the kernel then.
+ * Two queue pairs may have the same place: then the older one is rung for now. If the
+ * older one is gone, that is no error of @qp. A thread that rings due doorbells between the
+ * two steps may take the newer number twice: then the older one waits for the kernel.
  */
 void vrnic_doorbell_later(struct ibv_qp *qp)
 {
@@ -69,7 +69,7 @@ void vrnic_doorbell_later(struct ibv_qp *qp)
  * vrnic_doorbell_ring_late() - ring all doorbells that are due
  * @ctx: the context
  *
- * Errors are those of queue pairs that are gone, or come back in the next post.
+ * Errors concern queue pairs that are gone, or the next post reports them again.
  */
 void vrnic_doorbell_ring_late(struct vrnic_context *ctx)
 {

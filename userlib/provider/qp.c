@@ -165,7 +165,7 @@ int vrnic_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 	return ibv_cmd_query_qp(qp, attr, mask, init, &cmd, sizeof(cmd));
 }
 
-/* No completion may name a queue pair that has started anew, or is gone. */
+/* No completion may name a queue pair that was reset or destroyed. */
 static void forget_completions(struct ibv_qp *qp)
 {
 	vrnic_cq_forget_qp(qp->send_cq, qp->qp_num);

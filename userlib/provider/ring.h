@@ -92,7 +92,7 @@ static inline uint32_t vrnic_ring_flags(const struct vrnic_ring *ring)
 	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED);
 }
 
-/* Tell the kernel whether doorbells may be few; its cache line is written if need be. */
+/* Tell the kernel whether doorbells may be few; write the cache line only on a change. */
 static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
 {
 	if (__atomic_load_n(&ring->hdr->stream, __ATOMIC_RELAXED) != stream)
@@ -120,7 +120,7 @@ static inline bool vrnic_ring_failed(const struct vrnic_ring *ring)
 	       VRNIC_RING_ERROR;
 }
 
-/* As the kernel does it: for a ring that it does not write to any more. */
+/* Publish an entry as the kernel does, in a ring that the kernel no longer writes to. */
 static inline void vrnic_ring_fail(struct vrnic_ring *ring)
 {
 	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR,
@@ -147,7 +147,7 @@ vrnic_ring_peek_cqe(const struct vrnic_ring *ring, uint32_t i)
 }
 
 /*
- * Give all that was taken back to the kernel. A program that polls an empty ring
+ * Give all taken entries back to the kernel. A program that polls an empty ring
  * must not keep on dirtying a cache line that the kernel reads.
  */
 static inline void vrnic_ring_release(struct vrnic_ring *ring)

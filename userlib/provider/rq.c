@@ -63,7 +63,7 @@ static int put_recv(struct vrnic_rq *rq, const struct ibv_recv_wr *wr)
  * @wr: the list
  * @bad: the first request that was not posted, on failure
  *
- * Return: 0 or an errno: EIO if nobody will take them, as the device is gone.
+ * Return: 0 or an errno: EIO if the device is gone, so no message takes the requests.
  */
 int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad)

@@ -221,8 +221,8 @@ int vrnic_sq_ready(struct vrnic_qp *qp)
 #define STREAM_POSTS	8
 
 /*
- * Does the program post without waiting for what it posted? Then it may be better
- * off with a doorbell for several posts.
+ * Does the program post without waiting for its requests? Then one doorbell for
+ * several posts may be better.
  */
 static bool streams(struct vrnic_qp *qp)
 {
@@ -237,14 +237,14 @@ static bool streams(struct vrnic_qp *qp)
 	return qp->streak >= STREAM_POSTS;
 }
 
-/* Hand what was built to the kernel; with the lock. */
+/* Hand the built descriptors to the kernel; with the lock. */
 void vrnic_sq_publish(struct vrnic_qp *qp)
 {
 	vrnic_ring_tell_stream(&qp->sq, streams(qp));
 	vrnic_ring_publish(&qp->sq);
 }
 
-/* Who asked for an event may go to sleep for it without asking us again. */
+/* A program that asked for an event may sleep for it without another call. */
 static bool armed(struct ibv_cq *cq)
 {
 	return cq && vrnic_cq_is_armed(to_vcq(cq));

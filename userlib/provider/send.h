@@ -2,8 +2,8 @@
 /*
  * Building descriptors in the slots of a send ring: what ibv_post_send() and the
  * ibv_wr functions have in common. A descriptor starts with one slot and is
- * extended when its data is known. Nothing is seen by the kernel before the
- * ring is published, so giving up is putting the ring's index back.
+ * extended when its data is known. The kernel sees nothing before the ring is
+ * published. So to give up, the provider puts the ring's index back.
  *
  * The caller holds vrnic_qp.sq_lock.
  */

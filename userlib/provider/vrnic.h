@@ -42,7 +42,7 @@ struct vrnic_late {
  * @vctx: libibverbs' part
  * @doorbell_fd: the doorbell file
  * @features: VRNIC_FEATURE_* of the module
- * @one_cpu: whoever opened it may use one CPU only
+ * @one_cpu: the thread that opened the device may use one CPU only
  * @late: queue pairs whose doorbell waits for more to be posted
  */
 struct vrnic_context {
@@ -95,11 +95,12 @@ struct vrnic_ah {
 
 /**
  * struct vrnic_polled - one side of a queue pair, as its completion queue knows it
- * @apart: has the rest on a cache line that none of those before it is on; who polls
- *	writes it, and who posts has to do with them
+ * @apart: puts the rest on a cache line of its own: a thread that polls writes the rest,
+ *	and a thread that posts uses the members before it
  * @key: vrnic_polled_key()
- * @done: requests of that side whose completion was polled, or that of a later one,
- *	modulo 2^32; written with the lock of the completion queue
+ * @done: requests of this side that are not under way any more, because their completion,
+ *	or that of a later request, was polled; modulo 2^32; written with the lock of the
+ *	completion queue
  */
 struct vrnic_polled {
 	uint8_t apart[56];
@@ -111,7 +112,7 @@ struct vrnic_polled {
  * struct vrnic_credit - how many requests may be posted to one side of a queue pair
  * @max: that may be under way; 0: as many as there are slots
  * @posted: since RESET, modulo 2^32
- * @done: @polled's, when it was last looked at
+ * @done: the count in @polled at the last look
  * @polled: how many are not under way any more
  *
  * A request is under way until its completion was polled, not until it ended: so a
@@ -134,23 +135,23 @@ struct vrnic_sides;
  *	program may arm before it calls end_poll
  * @ring: completions. While it is replaced, @resizing keeps all others away.
  * @cur: extended poll: the completion that the read functions look at
- * @copy: what was taken last, whose place in the ring is the kernel's again
+ * @copy: the completion that was taken last; its place in the ring is the kernel's again
  * @idle: polls since the last one that found a completion
  * @vain: polls that found none
  * @parent: domain that it was made in, or NULL
  * @arms: how often it was armed; written with @arm_lock
- * @raised: @arms, as the arm word was last seen to be cleared; written with @lock
+ * @raised: value of @arms when the arm word was last found cleared; written with @lock
  * @resizing: written with @gate, @lock and @arm_lock; read with any of them
  * @sides: the queue pairs that complete here; NULL: none yet. Read with @lock, without
- *	@sides_lock; written with @sides_lock, and what is taken out with both
+ *	@sides_lock; written with @sides_lock, and with both to take a queue pair out
  * @sides_lock: protects writes of @sides. Nests in @lock; but a program may make a
  *	queue pair before it calls end_poll.
  * @gate: protects @waiting
  * @opened: @resizing or @waiting went back to zero
  * @waiting: threads that found @resizing set, and have not had their turn since
  *
- * Who posts reads @vain, @arms and @raised without a lock; the ring may be
- * unmapped meanwhile, and is not for him.
+ * A thread that posts reads @vain, @arms and @raised without a lock. It must not read
+ * the ring, which may be unmapped meanwhile.
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
@@ -196,7 +197,7 @@ struct vrnic_srq {
  * struct vrnic_build - a descriptor that is being built in its slots
  * @op: its row in the table of operations
  * @desc: its first slot; NULL: none is being built
- * @slot: index of that slot
+ * @slot: index of the first slot
  */
 struct vrnic_build {
 	const struct vrnic_send_op *op;
@@ -211,17 +212,18 @@ struct vrnic_build {
  *	from wr_start to wr_complete or wr_abort
  * @sq: send ring
  * @credit: how many more requests may be posted
- * @build: what is being posted
- * @vain: its send queue's, at the last post; protected by @sq_lock, as is @streak
+ * @build: the descriptor that is being built
+ * @vain: @vain of the send completion queue at the last post; protected by @sq_lock, as is
+ *	@streak
  * @streak: posts in a row, none of which was waited for
  * @first: wr functions: where wr_start found the ring
- * @first_posted: likewise: what had been posted
+ * @first_posted: wr functions: @credit.posted at wr_start
  * @error: wr functions: the first error since wr_start
  * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
  * @max_sge: segments that a send request may have
  * @max_inline: inline bytes that a send request may have
  * @rq: receive ring; without entries if there is an SRQ
- * @polled: what was polled, by enum vrnic_side
+ * @polled: counts of polled requests, by enum vrnic_side
  */
 struct vrnic_qp {
 	struct verbs_qp vqp;
@@ -315,7 +317,7 @@ vrnic_alloc_parent_domain(struct ibv_context *context,
 			  struct ibv_parent_domain_init_attr *attr);
 bool vrnic_pd_one_thread(struct ibv_pd *pd);
 
-/* Something is made in a domain: it stays until vrnic_pd_put(). */
+/* An object is made in a domain: the domain stays until vrnic_pd_put(). */
 static inline void vrnic_pd_get(struct ibv_pd *pd)
 {
 	if (to_vpd(pd)->contained)
@@ -364,14 +366,14 @@ void vrnic_credit_reset(struct vrnic_credit *credit);
  * vrnic_credit_room() - may one more request be posted
  * @credit: with the lock of its owner
  *
- * As with the ring's index, what another CPU writes is only looked at when the last
- * look does not do.
+ * As with the ring's index, the word that another CPU writes is only read if the last value
+ * does not suffice.
  */
 static inline bool vrnic_credit_room(struct vrnic_credit *credit)
 {
 	if (credit->posted - credit->done < credit->max || !credit->max)
 		return true;
-	/* D1: acquire of what was polled, with the release in vrnic_cq_retire() */
+	/* D1: acquire of the count, with the release in vrnic_cq_retire() */
 	credit->done = __atomic_load_n(&credit->polled->done, __ATOMIC_ACQUIRE);
 	return credit->posted - credit->done < credit->max;
 }
@@ -425,7 +427,7 @@ int vrnic_doorbell_ring(struct ibv_qp *qp);
 void vrnic_doorbell_later(struct ibv_qp *qp);
 void vrnic_doorbell_ring_late(struct vrnic_context *ctx);
 
-/* Before the program waits: what it posted is to be done. */
+/* Before the program waits: ring for its requests. */
 static inline void vrnic_doorbell_flush(struct vrnic_context *ctx)
 {
 	if (__atomic_load_n(&ctx->late.set, __ATOMIC_RELAXED))

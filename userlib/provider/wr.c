@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The ibv_wr functions. Descriptors are built in the ring between wr_start and
- * wr_complete, which publishes them all. The first error is kept, the rest of
- * the batch ignored, and wr_complete undoes all.
+ * wr_complete, which publishes them all. After an error the rest of the batch is ignored,
+ * and wr_complete takes the batch back and returns the first error.
  */
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct vrnic_qp *ex_to_vqp(struct ibv_qp_ex *qp)
 	return container_of(qp, struct vrnic_qp, vqp.qp_ex);
 }
 
-/* The batch is lost: what comes until wr_complete has nothing to build on. */
+/* The batch is lost: calls until wr_complete have no effect. */
 static void fail(struct vrnic_qp *qp, int error)
 {
 	if (!qp->error)

@@ -684,7 +684,7 @@ static void test_arm(void)
 	free(cq.ring.hdr);
 }
 
-/* Who posts need not ring at once any more when the event was seen to have come. */
+/* Once the event was seen to have come, a post need not ring at once any more. */
 static void test_armed(void)
 {
 	struct ibv_wc wc;
@@ -798,7 +798,7 @@ static void test_credit_recv(void)
 
 #define CREDIT_QPS	100
 
-/* Each is found by its number, whoever came and went; RESET counts anew. */
+/* Each queue pair is found by its number after others came and went; RESET counts anew. */
 static void test_credit_many(void)
 {
 	static struct fixture f[CREDIT_QPS];
@@ -947,7 +947,7 @@ static void test_one_cpu(void)
 
 #define POLLS_BESIDE	10000
 
-/* Whoever polls or arms gets a turn, however often the queue is resized. */
+/* A thread that polls or arms gets a turn, however often the queue is resized. */
 static void test_resize_starves_nobody(void)
 {
 	cpu_set_t before;
