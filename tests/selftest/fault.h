@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The files of fault injection, and counters that say what came of it. */
+/* The files of fault injection, and the counters of its effects. */
 #ifndef SELFTEST_FAULT_H
 #define SELFTEST_FAULT_H
 

@@ -100,7 +100,7 @@ int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome);
 /* The next packet for this link, or datagram: -ETIMEDOUT. */
 int foe_hear(struct foe *foe, struct foe_packet *packet, int ms);
 /*
- * Acknowledge all that comes, until there is a message of that kind, or -ETIMEDOUT.
+ * Acknowledge all that comes, until a message of kind @op comes, or -ETIMEDOUT.
  * Return: 0, with its header in @header.
  */
 int foe_wait(struct foe *foe, enum foe_op op, struct foe_header *header);

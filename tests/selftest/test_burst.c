@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Programs that post until there is no room, and only then poll: what was granted may
- * be under way, and a request is under way until its completion was polled. So a
+ * Programs that post until there is no room, and only then poll. As many requests as were
+ * granted may be under way, and a request is under way until its completion was polled. So a
  * completion queue with as many entries does not overflow.
  */
 #include "harness.h"

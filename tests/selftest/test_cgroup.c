@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What engine threads do is done in the control group of who posted, at its cost. */
+/* Engine threads work in the control group of the process that posted, at its cost. */
 #include "cgroup.h"
 
 #define LEN	(8 << 20)	/* of which a doorbell moves a part only */
@@ -162,7 +162,7 @@ static void remove_groups(const struct group *parent, int n)
 	}
 }
 
-/* A user who has a subtree of groups leaves threads to others. */
+/* A user with a subtree of groups does not take all threads. */
 TEST_F(cgroup, one_user_has_threads_in_a_share_of_the_groups)
 {
 	struct ibv_context *contexts[USER_GROUPS + 1];

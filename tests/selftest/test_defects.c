@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The nine defects of the historical driver that this project descends from, each
- * as a test that would have found it. The numbers are those of the requirements.
+ * Nine defects of an earlier driver of this kind, each as a test that finds it. The comments
+ * give the defects' numbers.
  */
 #include <sys/mman.h>
 

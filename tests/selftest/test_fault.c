@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Fault injection: its files, and the faults that need no packets. What becomes
- * of packets is in test_fault_wire.c.
+ * Fault injection: its files, and the faults that need no packets. Faults of packets
+ * are in test_fault_wire.c.
  */
 #include <sys/wait.h>
 #include <rdma/vrnic-abi.h>
@@ -66,7 +66,7 @@ TEST_F(fault, nonsense_is_refused)
 	EXPECT_EQ(0, fault_read("drop/probability"));
 }
 
-/* Who is not root has no part in it. */
+/* Only root can read or write the files. */
 TEST_F(fault, only_root_may)
 {
 	int status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What somebody cannot do who knows everything but has been given nothing: numbers,
- * addresses and keys of others do not open their memory. In each test the same
- * request succeeds for who may make it, so that it is refused for its author alone.
+ * A process that knows all numbers, addresses and keys of other processes, but has no right
+ * to use them, cannot reach their memory. In each test the same request succeeds for a
+ * process with the right, so only its author can be the reason for the refusal.
  */
 #include <grp.h>
 #include <sys/wait.h>
@@ -81,7 +81,7 @@ static int other_user(const struct known *k)
 	if (bed_open(&own, LEN, NULL))
 		return 2;
 	memset(own.src.addr, 1, LEN);
-	/* what he has of his own he can use */
+	/* the user can use objects of its own */
 	ret = RUN(own.a, .op = IBV_WR_RDMA_WRITE, .local = &own.src, .len = 8,
 		  .remote = &own.dst);
 	if (ret)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What others do to a process and its memory: an administrator who limits it or puts
- * the system to sleep, and the process itself, which moves and drops memory that is
- * registered.
+ * Outside influences on a process and its memory: an administrator limits the process or
+ * puts the system to sleep, and the process itself moves and drops registered memory.
  */
 #include <grp.h>
 #include <pthread.h>

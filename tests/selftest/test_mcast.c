@@ -154,7 +154,7 @@ TEST_F(mcast, no_more_members_than_advertised)
 		ASSERT_OK(ibv_attach_mcast(qp[i], &self->mgid, 0));
 	}
 	EXPECT_NE(0, ibv_attach_mcast(qp[max], &self->mgid, 0));
-	/* who leaves makes room */
+	/* a member that leaves makes room */
 	EXPECT_OK(ibv_detach_mcast(qp[max / 2], &self->mgid, 0));
 	EXPECT_OK(ibv_attach_mcast(qp[max], &self->mgid, 0));
 	for (i = 0; i <= max; i++) {
@@ -164,7 +164,7 @@ TEST_F(mcast, no_more_members_than_advertised)
 	free(qp);
 }
 
-/* On an interface that leads somewhere, the network's own limit may come first. */
+/* On an interface with neighbours, the network's own limit may come first. */
 TEST_F(mcast, no_more_groups_than_advertised)
 {
 	int i, n, max = self->bed.dev.attr->max_mcast_grp;
@@ -183,7 +183,7 @@ TEST_F(mcast, no_more_groups_than_advertised)
 		group.raw[15] = i;
 		ASSERT_OK(ibv_detach_mcast(self->bed.b->qp, &group, 0));
 	}
-	/* who leaves makes room */
+	/* a member that leaves makes room */
 	ASSERT_OK(ibv_attach_mcast(self->bed.b->qp, &group, 0));
 	ASSERT_OK(ibv_detach_mcast(self->bed.b->qp, &group, 0));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Counters: exact under concurrency, and nobody waits for what has happened. */
+/* Counters: exact under concurrency, and no thread waits for an event that has happened. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -175,7 +175,7 @@ TEST_F(counter, timeout_races)
 	TH_LOG("%d of %d were late", late, i);
 }
 
-/* A failure wakes who waits for success. */
+/* A failure wakes a thread that waits for success. */
 TEST_F(counter, failure_wakes)
 {
 	struct nbed *bed = &self->bed;
@@ -286,7 +286,7 @@ TEST_F(counter, epoll_on_many)
 	close(epfd);
 }
 
-/* Who asks for the file afterwards has not missed it. */
+/* A file that is asked for afterwards is readable at once. */
 TEST_F(counter, file_of_what_has_happened)
 {
 	struct vrnic_counter *c = self->bed.a.counter;
@@ -432,7 +432,7 @@ static void *only_wait(void *arg)
 	return NULL;
 }
 
-/* Once it has said who it is, it sleeps nowhere but where it waits. */
+/* Once the thread has told its number, it sleeps only where it waits for the counter. */
 static bool is_asleep(struct waiting *w)
 {
 	int tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);

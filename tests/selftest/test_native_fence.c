@@ -127,7 +127,7 @@ TEST_F(fence, s5_3_done_when_all_before_it_is)
 	}
 }
 
-/* Also what is so large that engine threads do it. */
+/* A fence also covers operations so large that engine threads do them. */
 TEST_F(fence, s5_3_large_puts_and_gets)
 {
 	struct nbed *bed = &self->bed;
@@ -147,7 +147,7 @@ TEST_F(fence, s5_3_large_puts_and_gets)
 	}
 }
 
-/* What is queued behind it waits for its turn, and is not waited for. */
+/* Operations behind the fence wait for their turn, and the fence does not wait for them. */
 TEST_F(fence, s5_3_later_operations_behind_it)
 {
 	struct nbed *bed = &self->bed;
@@ -244,7 +244,7 @@ TEST_F(fence, s5_5_tells_the_first_that_failed)
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
 }
 
-/* What failed towards one endpoint is not told by another's fence. */
+/* A fence does not tell failures of other endpoints. */
 TEST_F(fence, s5_5_each_endpoint_for_itself)
 {
 	struct nbed *bed = &self->bed;
@@ -523,7 +523,7 @@ TEST(shared_context)
 	EXPECT_OK(nbed_close(&bed));
 }
 
-/* Somebody is at it, in a callback that takes its time. */
+/* Another thread advances, in a callback that takes its time. */
 struct holder {
 	struct nbed *bed;
 	sem_t in, out;
@@ -607,7 +607,7 @@ TEST(a_malformed_fence_tells_of_itself)
 	EXPECT_OK(raw_pair_close(&pair));
 }
 
-/* What may have a meaning one day is refused today. */
+/* Reserved values are refused. */
 TEST(reserved_fields_are_zero)
 {
 	struct vrnic_ndesc_rmw operands = { .operand = 1 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * S4.3: remote gets, whose payload is descriptors. They run with the rights of
- * who injected them: nothing moves that his own keys could not reach.
+ * S4.3: remote gets, whose payload is descriptors. They run with the rights of the
+ * peer that injected them: nothing moves that this peer's keys could not reach.
  */
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -170,7 +170,7 @@ TEST_F(inject, s4_4_chain_goes_to_and_fro)
 	EXPECT_EQ(-1, buf_is_not(&pair->b.buf, DATA, 64, 0x3e));
 }
 
-/* It says what was wrong, to who injected it, and nothing has moved. */
+/* The peer that injected it gets a record with the error, and nothing has moved. */
 static void expect_refused(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(inject) *self, unsigned int n,
 			   const char *what)
@@ -272,7 +272,7 @@ TEST_F(inject, only_three_opcodes)
 	expect_refused(_metadata, self, 1, "three slots");
 }
 
-/* What is refused behind what moved: it is told, and the way goes on. */
+/* A refused descriptor behind a good one: the error is told, and later ones run. */
 TEST_F(inject, refused_after_a_good_one)
 {
 	struct raw_fifo *b = &self->pair.b;
@@ -305,7 +305,7 @@ TEST_F(inject, refused_after_a_good_one)
 	EXPECT_EQ(7, record.arg);
 }
 
-/* Counters of the process that runs it only if they are open to peers. */
+/* Of the process that runs it, only counters that are open to peers may fall. */
 TEST_F(inject, counters_are_validated)
 {
 	struct raw_fifo *b = &self->pair.b;
@@ -332,8 +332,8 @@ TEST_F(inject, counters_are_validated)
 }
 
 /*
- * Relayed: b sends on what lies where a said, as if b had chosen it. @counter is one of
- * b's. A record at b says how that ended.
+ * Relayed: b sends descriptors on that lie where a said, as if b had chosen them. @counter
+ * is one of b's. A record at b tells the result.
  */
 static int relay(FIXTURE_DATA(inject) *self, uint32_t counter,
 		 struct vrnic_record *record)
@@ -395,7 +395,7 @@ TEST_F(inject, relayed_descriptors_name_open_counters)
 
 #define BINDINGS	1024	/* of an endpoint */
 
-/* Whoever walks the bindings of an endpoint has a bounded way to go. */
+/* The number of bindings is bounded, and so is a walk over them. */
 TEST_F(inject, an_endpoint_has_so_many_bindings_and_no_more)
 {
 	struct raw_pair *pair = &self->pair;
@@ -417,7 +417,7 @@ TEST_F(inject, an_endpoint_has_so_many_bindings_and_no_more)
 	free(counters);
 }
 
-/* When one fails the rest of its remote get is dropped; later ones run. */
+/* When a descriptor fails the rest of its remote get is dropped; later remote gets run. */
 TEST_F(inject, rest_is_dropped)
 {
 	struct raw_fifo *b = &self->pair.b;
@@ -439,7 +439,7 @@ static const uint64_t bad_lengths[] = {
 	0, 1, 63, 65, 17 * 64, 1 << 20, 1ULL << 32, 1ULL << 63, ~63ULL, ~0ULL,
 };
 
-/* Lengths that are not some descriptors: an error here, nothing there. */
+/* Lengths that are no number of descriptors: an error here, nothing at the peer. */
 TEST_F(inject, length_of_a_remote_get)
 {
 	struct raw_fifo *a = &self->pair.a;
@@ -465,7 +465,7 @@ TEST_F(inject, length_of_a_remote_get)
 	}
 }
 
-/* NOTIFY is for injected ones only. */
+/* NOTIFY is for injected descriptors only. */
 TEST_F(inject, notify_is_not_for_rings)
 {
 	struct vrnic_ndesc d = notify(0, 1);
@@ -480,7 +480,7 @@ TEST_F(inject, notify_is_not_for_rings)
 	EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
 }
 
-/* b's own queue is its own: that of remote gets is another one. */
+/* b's own ring is apart from the queue of remote gets. */
 TEST_F(inject, full_queue_of_remote_gets_does_not_stop_the_own)
 {
 	struct raw_pair *pair = &self->pair;
@@ -516,7 +516,7 @@ TEST_F(inject, full_queue_of_remote_gets_does_not_stop_the_own)
 		ASSERT_OK(record_of(self, false, VRNIC_REC_COMPLETION, &record));
 }
 
-/* Whoever has an endpoint to a FIFO that goes is told, once for each. */
+/* Each endpoint to a FIFO that goes gets one record of that end. */
 TEST_F(inject, peer_is_gone)
 {
 	struct raw_pair *pair = &self->pair;
@@ -592,7 +592,7 @@ TEST_F(inject, full_queue_is_tried_again)
 	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
 }
 
-/* What b's engine is asked to tell a's, and a does not look. */
+/* Notifications that b's engine is to send to a, which does not take them. */
 static int fill_own_reception(FIXTURE_DATA(inject) *self, int batches)
 {
 	struct raw_fifo *a = &self->pair.a;
@@ -610,7 +610,7 @@ static int fill_own_reception(FIXTURE_DATA(inject) *self, int batches)
 	return ret;
 }
 
-/* ---- who pays for what waits ---- */
+/* ---- the process that pays for waiting descriptors ---- */
 
 #define ROUNDS		3
 #define LEAST_BYTES	(128 << 10)	/* of ROUNDS * SLOTS batches, most of which wait */
@@ -633,7 +633,7 @@ static void leave_group(void)
 	rmdir(top);
 }
 
-/* A memory group; who enters it is up to who calls enter_group(). */
+/* A memory group; a process that calls enter_group() enters it. */
 static int make_group(void)
 {
 	int ret;
@@ -686,10 +686,10 @@ static int group_slab_reaches(long long least)
 }
 
 /**
- * struct payer - who pays, and his peer, which is not in the group
- * @a: his FIFO
- * @b: the peer's
- * @a_to_b, @handle: his endpoint
+ * struct payer - the process that pays, and its peer, which is not in the group
+ * @a: FIFO of the payer
+ * @b: FIFO of the peer
+ * @a_to_b, @handle: endpoint of the payer
  */
 struct payer {
 	struct raw_fifo a, b;
@@ -726,7 +726,7 @@ FIXTURE_TEARDOWN(payer)
 	leave_group();
 }
 
-/* In the group, with descriptors that his remote gets bring. */
+/* In the group, with descriptors that the payer's remote gets bring. */
 static int payer_open(struct payer *payer, uint32_t slots)
 {
 	struct vrnic_ndesc *batch;
@@ -746,7 +746,7 @@ static int payer_open(struct payer *payer, uint32_t slots)
 }
 
 /*
- * A put that is more than its caller does, so that a thread goes on, and behind it remote
+ * A put that exceeds the caller's budget, so that a thread goes on, and behind it remote
  * gets whose descriptors wait at the peer.
  */
 static void fill_behind_a_put(struct payer *payer, int n)
@@ -797,8 +797,8 @@ TEST_F(payer, what_a_thread_delivers_is_charged_to_who_posted_it)
 }
 
 /*
- * Who opened the device fills a ring, and goes. A child of his has the files, and rings,
- * when it may, until it is killed; what became of that is told through @told.
+ * The process that opened the device fills a ring, and ends. A child of it has the files,
+ * and rings, when it may, until it is killed. The result is told through @told.
  */
 static void fill_and_go(struct payer *payer, int told, int may)
 {
@@ -854,7 +854,7 @@ TEST_F(payer, what_was_posted_is_charged_when_its_process_has_gone)
 
 #define BATCHES	40	/* more records than a's reception FIFO has slots */
 
-/* A peer that takes no records holds up what it injected itself, and no other's. */
+/* A peer that takes no records delays only the descriptors that it injected itself. */
 TEST_F(inject, a_full_peer_holds_up_nobody_else)
 {
 	struct raw_pair *pair = &self->pair;
@@ -888,7 +888,7 @@ TEST_F(inject, a_full_peer_holds_up_nobody_else)
 	EXPECT_OK(raw_close(&c));
 }
 
-/* Peers come and go: what they left behind is done, and told, and their queues go. */
+/* Peers come and go: their descriptors are done and told, and their queues go. */
 TEST_F(inject, more_peers_than_queues_are_kept)
 {
 	struct raw_pair *pair = &self->pair;

@@ -92,7 +92,7 @@ TEST_F(raw_inline, s2_2_data_in_the_slots_that_follow)
 	}
 }
 
-/* What is recorded moves the head past descriptor and data together. */
+/* The recorded number moves the head past descriptor and data together. */
 TEST_F(raw_inline, s2_3_number_of_slots_moves_the_head)
 {
 	struct raw_pair *pair = &self->pair;
@@ -111,7 +111,7 @@ TEST_F(raw_inline, s2_3_number_of_slots_moves_the_head)
 	}
 }
 
-/* A number of slots that does not fit what it says is refused. */
+/* A number of slots that does not fit the contents is refused. */
 TEST_F(raw_inline, s2_3_wrong_number_of_slots)
 {
 	static const int off[] = { -2, -1, 1, 2, 30 };
@@ -233,7 +233,7 @@ TEST_F(inline_put, s2_5_try_again)
 	EXPECT_OK(counter_done(bed->a.counter));
 }
 
-/* Queued ones keep their order and their data, whatever becomes of the source. */
+/* Queued operations keep their order and their data, even if the source changes. */
 TEST_F(inline_put, s2_5_or_queue)
 {
 	struct nbed *bed = &self->bed;

@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(isolation)
 	EXPECT_OK(node_close(&self->node));
 }
 
-/* What the other process is to try, as whom, and how that ends. */
+/* The call that the other process tries, its user, and the expected result. */
 struct trial {
 	uid_t user;
 	const char *name;
@@ -111,7 +111,7 @@ TEST_F(isolation, by_other_users_if_open)
 	EXPECT_OK(TRIAL(NOBODY, self->open, .by_name = true));
 }
 
-/* Whoever was given the address may use it, whoever he is. */
+/* Any user who was given the address may use it. */
 TEST_F(isolation, address_is_enough)
 {
 	struct trial t = { NOBODY };
@@ -178,7 +178,7 @@ TEST_F(isolation, doorbell_of_others)
 	EXPECT_OK(raw_close(&fifo));
 }
 
-/* In the child: what of the parent's FIFO can be had. Exit status. */
+/* In the child: which parts of the parent's FIFO it can reach. Exit status. */
 static int as_child(struct raw_fifo *fifo,
 		    const struct vrnic_create_fifo_req *req,
 		    const struct vrnic_create_fifo_resp *parents)
@@ -197,8 +197,8 @@ static int as_child(struct raw_fifo *fifo,
 }
 
 /*
- * A descriptor may name any address of the process that made the FIFO. So its
- * rings are that process's alone, whoever else has the file.
+ * A descriptor may name any address of the process that made the FIFO. So only this
+ * process may use the rings, even if other processes have the file.
  */
 TEST_F(isolation, rings_are_not_inherited)
 {

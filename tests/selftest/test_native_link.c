@@ -226,7 +226,7 @@ TEST_F(link, dereg_ends_what_a_peer_does_not_answer)
 	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
 }
 
-/* Who gave up asking says so, since the other one may have said yes to nobody. */
+/* A host that gives up asking says so, because the peer may have accepted meanwhile. */
 TEST_F(link, who_gives_up_asking_says_goodbye)
 {
 	struct asking a = asking_foe(&self->fifo);
@@ -589,7 +589,7 @@ TEST_F(others, a_link_that_was_refused_without_memory_comes_up)
 
 #define MANY	200
 
-/* As many counters as that are named by what runs at the peer at a time. */
+/* So many counters may be named at a time by descriptors that run at the peer. */
 TEST_F(others, many_accepts_at_a_time)
 {
 	struct node *b = &self->bed.b;

@@ -200,8 +200,8 @@ TEST(s4_5_large)
 
 /*
  * Between accept and completion both processes sleep: the origin on its context's
- * file, the target on its counter's. Their processor time is taken on both sides
- * of that sleep.
+ * file, the target on its counter's. Their processor time is taken before and after
+ * this sleep.
  */
 struct big {
 	size_t len;
@@ -626,7 +626,7 @@ static int sleeper_start(struct sleeper *s, struct vrnic_counter *counter)
 	return 0;
 }
 
-/* What it was told; -ETIMEDOUT: it sleeps still, and is woken by an end of its counter. */
+/* The sleeper's result; -ETIMEDOUT: it still sleeps, and the end of its counter wakes it. */
 static int sleeper_end(struct sleeper *s)
 {
 	uint64_t end = now_ns() + WAIT_NS;
@@ -669,7 +669,7 @@ TEST(a_sleeper_hears_that_the_origin_died)
 	free(offers);
 }
 
-/* The other way round: whoever offered sleeps, and the target is destroyed. */
+/* The other way round: the origin sleeps, and the target is destroyed. */
 TEST(a_sleeper_hears_that_the_target_died)
 {
 	struct sleeper sleeper;
@@ -722,8 +722,8 @@ TEST(a_sleeper_hears_it_with_a_handle_that_was_given_out_again)
 }
 
 /*
- * It went to sleep before the counter was used for a transfer, whose end this library
- * takes off, in another thread.
+ * The thread went to sleep before the counter was used for a transfer. The library, in another
+ * thread, takes the end of the transfer off the counter.
  */
 TEST_F(paced, a_sleeper_sees_the_last_subtraction)
 {

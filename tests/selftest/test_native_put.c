@@ -71,7 +71,7 @@ TEST_F(put_size, get)
 	}
 }
 
-/* A stream of puts that nobody waits for, but who looks at the memory. */
+/* A stream of puts that no call waits for: only the memory is looked at. */
 TEST_F(put, nobody_waits)
 {
 	struct nbed *bed = &self->bed;
@@ -355,7 +355,7 @@ TEST_F(put, remote_bounds)
 	buf_close(&big);
 }
 
-/* A FIFO goes on after what failed: what comes next is done. */
+/* A FIFO goes on after a failure: the next operations are done. */
 TEST_F(put, goes_on_after_a_failure)
 {
 	struct nbed *bed = &self->bed;

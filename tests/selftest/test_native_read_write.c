@@ -254,7 +254,7 @@ TEST_F(read_write, s1_5_local_memory_gone_then_retry)
 	} bad[] = {
 		{ map + 8192, 4096, 0 },		/* hole */
 		{ map + 4096, 8192, 4096 },		/* runs into it */
-		{ map + 8000, 500, 192 },		/* likewise */
+		{ map + 8000, 500, 192 },		/* runs into it */
 		{ (void *)0xffffffff81000000, 64, 0 },	/* kernel */
 		{ (void *)64, 64, 0 },			/* null */
 		{ (void *)-64, 63, 0 },			/* the very last */

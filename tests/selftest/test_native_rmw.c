@@ -201,7 +201,7 @@ TEST_F(rmw, atomic_against_all_others_32)
 	add_with(_metadata, &self->bed, 4);
 }
 
-/* Compare and set as a lock: whoever sees the old value has it. */
+/* Compare and set as a lock: the thread that sees the old value has the lock. */
 TEST_F(rmw, compare_and_set_picks_one)
 {
 	struct op lock = { VRNIC_RMW_COMPARE | VRNIC_RMW_SET, 8, 0, 1, 0 };

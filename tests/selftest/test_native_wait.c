@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Sleeping in the kernel for a counter or for a record, without the library: what
- * ends it. Nobody may be left asleep, and nobody may look at what is gone.
+ * Sleeping in the kernel for a counter or for a record, without the library, and what ends
+ * the sleep. No thread may be left asleep, or look at an object that is gone.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The port's counters in sysfs, as monitoring programs read them: a program that finds
- * no folder of that name on one device leaves out all devices of the host.
+ * no folder "counters" on one device leaves out all devices of the host.
  */
 #include <dirent.h>
 

@@ -189,7 +189,7 @@ TEST_F(qp, posting_needs_the_right_state)
 		EXPECT_NE(0, POST(side, .op = IBV_WR_SEND));
 }
 
-/* A reset empties the queues; what was posted leaves no completion behind. */
+/* A reset empties the queues; posted requests leave no completion behind. */
 TEST_F(qp, reset_forgets_what_was_posted)
 {
 	struct side *side = &self->side;
@@ -232,7 +232,7 @@ TEST_F(qp, query_tells_what_was_created)
 	EXPECT_EQ(IBV_QPS_RESET, attr.qp_state);
 }
 
-/* No more than advertised; and whoever asks for what was granted gets just that. */
+/* No more than advertised is granted; asking for the granted numbers gives just them. */
 TEST_F(qp, grants_what_may_be_asked_for)
 {
 	static const struct { uint32_t sge, data; } of[] = {
@@ -431,7 +431,7 @@ TEST_F(rc, path_mtu_is_not_above_that_of_the_port)
 	EXPECT_OK(ibv_modify_qp(qp, &attr, RTR_MASK));
 }
 
-/* Somebody else has the socket's port: a queue pair cannot get out of this host. */
+/* Another program has the socket's port: a queue pair cannot leave this host. */
 TEST_F(rc, rtr_that_fails_changes_nothing)
 {
 	struct sockaddr_in any = {

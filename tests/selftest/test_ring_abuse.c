@@ -104,7 +104,7 @@ static int recover(FIXTURE_DATA(abuse) *self)
 	return ret ? ret : pair_connect(&self->pair);
 }
 
-/* If it does not, whoever reads that has to know why. */
+/* If the pair does not work, the log has to say why. */
 static bool pair_works(FIXTURE_DATA(abuse) *self, uint32_t seed)
 {
 	const struct ibv_wc *wc = &self->a->wc;

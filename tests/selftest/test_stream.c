@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Requests in bursts and pauses of random length: whoever runs the ring comes
- * and goes all the while, and no request may be left behind when he goes.
+ * Requests in bursts and pauses of random length: the runner of the ring comes
+ * and goes all the while, and must leave no request behind when it goes.
  */
 #include "harness.h"
 
@@ -198,7 +198,7 @@ static int settle(struct bed *bed)
 		   .remote = &bed->dst);
 }
 
-/* Who does not poll for what it posted, but looks at the memory, waits for a moment. */
+/* A program that does not poll, but looks at the memory, waits for a moment only. */
 TEST_F(stream, nobody_polls)
 {
 	struct bed *bed = &self->bed;

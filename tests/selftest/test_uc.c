@@ -82,7 +82,7 @@ TEST_F(uc_errors, send_without_receive_is_dropped)
 	EXPECT_EQ(IBV_QPS_RTS, qp_state(bed->b->qp));
 }
 
-/* Too long: likewise, and the receive waits for the next one. */
+/* A message that is too long is dropped, and the receive waits for the next message. */
 TEST_F(uc_errors, message_that_does_not_fit_leaves_the_receive)
 {
 	struct bed *bed = &self->bed;

@@ -257,7 +257,7 @@ static long long lookups_of(struct side *side, struct buf *buf, int n)
 	return link_packets() < sent + n ? -1 : statistic("route_lookups") - looked;
 }
 
-/* What the network makes anew for each who asks would be memory that nobody pays for. */
+/* A route that the network makes for each lookup would be memory that nobody pays for. */
 TEST_F(route, a_route_that_the_network_does_not_cache_is_not_kept)
 {
 	/* a group is not what has the socket opened, so it is not the first */
@@ -276,7 +276,7 @@ TEST_F(route, a_route_that_the_network_does_not_cache_is_not_kept)
 	EXPECT_EQ(1, lookups_of(&self->side, &self->buf, 10));
 }
 
-/* An address handle keeps its route, and the interface of that: both can go all the same. */
+/* An address handle keeps its route and the route's interface: both can go all the same. */
 TEST_F(route, an_interface_goes_whoever_has_sent_by_it)
 {
 	ASSERT_DONE(send_one(&self->side, &self->buf));

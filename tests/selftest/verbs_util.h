@@ -254,7 +254,7 @@ long long kept_statistic(const char *name);
 
 /*
  * @fn in a child process, which is killed if it takes longer than WAIT_SECONDS, and left
- * alone if it does not die of that: what it returned, or -ETIMEDOUT.
+ * alone if the signal does not end it. Return: the result of @fn, or -ETIMEDOUT.
  */
 int run_child(int (*fn)(void *arg), void *arg);
 
@@ -274,7 +274,7 @@ bool over_a_wire(void);
  * @peer: the device of side b and of @dst, if other_side() is another one and
  *	$VRNIC_BEDS_APART says so: native tests have beds of one device. Either side
  *	can use @src and @dst; what a test registers for a side, it registers with the
- *	protection domain of that side.
+ *	protection domain of this side.
  */
 struct bed {
 	struct dev dev, peer;
