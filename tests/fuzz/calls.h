@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Every call that libibverbs, its provider and the native helpers make into the
- * kernel, as they make it: whoever sets call_hook sees it first. And a script
- * that makes one of each.
+ * kernel, as they make it: the function in call_hook sees it first. And a script
+ * that makes one call of each kind.
  */
 #ifndef FUZZ_CALLS_H
 #define FUZZ_CALLS_H

@@ -2,8 +2,8 @@
 /*
  * faults: what if there is no memory? Each call of the script that makes one of
  * each kind is made with its first allocation failing, then with its second, and
- * so on until it succeeds; likewise the mapping of each ring, what a doorbell
- * executes, and the making of a device. Every failure must say why, and leave
+ * so on until it succeeds; so are the mapping of each ring, the work of a doorbell,
+ * and the making of a device. Every failure must say why, and leave
  * nothing behind: the same call is made again right after it. That nothing leaks
  * is for kmemleak to see, when the machine ends.
  *

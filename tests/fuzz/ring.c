@@ -166,7 +166,7 @@ static void *vandal_run(void *arg)
 	return NULL;
 }
 
-/* ---- those who have nothing to do with it ---- */
+/* ---- bystanders, which must not notice ---- */
 
 static bool bystander_works(struct bed *bed, uint32_t seed)
 {

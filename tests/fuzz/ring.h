@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The ring fuzzer: lanes, each with rings of its own that a thread fills with
- * descriptors, most of which are right, and a vandal who writes into them all.
+ * descriptors, most of which are right, and a vandal: a thread that writes noise into all rings.
  */
 #ifndef FUZZ_RING_H
 #define FUZZ_RING_H
@@ -28,11 +28,11 @@ struct area {
 };
 
 /**
- * struct lane - a set of rings and who fills them
+ * struct lane - a set of rings and the thread that fills them
  * @ops: of what kind
  * @number: of the lane
  * @opts: the command line
- * @thread: who fills the rings
+ * @thread: fills the rings
  * @lock: held while mappings come and go, and while the vandal is at them
  * @area, @nr_areas: protected by @lock
  * @rounds: fills and doorbells; as what follows, for the progress line

@@ -3,7 +3,7 @@
  * flood -d DEVICE -g GID-INDEX [OPTION...] [SERVER]
  *
  * Many RC queue pairs of one host WRITE to another host, each as fast as it may:
- * who gets how much of the wire? The client prints for each queue pair the bytes
+ * how much of the wire does each get? The client prints for each queue pair the bytes
  * that were acknowledged in the time that counts, and in all
  *   flood: FLOWS flows, BYTES bytes in SECONDS s, Jain INDEX
  *

@@ -272,7 +272,7 @@ static void expect_run(struct kunit *test, const struct vrnic_seg *seg, u64 pos,
 	KUNIT_EXPECT_EQ(test, len, count_run(seg, pos, want));
 }
 
-/* The list of pages is as long as it has to be: KASAN sees who looks further. */
+/* The list of pages is as long as it has to be: KASAN sees a read behind it. */
 static void runs_of_pages(struct kunit *test)
 {
 	static const u8 order[] = { 0, 1, 2, 5, 4, 6, 7, 7, 8, 3 };
@@ -317,9 +317,9 @@ static void run_of_plain_memory(struct kunit *test)
 #define RUN_PAGES	(ARENA_PAGES / 2)
 
 /*
- * A look that comes too late made visible: the list of the source's pages, which are
- * one run, lies in the target's first page, and what is copied there is a list of
- * other pages. Whoever looks again after that copies from those.
+ * Makes a late look visible: the list of the source's pages, which are one run, lies in
+ * the target's first page, and the copy writes a list of other pages there. Code that
+ * looks at the list again afterwards copies from the other pages.
  */
 static void hide_list(struct bench *b, struct vrnic_mr *dst, struct vrnic_mr *src)
 {

@@ -20,25 +20,25 @@
  * @r: for the engine
  * @runs: times that it was run
  * @posted: work that was announced
- * @taken: of @posted, what a run saw
- * @inside: runners that are in it
- * @overlaps: times that there were more than one
- * @more: runs that have yet to say that the budget is used up
- * @kick_self: runs that have yet to announce new work
- * @stream: whoever rings posts a stream
+ * @taken: work of @posted that a run has seen
+ * @inside: runners that run it now
+ * @overlaps: times that there was more than one runner
+ * @more: so many further runs return VRNIC_MORE
+ * @kick_self: so many further runs announce new work
+ * @stream: runs report that the ring's owner posts a stream
  * @brings: descriptors that the next run takes
- * @gathers: the engine allows rings to be few
- * @forgotten: something came in that nobody rang for
- * @delay_ns: the next run wants to be run again after this
- * @sleep_ms: a run takes as long
- * @until: the next run takes until this comes
- * @stuck: and it did not
- * @test: who tries it, and @tested: times that it was run by that
- * @who: who ran it last, and @noio: whose allocations start no I/O
- * @when: and when
+ * @gathers: the engine allows doorbells to be few
+ * @forgotten: work came in without a doorbell
+ * @delay_ns: the next run asks for another one after this time
+ * @sleep_ms: a run takes so long
+ * @until: the next run ends when this completes
+ * @stuck: @until did not complete in time
+ * @test: the test's task, and @tested: runs by this task
+ * @who: task of the last run, and @noio: its allocations start no I/O
+ * @when: time of the last run
  * @entered: a run began
  * @order: where runs note their @id
- * @id: of this one
+ * @id: letter of this runnable
  */
 struct counter {
 	struct vrnic_runnable r;
@@ -67,7 +67,7 @@ struct counter {
 	char id;
 };
 
-/* struct rig - an engine of our own with one thread, another with two, and who kicks */
+/* struct rig - an engine with one thread, another with two, and threads that kick */
 struct rig {
 	struct vrnic_engine engine;
 	struct vrnic_engine two;
@@ -110,7 +110,7 @@ static enum vrnic_verdict count_run(struct vrnic_runnable *r,
 	if (c->until)
 		c->stuck = !wait_for_completion_timeout(c->until, PATIENCE);
 	c->until = NULL;
-	/* here others get in, if anybody lets them */
+	/* a second runner would get in here */
 	cond_resched();
 	c->delay_ns = 0;
 	if (delay)
@@ -178,7 +178,7 @@ static void kick_runs_here(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
-/* Have the thread busy for a while, so that what is queued stays queued. */
+/* Keep the thread busy for a while, so that queued runnables stay queued. */
 static void hold_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -205,7 +205,7 @@ static void queue_runs_in_the_thread(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
-/* Memory may be written out over what it runs: that must not wait for memory. */
+/* The kernel may write memory out over its rings, so allocations must start no I/O. */
 static void the_thread_allocates_without_io(struct kunit *test)
 {
 	struct counter *c = ((struct rig *)test->priv)->a;
@@ -215,7 +215,7 @@ static void the_thread_allocates_without_io(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, c->noio);
 }
 
-/* What the caller's budget does not cover goes to the thread. */
+/* Work beyond the caller's budget goes to the thread. */
 static void rest_goes_to_the_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -285,7 +285,7 @@ static void park_overtakes_the_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 1);
 }
 
-/* Nor for a thread: that may have no CPU time. */
+/* Parking does not wait for a thread either, which may have no CPU time. */
 static void park_does_not_wait_for_a_turn(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -304,7 +304,7 @@ static void park_does_not_wait_for_a_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 0);
 }
 
-/* What a thread is busy with holds up nothing that another thread could do. */
+/* A busy thread delays no work that another thread could do. */
 static void another_thread_takes_what_waits(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -321,7 +321,7 @@ static void another_thread_takes_what_waits(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, first->who, second->who);
 }
 
-/* Whoever comes first, a ring belongs to no thread: each turn is taken by one that is free. */
+/* A ring belongs to no thread: a free thread takes each turn. */
 static void no_ring_belongs_to_a_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -422,7 +422,7 @@ static void a_stream_gathers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 2);
 }
 
-/* What is announced during a run is run with it, and is no doorbell of its own. */
+/* Work announced during a run is run with it, and counts as no doorbell of its own. */
 static void an_answer_is_no_doorbell(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -452,7 +452,7 @@ static void a_long_run_is_no_silence(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(c->gathers));
 }
 
-/* What nobody rang for is run all the same. */
+/* Work without a doorbell is run all the same. */
 static void the_timer_finds_what_was_forgotten(struct kunit *test)
 {
 	struct rig *rig = test->priv;

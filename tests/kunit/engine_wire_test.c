@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The engine, with a runnable that is run for packets and for descriptors, as that of
- * a queue pair on the wire: softirqs are held off, nobody has the run bit when it can
- * be had, and who waits goes on.
+ * a queue pair on the wire: softirqs are held off, the run bit is free when softirqs run,
+ * and a runner that waits goes on.
  */
 
 #include <kunit/test.h>
@@ -26,30 +26,30 @@
  * @runs: times that it was run
  * @packets: came from the network
  * @descs: were posted, and announced after that
- * @seen_packets: of @packets, what runs saw
- * @seen_descs: of @descs, what runs saw that were told that they are announced
- * @inside: runners that are in it
- * @overlaps: times that there were more than one
- * @verdict: of the next run; VRNIC_IDLE after that
+ * @seen_packets: packets of @packets that runs saw
+ * @seen_descs: descriptors of @descs that runs with @rung set saw
+ * @inside: runners that run it now
+ * @overlaps: times that there was more than one runner
+ * @verdict: result of the next run; VRNIC_IDLE afterwards
  * @answered: the next run's peer answers at once
- * @announced: runs that have yet to announce a descriptor
- * @ordered: the next run sends what must not be overtaken
- * @queue: rounds that packets have to wait; NULL: nobody asks
- * @queued: how many these were at the last run
- * @leaves: the next run leaves something to somebody
- * @stream: whoever rings posts a stream
+ * @announced: so many further runs announce a descriptor
+ * @ordered: the next run sends a packet that must not be overtaken
+ * @queue: rounds that packets have to wait; NULL: not looked at
+ * @queued: value of @queue at the last run
+ * @leaves: the next run leaves work to another runner
+ * @stream: runs report that the ring's owner posts a stream
  * @taken: descriptors that the next run takes
  * @parcel: runs leave one
- * @linger: the next run waits until somebody waits for it
- * @was_waited: and somebody did
- * @sleepy: a run could have slept
- * @rung: what the last run was told
+ * @linger: the next run goes on until another runner waits for it
+ * @was_waited: another runner did wait
+ * @sleepy: a run was allowed to sleep
+ * @rung: vrnic_budget.rung of the last run
  * @busy_then: the peer found it busy
- * @delivered: parcels
- * @held: parcels that were delivered while nobody else could run it
- * @gathers: calls of that
- * @test: who tries it, and @tested: times that it was run by that
- * @who: who ran it last
+ * @delivered: parcels that were delivered
+ * @held: parcels that were delivered while the run bit was held
+ * @gathers: calls of vrnic_runnable_ops.gather
+ * @test: the test's task, and @tested: runs by this task
+ * @who: task of the last run
  */
 struct probe {
 	struct vrnic_runnable r;
@@ -306,7 +306,7 @@ static void of_several_callers_each_keeps_it(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, p->busy_then);
 }
 
-/* While more is to be sent than may be, answers are for who sends. */
+/* While more is to be sent than may be under way, the sender takes the answers. */
 static void an_expected_answer_is_waited_for(struct kunit *test)
 {
 	struct probe *p = probe(test);
@@ -342,8 +342,8 @@ static void a_parcel_is_delivered_when_it_is_free(struct kunit *test)
 }
 
 /*
- * What a softirq sent may lie in a queue of its CPU. Until softirqs have gone on,
- * nobody else is to send, and no thread has it.
+ * Packets of a softirq may lie in a queue of its CPU. Until softirqs have gone on,
+ * no other runner may send, and no thread runs the runnable.
  */
 static void what_a_poke_sent_is_not_overtaken(struct kunit *test)
 {
@@ -356,7 +356,7 @@ static void what_a_poke_sent_is_not_overtaken(struct kunit *test)
 	vrnic_poke(&p->r, false);
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), 1);
 	local_bh_enable();
-	/* who could not run it is served */
+	/* the runner that did not get the bit is served */
 	expect_at_rest(test, p, 2);
 }
 
@@ -431,7 +431,7 @@ static void what_waits_behind_others_is_not_overtaken(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->queued, 0);
 }
 
-/* What comes in later is not waited for. */
+/* The tasklet does not wait for later packets. */
 static void a_flood_keeps_nobody(struct kunit *test)
 {
 	struct rig *rig = test->priv;
@@ -471,7 +471,7 @@ static void a_poke_announces_nothing(struct kunit *test)
 	expect_at_rest(test, p, 3);
 }
 
-/* Whoever cannot have it leaves the news to who has it. */
+/* A runner that does not get the bit leaves its news to the holder. */
 static void a_poke_takes_what_is_announced_meanwhile(struct kunit *test)
 {
 	struct probe *p = probe(test);
@@ -482,7 +482,7 @@ static void a_poke_takes_what_is_announced_meanwhile(struct kunit *test)
 	expect_at_rest(test, p, 2);
 }
 
-/* Nobody comes for what a run left: then it is for the next one, at once. */
+/* If no runner comes for work that a run left, the next run takes it at once. */
 static void what_is_left_is_not_lost(struct kunit *test)
 {
 	struct probe *p = probe(test);
@@ -514,7 +514,7 @@ static void a_late_packet_is_not_left(struct kunit *test)
 	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 3);
 }
 
-/* Who finds a runner that will soon be done waits, and goes on itself. */
+/* A runner that finds a brief one waits, and goes on itself. */
 static void who_waits_goes_on(struct kunit *test)
 {
 	unsigned long limit = jiffies + PATIENCE;

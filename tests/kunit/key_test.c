@@ -215,7 +215,7 @@ static void buckets_cannot_be_aimed_at(struct kunit *test)
 	}
 }
 
-/* Whoever is about to bind a window has found it, and may be late. */
+/* A thread that is about to bind a window has found it, and may be late. */
 static void dead_window_stays_unbound(struct kunit *test)
 {
 	struct world *w = test->priv;
@@ -264,7 +264,7 @@ static void closed_to_windows(struct kunit *test)
 	rcu_read_lock();
 	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, &win, &d), VRNIC_VERR_KEY);
 	rcu_read_unlock();
-	/* who only uses it takes no notice */
+	/* an access through the region succeeds all the same */
 	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), VRNIC_MR_CLOSED);
 }

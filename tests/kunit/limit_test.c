@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Users get as many objects of a device as it advertises, and not one more. What is kept for
- * kernel consumers they cannot take, and those get no more than that, either.
+ * Users get as many objects of a device as it advertises, and not one more. They cannot take
+ * the objects that are kept for kernel consumers, which get no more than these.
  */
 
 #include "consumer.h"

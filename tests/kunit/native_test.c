@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What peers injected, as a thread runs it: how much of it one turn does; and datagrams about
- * links, which wait for their FIFO only. FIFOs are such that nobody else knows. An injector is
- * parked, and the test runs it itself.
+ * Injected descriptors, as a thread runs them, and how many of them one turn does. Datagrams
+ * about links, which wait for their FIFO only. The test's FIFOs are known to it alone. An
+ * injector is parked, and the test runs it itself.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -33,7 +33,7 @@ static void fifo_end(void *arg)
 	vrnic_rgets_park(fifo);
 	vrnic_rgets_free(fifo);
 	vrnic_ring_free(&fifo->receive);
-	/* who ran it may still be looking at it */
+	/* its last runner may still be looking at it */
 	synchronize_rcu();
 }
 
@@ -79,7 +79,7 @@ static enum vrnic_verdict turn(struct vrnic_source *src, struct vrnic_budget *bu
 	return vrnic_rget_ops.run(&src->inj.run, budget);
 }
 
-/* Something of a peer that does not exist any more. */
+/* A descriptor of a peer that does not exist any more. */
 static int deliver(struct bed *bed)
 {
 	struct vrnic_address nobody = { .fifo = U32_MAX };
@@ -185,7 +185,7 @@ static bool is_served(struct vrnic_fifo *fifo)
 	return !waiting(fifo);
 }
 
-/* The crew has one thread: if that waited for one of them, nobody would be served. */
+/* The crew has one thread: if it waited for one FIFO, no other would be served. */
 static void who_has_his_fifo_locked_holds_up_nobody_else(struct kunit *test)
 {
 	struct bed *bed = test->priv;
@@ -211,7 +211,7 @@ static void who_has_his_fifo_locked_holds_up_nobody_else(struct kunit *test)
 	}
 }
 
-/* What waits for a FIFO is bounded, in all and for each host, and goes with it. */
+/* Datagrams that wait for a FIFO are bounded, in all and for each host, and go with it. */
 static void datagrams_that_wait_are_bounded(struct kunit *test)
 {
 	struct bed *bed = test->priv;

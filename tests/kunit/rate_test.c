@@ -31,7 +31,7 @@ static void what_was_sent_is_paid_for(struct kunit *test)
 	KUNIT_EXPECT_GE(test, until + NSEC_PER_MSEC, now + UNIT * (NSEC_PER_SEC / LIMIT));
 }
 
-/* Whatever was charged: it does not keep who sends for as long as one likes. */
+/* However much was charged, the sender waits for a bounded time. */
 static void a_debt_is_bounded(struct kunit *test)
 {
 	struct vrnic_qp *qp = limited(test);

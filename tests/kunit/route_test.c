@@ -185,7 +185,7 @@ static void an_address_handle_keeps_no_route_of_a_namespace_that_goes(struct kun
 	KUNIT_EXPECT_NOT_NULL(test, dst);
 	vrnic_wire_end(w);
 	KUNIT_EXPECT_NULL(test, READ_ONCE(av->dst));
-	/* by who had looked it up before */
+	/* by a thread that had looked the route up before */
 	vrnic_av_keep(to_vdev(c->dev), av, dst, cookie);
 	KUNIT_EXPECT_NULL(test, READ_ONCE(av->dst));
 	dst_release(dst);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The lock of a queue pair as a target: as long as somebody has it, those who need it
- * wait without holding up others, and strangers do not need it.
+ * The lock of a queue pair as a target: while a thread has it, peers that need it
+ * wait without delaying others, and strangers do not need it.
  */
 
 #include <linux/completion.h>

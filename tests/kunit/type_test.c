@@ -528,7 +528,7 @@ static void tables_are_kept(struct kunit *test)
 		KUNIT_EXPECT_LE(test, b->type[0]->nr_pairs, 8);
 	}
 	KUNIT_EXPECT_EQ(test, b->type[0]->nr_pairs, 8);
-	/* the first one was pushed out, but who has it may use it */
+	/* the first table was pushed out, but a holder of a reference may use it */
 	KUNIT_EXPECT_EQ(test, first->row[0].bytes, 4);
 	again = vrnic_pair_get(b->type[0], b->type[1]);
 	KUNIT_EXPECT_PTR_NE(test, first, again);

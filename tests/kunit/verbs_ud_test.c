@@ -247,7 +247,7 @@ static void post_shared(struct kunit *test, struct shared *s, int i)
 	KUNIT_ASSERT_EQ(test, ib_post_srq_recv(s->srq, &wr, NULL), 0);
 }
 
-/* The receivers share a completion queue too: who gets a request is open. */
+/* The receivers share a completion queue too: either of them may get a request. */
 static void connect_shared(struct kunit *test, struct shared *s)
 {
 	struct ib_cq *cq = consumer_cq(test, CONSUMER_DEPTH);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # A list of programs, to be shown or run, for the program tests. Sourced by bash after
-# lib.sh. Whoever sources it calls parse_options "$@", then program and alone for each,
+# lib.sh. The script that sources it calls parse_options "$@", then program and alone for each,
 # then list_or_run; `limit` is how many seconds each may take.
 
 # Parallel arrays: one program, or pair of them, each.

@@ -516,7 +516,7 @@ TEST_F(inject, full_queue_of_remote_gets_does_not_stop_the_own)
 		ASSERT_OK(record_of(self, false, VRNIC_REC_COMPLETION, &record));
 }
 
-/* Each endpoint to a FIFO that goes gets one record of that end. */
+/* Each endpoint to a FIFO that goes gets one record about its end. */
 TEST_F(inject, peer_is_gone)
 {
 	struct raw_pair *pair = &self->pair;

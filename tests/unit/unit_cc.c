@@ -91,7 +91,7 @@ static void an_old_measurement_does_not_count(void)
 	CHECK_EQ(50000000, cc.rate);
 }
 
-/* Who knows a bound need not measure: the first notification cuts. */
+/* With a known bound nothing is measured: the first notification cuts. */
 static void the_first_notification_cuts_at_once(void)
 {
 	struct vrnic_cc_scale s = at(10 * T);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Another thread comes wherever the library lets go of a lock: it destroys what the
- * first one is busy with. And there is no memory left wherever it asks for some. Each
- * place is tried in turn, so nothing is left to luck; the sanitizer sees who uses what was
- * freed. The kernel is one in small: objects by handle,
- * the lowest that is free first, as uverbs gives them out; and an engine that takes what
- * is in the ring when it is called, and does nothing with it.
+ * Wherever the library gives a lock back, another thread destroys the object that the
+ * first thread uses. Wherever the library asks for memory, there is none. The test tries each
+ * place in turn, so the result does not depend on timing. The sanitizer sees a use of freed
+ * memory. The test plays the kernel: it gives out objects by handle,
+ * the lowest free one first, as uverbs does, and its engine takes the descriptors
+ * in the ring when it is called, and does nothing with them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -567,7 +567,7 @@ static void advance(struct bed *bed)
 	CHECK(vrnic_advance(bed->context, INT_MAX) >= 0);
 }
 
-/* Who waits for the origin's counter is not left waiting. */
+/* A thread that waits for the origin's counter wakes up. */
 static bool is_settled(const struct bed *bed)
 {
 	return !vrnic_counter_read(bed->counter) ||
@@ -626,7 +626,7 @@ static void fence_completes(struct bed *bed, uint32_t endpoint)
 	}, NULL);
 }
 
-/* The fence is completed before who waits for it gives up, or after that. */
+/* The fence is completed before or after its waiter gives up. */
 static bool destroyed_while_waiting(bool in_time, unsigned int at)
 {
 	uint32_t endpoint;

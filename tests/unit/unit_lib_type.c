@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * When a type that was destroyed goes: after every injection ring has passed what
- * named it, or is gone. Rings that are gone are not looked at: their memory is freed
- * here, so that the sanitizer sees who does.
+ * A destroyed type is freed after every injection ring has passed the descriptors that
+ * name it, or is gone. The library must not look at rings that are gone: the test frees their
+ * memory, so that the sanitizer sees such a look.
  */
 #include <stdlib.h>
 #include <string.h>

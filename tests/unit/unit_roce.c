@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Requester and responder of the wire, the files themselves, at both ends of a network
- * that loses, repeats, delays, sorts anew and spoils, in a time of its own; against a
- * plain model of what IBTA allows:
+ * Requester and responder of the wire, the sources of the driver unchanged, at both ends of a
+ * network that loses, repeats, delays, reorders and spoils packets, with a clock of its own.
+ * A plain model of what IBTA allows checks them:
  *
  *  - requests are executed once each, and in their order;
  *  - nothing completes that has not happened, and all of it in order;
  *  - nothing is sent behind a fence before what is READ in front of it is there;
- *  - a READ has what was written before it, or something newer, and never nothing;
- *  - no more READs and atomics are asked for than the peer keeps the answers of;
+ *  - a READ returns data that was written before it, or newer data;
+ *  - no more READs and atomics are outstanding than the peer keeps answers for;
  *  - an acknowledgment has the PSN of a SEND or WRITE, and all before it came;
- *  - nothing of a region that was invalidated rightly is an error;
+ *  - no rightful invalidation of a region is an error;
  *  - a SEND whose region is still in use asks for it again after a while, not at once.
  *
- * Each host is requester and responder at once. What is written is the number of the
- * operation and the place, so that who looks knows whose it is.
+ * Each host is requester and responder at once. Data written is the number of the
+ * operation and the place, so a check knows the operation that wrote a word.
  */
 #include "queue/target.h"
 #include "roce/req.h"
@@ -77,9 +77,9 @@ struct psn {
 
 /**
  * struct side - one host, with the queue pair to the other one
- * @words, @counters, @copies: its memory, that the peer works on
- * @version: of the peer's words: who wrote them last, by the order of the queue
- * @value: of the peer's counters, likewise
+ * @words, @counters, @copies: memory of the host, which the peer works on
+ * @version: for the peer's words: the last operation that wrote each, in the order of the queue
+ * @value: for the peer's counters: their value, in the order of the queue
  * @in_use: when the peer's SEND may ask again for a region that was in use
  * @next_psn: of its next new packet
  * @psns: what its packets are; @low: the first that did not come; @told: all before it
@@ -897,7 +897,7 @@ static void draw_invalidation(struct op *op, struct key *keys, u32 *index)
 		return;
 	}
 	keys[*index].pending = op->number + 1;
-	/* who READs by the key is to be done with it */
+	/* READs by the key have to be done */
 	op->fenced = true;
 }
 
@@ -1134,7 +1134,7 @@ static bool is_waiting(const struct side *s)
 	return s->completed != s->posted || s->completed == now_in->ops;
 }
 
-/* All that comes at one time, then who it came for. */
+/* All packets that come at one time, then the hosts that they came for. */
 static void next_event(void)
 {
 	u64 at = nr_on_the_way ? (u64)on_the_way[0]->tstamp : U64_MAX;

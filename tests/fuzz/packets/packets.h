@@ -54,7 +54,7 @@ enum area_kind { OPEN, READ_ONLY, WRITE_ONLY, LOCAL, OTHER_PD, STALE, WINDOW, RE
  * @len: bytes of it
  * @rkey: key that packets may name
  * @lkey: key that they must not
- * @rights: IBV_ACCESS_REMOTE_* that the key gives to who is in its domain
+ * @rights: IBV_ACCESS_REMOTE_* that the key gives within its domain
  */
 struct area {
 	u64 va;
@@ -142,7 +142,7 @@ extern u64 goodbyes_lost;	/* of links that ended, by a host that is short of tim
  * @fragments: send it in so many
  * @udp_len: added to the length that the UDP header claims
  * @bad_sum: a UDP checksum that is wrong
- * @bad_icrc: likewise
+ * @bad_icrc: an ICRC that is wrong
  * @cut: bytes that are missing at the end, ICRC made anew
  */
 struct pkt {

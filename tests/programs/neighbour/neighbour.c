@@ -52,7 +52,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
-/* Written whole or not at all, for whoever looks. */
+/* Write the file whole or not at all, because another process polls for it. */
 static void tell_and_wait(const struct victim *victim)
 {
 	char temporary[300];

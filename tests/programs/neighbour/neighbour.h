@@ -39,7 +39,7 @@ struct victim {
 };
 
 /**
- * struct attack - what a user may do who wishes others ill
+ * struct attack - calls by which a user may try to slow others down
  * @name: in the table
  * @threads: that run @turn, all the time
  * @native: the victim uses remote gets, not WRITEs

@@ -59,11 +59,11 @@
 
 #define READ_ONCE(v)		(v)
 #define WRITE_ONCE(v, n)	((v) = (n))
-/* nobody is beside it */
+/* there is no other thread */
 #define smp_mb()		do { } while (0)
-/* likewise */
+/* there is no other thread */
 #define smp_load_acquire(p)	(*(p))
-/* likewise */
+/* there is no other thread */
 #define smp_store_release(p, v)	(*(p) = (v))
 #define xchg(p, v)		__atomic_exchange_n(p, v, __ATOMIC_RELAXED)
 #define get_unaligned(p)						\
@@ -151,7 +151,7 @@ struct sk_buff_head {
 	spinlock_t lock;	/* of nobody */
 };
 
-/* All there is of that header: the port that it came from. */
+/* The only member of this header that is used: the source port. */
 struct udphdr { u16 source; };
 
 #define udp_hdr(skb)	((struct udphdr *)&(skb)->source)
