@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * abi: calls into the uverbs file and the doorbell file that no library would
- * make. A script makes one call of each kind, as libraries do; these are written
- * down. Then children, with the objects of the same script at hand, make them
- * again from several threads at once, with a field, a length, a handle, a pointer
- * or an attribute that is wrong, as ioctl() and as write(), while others destroy
- * what they name, and at last the file is closed under them.
+ * make. A script makes one call of each kind, as libraries do, and the program records
+ * these calls. Then children make the calls again, on the objects of the same script, from
+ * several threads at once. A field, a length, a handle, a pointer or an attribute is
+ * wrong. The calls are made as ioctl() and as write(), while other threads destroy
+ * the objects, and at last the file is closed meanwhile.
  *
- * What a child does is made from the seed and its number: -r NUMBER begins there.
- * Which thread is first is up to the scheduler.
+ * The seed and the number of a child determine its calls: -r NUMBER begins with a child.
+ * The scheduler decides the order of its threads.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -54,7 +54,7 @@ static struct call book[CALLS_MAX];
 static unsigned int nr_book;
 static struct options opts;
 
-/* What the children have done; shared with them. */
+/* Counts of the children's calls, in memory that they share. */
 static struct tally {
 	uint64_t calls;
 	uint64_t good;
@@ -70,7 +70,7 @@ static void count(uint64_t *n)
 	__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- writing down ---- */
+/* ---- recording ---- */
 
 /* Small input lies in the attribute itself, output never does. */
 static bool is_pointer(uint64_t data)
@@ -94,7 +94,7 @@ static uint8_t *copy_of(const struct ib_uverbs_attr *attr)
 	return copy;
 }
 
-/* call_hook: make it, and keep a copy of what it was before. */
+/* call_hook: make the call, and keep a copy of its arguments from before. */
 static int write_down(int fd, struct ib_uverbs_ioctl_hdr *hdr)
 {
 	struct call *call = &book[nr_book];
@@ -321,8 +321,8 @@ static size_t length_of(const struct ib_uverbs_attr *attr)
 }
 
 /*
- * What INVOKE_WRITE had in attributes, in the form that write() takes. Up to @safe
- * it says where the answer goes, which had better be right.
+ * The attributes of INVOKE_WRITE, in the form that write() takes. The bytes up to @safe
+ * hold the address of the answer, which stays right.
  */
 static size_t as_write(struct abuser *a, const struct call *c, uint8_t *buf,
 		       size_t *safe)
@@ -623,7 +623,7 @@ static bool run_children(void)
 	return true;
 }
 
-/* Calls of the book, and those of them that succeeded in spite of all. */
+/* Recorded calls, and those that succeeded although something was wrong. */
 static unsigned int good_kinds(void)
 {
 	unsigned int i, n = 0;

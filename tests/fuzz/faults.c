@@ -4,8 +4,8 @@
  * each kind is made with its first allocation failing, then with its second, and
  * so on until it succeeds; so are the mapping of each ring, the work of a doorbell,
  * and the making of a device. Every failure must say why, and leave
- * nothing behind: the same call is made again right after it. That nothing leaks
- * is for kmemleak to see, when the machine ends.
+ * nothing behind: the same call is made again right after it. kmemleak looks for leaks
+ * when the machine ends.
  *
  * Allocations that count are those below a function of the module, and so do copies
  * from and to the caller; with -o all, allocations of the core on the way there as
@@ -46,7 +46,7 @@
 static struct options opts;
 static int nth_fd = -1;
 
-/* What the children found out; shared with them. */
+/* Results of the children, in memory that they share. */
 static struct tally {
 	uint64_t injected;
 	uint64_t failed;	/* calls: they said so */
@@ -80,7 +80,7 @@ static bool was_injected(void)
 	return injected;
 }
 
-/* What a lack of memory may look like: Documentation/abi.rst. */
+/* The documented errors of a lack of memory: Documentation/abi.rst. */
 static bool is_documented(int err)
 {
 	return err == ENOMEM || err == EFAULT || err == EAGAIN;
@@ -102,7 +102,7 @@ static void note_failure(const char *what, unsigned int call, unsigned int n,
  * @make: the call: 0 or a negative errno
  * @arg: for @make
  *
- * Return: what it returned when none failed, or in spite of one.
+ * Return: the result of @make when no allocation failed, or although one did.
  */
 static int fail_each(const char *what, int (*make)(void *arg), void *arg)
 {
@@ -213,7 +213,7 @@ void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 	__attribute__((alias("mmap")));
 
-/* ---- what a doorbell executes ---- */
+/* ---- the work of a doorbell ---- */
 
 /**
  * struct operation - a native descriptor, and memory that it needs anew

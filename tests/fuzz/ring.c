@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * ring: a process that has every kind of ring mapped, and writes what it likes
- * into all of them: descriptors that are right but for a field or two, so that
- * they get far; noise; wild indices. A vandal writes to rings, completion pages
- * and counters while the engine is at them. Says how many descriptors the engine
- * executed, and whether anything was touched that no key was given for.
+ * ring: a process that has every kind of ring mapped, and writes into all of them:
+ * descriptors that are right but for a field or two, so that the engine executes much of
+ * them; noise; wild indices. A vandal thread writes to rings, completion pages
+ * and counters while the engine uses them. The program prints how many descriptors the engine
+ * executed, and whether memory was touched that no key opens.
  *
- * Each round of each lane is made from the seed, the lane and the round's number:
- * -o LANE -r ROUND begins there. What the vandal does depends on the clock.
+ * The seed, the lane and the round's number determine each round of each lane:
+ * -o LANE -r ROUND begins there. The vandal's writes depend on the clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static bool vandal_stop;
 
 /* ---- lanes ---- */
 
-/* One at a time: a ring is found by what is mapped after that was not before. */
+/* One at a time: a new ring is found by comparing the mappings before and after. */
 static int lane_start_anew(struct lane *lane)
 {
 	static pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
@@ -117,7 +117,7 @@ static bool lanes_stop(void)
 	return good;
 }
 
-/* Everything can be destroyed, and guards and secrets are what they were. */
+/* Everything can be destroyed, and guards and secrets are unchanged. */
 static bool lanes_close(void)
 {
 	bool good = true;
@@ -180,7 +180,7 @@ static bool bystander_works(struct bed *bed, uint32_t seed)
 	       buf_differs(&bed->dst, 0, BYSTANDER_LEN, seed, 0) < 0;
 }
 
-/* ---- what it comes to ---- */
+/* ---- results ---- */
 
 /* Fetched by the engine, and not only to be flushed. */
 static long long executed(void)

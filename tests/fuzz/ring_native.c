@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Native lanes: two FIFOs that post to each other, and inject into each other's
- * engine. A wrong descriptor ends by itself, the ring goes on; so wrong ones are
- * anywhere.
+ * engine. A wrong descriptor fails alone and the ring goes on, so wrong descriptors may be
+ * anywhere in a round.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -171,8 +171,8 @@ static int native_close(struct lane *lane)
 /* ---- descriptors ---- */
 
 /**
- * struct nbatch - what a round posts to one FIFO
- * @n: the lane's
+ * struct nbatch - the descriptors that a round posts to one FIFO
+ * @n: objects of the lane
  * @rng: of this round
  * @side: which FIFO
  * @at: index of the next slot
@@ -195,7 +195,7 @@ static const struct choice {
 	{ VRNIC_NOP_FENCE_ALL, 4 }, { VRNIC_NOP_RGET, 3 },
 };
 
-/* A chain of injected ones has to come to an end, so few inject others. */
+/* A chain of injected descriptors has to end, so few of them inject others. */
 static const struct choice injected_choices[] = {
 	{ VRNIC_NOP_PUT, 80 }, { VRNIC_NOP_NOTIFY, 15 }, { VRNIC_NOP_RGET, 5 },
 };
@@ -341,7 +341,7 @@ static void spoil(struct nbatch *b, struct vrnic_ndesc *d, uint32_t often)
 		d->flags &= ~VRNIC_NDESC_VIRTUAL;
 }
 
-/* What remote gets fetch lies at the start of the buffers, before all targets. */
+/* Descriptors for remote gets lie at the start of the buffers, before all targets. */
 static void write_injected(struct nbatch *b)
 {
 	struct vrnic_ndesc *d = (void *)fifo_of(b->n, b->side)->buf.addr;
@@ -448,7 +448,7 @@ static bool is_done(struct raw_fifo *fifo)
 	       fifo->inject->prod;
 }
 
-/* False if it waits for what does not come. */
+/* False if it waits in vain. */
 static bool wait_done(struct native *n)
 {
 	double end = now() + PATIENCE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Lanes of verbs: a pair of queue pairs whose send, receive and completion rings
- * are written by hand. A descriptor that is wrong stops a queue pair; so those
- * that are right come first, in their hundreds, and what is wrong comes last.
+ * are written by hand. A wrong descriptor stops a queue pair. So hundreds of right
+ * descriptors come first, and wrong ones come last.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -579,7 +579,7 @@ static bool is_done(const struct end *end)
 	       end->ring[SQ].hdr->prod;
 }
 
-/* False if it waits for what does not come. */
+/* False if it waits in vain. */
 static bool wait_done(struct verbs *v)
 {
 	double end = now() + PATIENCE;

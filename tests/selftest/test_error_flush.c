@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Errors of a message, and what becomes of everything else that was posted. */
+/* Errors of a message, and their effect on all other requests. */
 #include "harness.h"
 
 #define LEN	8192
@@ -49,7 +49,7 @@ TEST_F(flush, posting_in_error_completes_flushed)
 	EXPECT_EQ(3, bed->a->rwc.wr_id);
 }
 
-/* What came before the error is done, what comes after is flushed. */
+/* Requests before the error are done, requests after it are flushed. */
 TEST_F(flush, in_the_middle_of_the_queue)
 {
 	struct bed *bed = &self->bed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A process that writes whatever it likes into its own native rings, and injects
- * whatever it likes at its peer. It harms itself; others go on, the engine comes
- * to rest, and the kernel's log stays silent, which is for the bed to see.
+ * A process that writes anything into its own native rings, and injects anything at
+ * its peer. It harms only itself: others go on, the engine comes to rest, and the
+ * kernel's log has no complaint, which the test machine checks.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -86,7 +86,7 @@ static long engine_ticks(void)
 	return sum;
 }
 
-/* It must not run on with what cannot get anywhere. */
+/* The engine must not run on with descriptors that cannot proceed. */
 static bool engine_rests(void)
 {
 	long before = engine_ticks();
@@ -318,7 +318,7 @@ TEST_F(abuse, wild_consumer_index)
 	}
 }
 
-/* What the kernel publishes is for the process: it does not read it back. */
+/* The kernel does not read back the index that it publishes. */
 TEST_F(abuse, what_the_kernel_writes_is_overwritten)
 {
 	struct raw_pair *pair = &self->pair;
@@ -488,7 +488,7 @@ static struct vrnic_ndesc random_desc(FIXTURE_DATA(abuse) *self, bool injected,
 	return d;
 }
 
-/* What remote gets fetch is random, too: both buffers are full of descriptors. */
+/* Remote gets fetch random descriptors, too: both buffers are full of them. */
 static void fill_buffers(FIXTURE_DATA(abuse) *self)
 {
 	struct vrnic_ndesc *a = (struct vrnic_ndesc *)self->pair.a.buf.addr;
@@ -658,7 +658,7 @@ TEST_F(abuse, rings_change_under_the_kernels_feet)
 	EXPECT_TRUE(pair_works(self, 4));
 }
 
-/* Of all that was injected nothing got at what no key was given for. */
+/* No injected descriptor reached memory that no key opens. */
 TEST_F(abuse, memory_without_a_key_stays_what_it_is)
 {
 	struct raw_fifo *b = &self->pair.b;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory that is not registered, and whose pages do not come (userfaultfd): its process
- * waits for them, and nobody else: a device can be deleted, and the process be killed.
+ * Memory that is not registered, and whose pages do not come (userfaultfd): only its process
+ * waits for them. A device can be deleted meanwhile, and the process can be killed.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

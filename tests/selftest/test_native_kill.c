@@ -153,8 +153,8 @@ FIXTURE_SETUP(death)
 }
 
 /*
- * Gone from what the device counts, in a while. An endpoint stays until what was
- * posted to it is through, which advance sees.
+ * The device's counts of objects fall in a while. An endpoint stays until the operations
+ * posted to it are done, which advance sees.
  */
 static bool nothing_left(FIXTURE_DATA(death) *self, long long expected)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What makes no sense is refused with the documented errno, and harms nothing. */
+/* Senseless calls are refused with the documented errno, and harm nothing. */
 #include <pthread.h>
 
 #include "native.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A process that writes whatever it likes into its own mapped rings. It harms
- * itself: its queue pair ends in error, and it is told; another queue pair of
+ * A process that writes anything into its own mapped rings. It harms only
+ * itself: its queue pair ends in error, with an event. Another queue pair of
  * the same process and another process go on, and the engine comes to rest.
- * That the kernel's log stays silent is for the bed to see.
+ * The test machine checks that the kernel's log has no complaint.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -88,7 +88,7 @@ static void drain(struct ibv_cq *cq)
 		;
 }
 
-/* Both ends start anew: reset has to heal whatever was written. */
+/* Both ends start anew: reset has to repair the rings, whatever was written to them. */
 static int recover(FIXTURE_DATA(abuse) *self)
 {
 	int ret = qp_to(self->a->qp, IBV_QPS_RESET);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What is true of the wire only: each test has a network namespace with a device on its
+ * Behaviour that only the wire has: each test has a network namespace with a device on its
  * lo, and RoCEv2 between its own queue pairs.
  */
 #include <arpa/inet.h>
@@ -211,7 +211,7 @@ TEST_F(route, datagrams_to_one_address_are_routed_once)
 	EXPECT_LE(sent + 100, link_packets());
 }
 
-/* What leaves, and by which route, is asked anew whenever that may have changed. */
+/* The route is looked up again whenever it may have changed. */
 TEST_F(route, datagrams_follow_a_route_that_changes)
 {
 	long long looked, sent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What is outstanding, and what an acknowledgment means: each rule by itself. */
+/* Outstanding packets, and the meaning of acknowledgments: each rule by itself. */
 #include <string.h>
 
 #include "lib/ack.h"
@@ -174,7 +174,7 @@ static void a_long_read_is_several(void)
 	CHECK_EQ(0, r.f.reads);
 }
 
-/* What it cannot have kept is sent again, and what it has kept is not. */
+/* Requests that the peer cannot have kept are sent again, and those that it kept are not. */
 static void who_keeps_what_came_early_has_no_reads(void)
 {
 	struct vrnic_wop *write, *read, *behind;

@@ -4,15 +4,15 @@
  *	   -a ADDRESS -A ADDRESS6 [-p PACKETS] [-S SEED] [-f FIRST-SESSION]
  *
  * Shoots random and mutated RoCEv2 packets at queue pairs of DEVICE, in every
- * state, out of INTERFACE in the network namespace of its peer, whose addresses
- * they have. Most have a right ICRC and the sequence number that is expected next,
- * so that they get deep: the fuzzer reads the answers and keeps up with the
- * responders. It dies if memory changes that no key opens, if an answer has
- * memory in it that no key opens, or if a queue pair that is well does not
- * answer; and if something that is to be hit was never hit.
+ * state, out of INTERFACE in the network namespace of its peer, with the peer's
+ * addresses. Most packets have a right ICRC and the sequence number that is expected next,
+ * so that the device executes them: the fuzzer reads the answers and keeps up with the
+ * responders. It dies if memory changes that no key opens, if an answer contains
+ * memory that no key opens, or if a queue pair that is well does not
+ * answer. It also fails if one of the effects in the list below never happened.
  *
- * What happens in a session depends on its number and the seed, and on the
- * answers: -f starts with another than the first.
+ * The number of a session, the seed and the answers determine the session: -f starts with
+ * another session than the first.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -482,7 +482,7 @@ static void too_long(struct target *t)
 	message(t, CLASS_TOO_LONG, NULL, 0, 4200 + below(8000));
 }
 
-/* Bits of a packet that would be right, had they not been touched. */
+/* An otherwise right packet with changed bits. */
 static void flipped(struct target *t)
 {
 	const struct area *a = open_area(IBV_ACCESS_REMOTE_ATOMIC);
@@ -757,7 +757,7 @@ static void odd_network(struct target *t)
 	shoot(CLASS_NETWORK, &pkt);
 }
 
-/* In pieces, and the pieces are put together: as good as whole, or spoilt. */
+/* IP fragments, which the stack reassembles: to the whole packet, or a spoilt one. */
 static void fragments(struct target *t)
 {
 	const struct area *a = open_area(IBV_ACCESS_REMOTE_WRITE);
@@ -794,7 +794,7 @@ static void segments(struct target *t)
 	pkt_send_gso(&pkt, n, n);
 }
 
-/* What does not move a responder. */
+/* Packets that change no responder's state. */
 static void harmless(struct target *t)
 {
 	static void (*const kinds[])(struct target *t) = {
@@ -996,7 +996,7 @@ static void shoot_native(bool right)
 	shoot(right ? CLASS_NATIVE : CLASS_NATIVE_ODD, &pkt);
 }
 
-/* Nothing that comes may move a queue pair that takes nothing, or owes no answer. */
+/* No packet may change the state of a queue pair that takes no packets or owes no answer. */
 static void still_at_rest(struct target *t)
 {
 	wire_flush();

@@ -41,7 +41,7 @@ struct options {
 
 extern struct options opt;
 
-/* Everything random of a session comes from its number and the seed. */
+/* The number of a session and the seed determine all of its random values. */
 u64 draw(void);
 static inline u32 below(u32 n) { return draw() % n; }
 static inline bool one_in(u32 n) { return !below(n); }
@@ -101,7 +101,7 @@ struct target {
 extern struct target targets[];
 extern const unsigned int nr_targets;
 
-/* What was seen of what came through: all of it has to be seen in a long run. */
+/* Effects of packets; a long run has to see all of them. */
 #define SEEN(X)									\
 	X(ACKS, "acknowledgments")						\
 	X(RNR_NAKS, "RNR NAKs")							\
