@@ -2,10 +2,10 @@
 /*
  * scribble -d DEVICE -g GID-INDEX [OPTION...] [SERVER]
  *
- * The client READs memory that its owner, the server, writes to all the time. That is no
- * mistake of either: the client has old or new bytes, and every READ succeeds. Whether any
- * took longer, because an answer was spoiled on its way, the devices' counters say. It takes
- * a wire on which packets are for longer than it takes to write.
+ * The client READs memory that its owner, the server, writes to all the time. Both may do so:
+ * the client gets old or new bytes, and every READ succeeds. The devices' counters tell whether
+ * a READ took longer because an answer was spoiled on its way. The test needs
+ * a wire on which packets are under way for longer than a write takes.
  *
  *   -n READS (2000)  -s BYTES (65536)  -w WINDOW (8)  -m PATH-MTU (1024)
  *   -u TIMEOUT-EXPONENT (14)  -l SECONDS that it may take (50)  -p PORT (18601)

@@ -3,10 +3,10 @@
  * stress -d DEVICE -g GID-INDEX [OPTION...] [SERVER]
  *
  * SEND, WRITE, READ and ATOMIC in random order and size over one RC queue pair, and
- * SEND and WRITE, behind a fence, of what was just READ; with every byte looked at on
- * both hosts, every completion expected exactly once and in order, and atomics that
- * tell if one was executed twice. The client posts a round of operations at once; the
- * last one is a SEND upon which the server looks at what the round has left in its
+ * SEND and WRITE, behind a fence, of data that was just READ. Both hosts check every byte,
+ * and expect every completion exactly once and in order. The atomics show if one of them
+ * was executed twice. The client posts a round of operations at once. The
+ * last one is a SEND, upon which the server checks the results of the round in its
  * memory, and answers.
  * Both hosts draw the same operations from the same seed.
  *

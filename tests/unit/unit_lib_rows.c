@@ -20,7 +20,7 @@ struct chunk {
 	uint64_t bytes;
 };
 
-/* What a type should be, and what the library made of it. */
+/* The model of a type, and the type of the library. */
 struct pair {
 	struct chunk *chunk;
 	size_t nr;
@@ -242,7 +242,7 @@ static void vectors_stay_one_row(void)
 	vrnic_rows_free(&block);
 }
 
-/* Seed S3.6: the tables of the text. */
+/* S3.6: the tables of the text. */
 static void worked_example(void)
 {
 	struct pair origin, target;
@@ -304,7 +304,7 @@ static void nonsense_is_refused(void)
 	pair_free(&sub);
 }
 
-/* The limit is met in the midst of an addition, and that is undone as a whole. */
+/* An addition meets the limit in the middle, and is undone as a whole. */
 static void too_many_rows(void)
 {
 	struct vrnic_rows rows = {}, sub = {}, before = {};
@@ -342,7 +342,7 @@ static uint64_t sum_of_rows(const struct vrnic_rows *rows)
 	return sum;
 }
 
-/* Whatever the bytes are: refused, or a type that is sound; the sanitizers look on. */
+/* Any bytes are refused, or make a sound type; the sanitizers look for bad accesses. */
 static void garbage_is_not_loaded(void)
 {
 	struct vrnic_rows loaded = {};

@@ -28,8 +28,8 @@
 #define PEER		77U
 
 /**
- * struct kernel - what the library believes to be one
- * @object: by handle: what it is, plus one; FREE
+ * struct kernel - the test in the place of the kernel
+ * @object: by handle: the kind of the object, plus one; FREE
  * @bound: by handle of a counter: bindings
  * @mrs: registrations
  * @stopped: the engine takes nothing
@@ -251,10 +251,10 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 
 /**
  * struct intruder - another thread, and when it comes
- * @lock: when this one is released; NULL: never
- * @at: as often before
- * @came: it did
- * @act: what it does
+ * @lock: it comes when this lock is released; NULL: never
+ * @at: releases of @lock before that
+ * @came: it has come
+ * @act: its action
  * @arg: for @act
  */
 static struct intruder {
@@ -296,7 +296,7 @@ static void intruder_comes(pthread_mutex_t *lock, unsigned int at,
 	};
 }
 
-/* Return: it came, so there may be a place further on. */
+/* Return: the intruder came, so there may be a place further on. */
 static bool intruder_came(void)
 {
 	intruder.lock = NULL;
@@ -307,9 +307,9 @@ static bool intruder_came(void)
 
 /**
  * struct shortage - an allocation that fails
- * @armed: one will
- * @at: after so many
- * @hit: it did
+ * @armed: an allocation will fail
+ * @at: allocations that succeed before that
+ * @hit: an allocation has failed
  */
 static struct shortage {
 	bool armed;
@@ -345,7 +345,7 @@ static void memory_runs_short(unsigned int at)
 	shortage = (struct shortage){ .armed = true, .at = at };
 }
 
-/* Return: it did, so there may be an allocation further on. */
+/* Return: an allocation failed, so there may be another one further on. */
 static bool memory_ran_short(void)
 {
 	shortage.armed = false;
@@ -554,7 +554,7 @@ static void destroy_endpoint(void *arg)
 	CHECK_EQ(0, vrnic_endpoint_destroy(bed->ep));
 }
 
-/* What the engine does not take fills the ring: what is posted now is queued. */
+/* The engine takes nothing and the ring is full: later operations are queued. */
 static void fill_ring(struct bed *bed)
 {
 	kernel.stopped = true;
@@ -705,7 +705,7 @@ static unsigned int rows_used(const struct bed *bed)
 	return rows;
 }
 
-/* All that was posted is executed, and told. */
+/* All posted descriptors are executed, and their records delivered. */
 static void engine_goes_on(struct bed *bed)
 {
 	kernel.stopped = false;
@@ -721,7 +721,7 @@ static void stop_engine(struct bed *bed, bool full)
 		fill_ring(bed);
 }
 
-/* What waits for room gets it. */
+/* Queued operations get room. */
 static void make_room(struct bed *bed)
 {
 	kernel.stopped = false;
@@ -766,7 +766,7 @@ static void an_accept_without_memory_leaves_alone_what_was_posted(void)
 	}
 }
 
-/* What was posted for the transfer is in the ring, or waits for room there. */
+/* The descriptors of the transfer are in the ring, or wait for room there. */
 static void ended_before_it_ran(enum ending ending, bool full)
 {
 	struct bed bed;
@@ -794,7 +794,7 @@ static void what_was_posted_is_read_after_the_end_of_its_transfer(void)
 			ended_before_it_ran(ending, full);
 }
 
-/* What the engines are to do for an accepted transfer. */
+/* The descriptors of an accepted transfer, for the engines. */
 static void the_next_portion_is_asked_for_before_one_moves(void)
 {
 	const struct vrnic_transfer *x;

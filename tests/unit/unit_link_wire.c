@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Headers of native messages, and the datagrams that make links: byte by byte as
- * Documentation/wire.rst has them, and what must not be believed.
+ * Documentation/wire.rst has them, and values that must be refused.
  */
 #include <string.h>
 
@@ -100,7 +100,7 @@ static void only_known_operations_and_flags(void)
 	BAD(.op = VRNIC_NWIRE_PUT, .flags = VRNIC_NWIRE_AGAIN);
 }
 
-/* Sums that would wrap, and more than anybody may send. */
+/* Sums that would wrap, and lengths beyond the limits. */
 static void lengths_of_moves(void)
 {
 	GOOD(.op = VRNIC_NWIRE_PUT, .data = 10, .pos = 90, .total = 100);

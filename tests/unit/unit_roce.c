@@ -110,7 +110,7 @@ struct side {
 };
 
 /**
- * struct scenario - a network, and what goes over it
+ * struct scenario - a network, and its traffic
  * @loss: of 1000 packets that a sends, and that b sends
  * @late: of 1000 that come later than others, by up to @later
  * @wrong: of 1000 packets, receives and completions that are said to be wrong
@@ -334,7 +334,7 @@ static void network_send(struct side *from, const struct packet *what)
 	put_on_the_way(&p->skb);
 }
 
-/* ---- what is said of the packets that are sent ---- */
+/* ---- checks of the packets that are sent ---- */
 
 static struct psn *psn_at(struct side *s, u32 psn)
 {
@@ -447,7 +447,7 @@ static void check_reply(struct side *s, const struct vrnic_pkt *pkt)
 	s->reply_psn = vrnic_psn_add(pkt->psn, 1);
 }
 
-/* Nothing is left out, and nothing answered before its turn. */
+/* No request is left out, and none answered before its turn. */
 static void check_order(struct side *to, u32 psn)
 {
 	const struct psn *p;
@@ -955,7 +955,7 @@ static void post_some(struct side *s)
 	s->hdr.prod = s->posted;
 }
 
-/* ---- what completions have to say ---- */
+/* ---- checks of completions ---- */
 
 static void check_read(struct side *s, const struct op *op)
 {

@@ -6,9 +6,9 @@
  * neighbour idle NAME
  *
  * One process moves data for SECONDS, between two queue pairs or FIFOs of its own, and
- * prints how many operations were done. Before that it writes to FILE what others can
- * know of it, and waits until there is FILE.go. Another one does, for as long as it lives,
- * what should not bother the first: it prints "ready" when it begins. idle: as many
+ * prints how many operations were done. Before that it writes to FILE the numbers that others
+ * can know, and waits until there is FILE.go. Another process makes, for as long as it lives,
+ * calls that should not slow the first one: it prints "ready" when it begins. idle: as many
  * threads compute instead.
  * list: name, threads, verbs or native, memory or packets.
  */
