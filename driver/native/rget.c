@@ -39,6 +39,7 @@
 #define SOURCES_MAX	4096
 
 /**
+ * struct vrnic_rget - what one remote get brought
  * @link: in struct vrnic_source.queue
  * @from: peer that sent the descriptors, and whose rights count
  * @host: of a notice: number of the peer's host

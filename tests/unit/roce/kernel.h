@@ -131,6 +131,7 @@ struct mutex;
 struct list_head {
 	struct list_head *next, *prev;
 };
+
 struct page;
 struct page_frag { struct page *page; };
 
