@@ -478,6 +478,17 @@ void vrnic_link_leave(struct vrnic_link *link)
 	vrnic_link_kill(link);
 }
 
+/*
+ * Does the datagram come from the peer of the link, and in the link's network namespace? What
+ * waited for a FIFO was checked for the namespace before.
+ */
+static bool is_of_peer(const struct vrnic_link *link, const struct vrnic_heard *heard)
+{
+	return READ_ONCE(link->nonce) == heard->h.nonce &&
+	       !memcmp(link->peer.gid, &heard->from, sizeof(heard->from)) &&
+	       (!heard->net || net_eq(dev_net(link->fifo->dev->ndev), heard->net));
+}
+
 /**
  * vrnic_link_answered() - an answer to a request for a link has come
  * @heard: the answer; its sender is not trusted
@@ -489,8 +500,7 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 
 	mutex_lock(&asking_lock);
 	list_for_each_entry(link, &asking, owned) {
-		if (link->nonce != h->nonce ||
-		    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
+		if (!is_of_peer(link, heard))
 			continue;
 		/* only the first answer counts */
 		if (!link->hello.kind) {
@@ -663,8 +673,7 @@ void vrnic_link_refuse(const struct vrnic_heard *heard)
 /* A link of which no other host knows has nonce 0, and no datagram has that nonce. */
 static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
-	if (READ_ONCE(link->nonce) != heard->h.nonce ||
-	    memcmp(link->peer.gid, &heard->from, sizeof(heard->from)))
+	if (!is_of_peer(link, heard))
 		return;
 	WRITE_ONCE(link->left, heard->h.why != VRNIC_WHY_FAILED);
 	WRITE_ONCE(link->bye, true);

@@ -290,15 +290,16 @@ static bool heard_read(struct vrnic_heard *heard, struct sk_buff *skb)
 	return vrnic_hello_read(&wire, &heard->h);
 }
 
-/*
- * Why a request gets no link, before anything is done for it: enum vrnic_hello_why. A FIFO of
- * another network namespace does not count, even if the request has its secret.
- */
-static u8 why_not(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
+/* A FIFO of another network namespace, or of another address, does not count. */
+static bool is_there(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
 {
-	if (!fifo || !net_eq(dev_net(fifo->dev->ndev), net) ||
-	    !vrnic_reaches(fifo->dev, &heard->to, fifo->dev))
-		return VRNIC_WHY_NO_FIFO;
+	return fifo && net_eq(dev_net(fifo->dev->ndev), net) &&
+	       vrnic_reaches(fifo->dev, &heard->to, fifo->dev);
+}
+
+/* Why a request to @fifo gets no link, before anything is done for it: enum vrnic_hello_why. */
+static u8 why_not(const struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
+{
 	if (fifo->address.secret != heard->h.secret)
 		return VRNIC_WHY_SECRET;
 	return vrnic_hello_fits(&heard->h) ? VRNIC_WHY_NONE : VRNIC_WHY_FORMAT;
@@ -308,15 +309,15 @@ static u8 why_not(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_h
 static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
-	bool taken;
+	bool there = is_there(fifo, net, heard), taken;
 
 	if (heard->h.kind == VRNIC_HELLO_ASK)
-		heard->why = why_not(fifo, net, heard);
+		heard->why = there ? why_not(fifo, heard) : VRNIC_WHY_NO_FIFO;
 	if (heard->why)
 		taken = desk_add(net, heard);
 	else
-		/* a goodbye to a FIFO that is gone has nothing to end */
-		taken = !fifo || vrnic_hello_wait(fifo, heard);
+		/* a goodbye to a FIFO that is not there has nothing to end */
+		taken = !there || vrnic_hello_wait(fifo, heard);
 	if (fifo)
 		vrnic_fifo_put(fifo);
 	return taken;
