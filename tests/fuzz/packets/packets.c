@@ -1119,6 +1119,9 @@ static void tell_seen(void)
 	for (i = 0; opt.packets >= 20000 && i < SEEN_NR; i++)
 		if (!seen[i])
 			die("no %s: the packets do not get deep enough", names[i]);
+	/* a datagram may get lost, not most of them */
+	if (goodbyes_lost > seen[SEEN_LINK_BYES] + 1)
+		die("native links end without a goodbye");
 }
 
 static void set_address(u8 *gid, const char *text)
