@@ -60,7 +60,9 @@ enum vrnic_nwire_op {
  * @arg: GET: bytes to answer with. RMW: enum vrnic_rmw_op. MESSAGE, NOTIFY:
  *	dispatch id. ERROR: opcode
  * @vendor_err: ANSWER, ERROR: enum vrnic_vendor_err
+ * @reserved: 0
  * @type: TYPED: number of a type that the receiver was told
+ * @reserved2: 0
  * @cookie: NOTIFY, ERROR: cookie of the descriptor. RMW: value to compare with
  */
 struct vrnic_nwire {

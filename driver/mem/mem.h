@@ -20,6 +20,7 @@ enum vrnic_mr_kind {
 
 /**
  * struct vrnic_mr - a memory region
+ * @ibmr: the part of the core
  * @rcu: for the RCU grace period between the end of the keys and the release
  * @refs: one reference of the owner, and one of each burst or window that uses the region
  * @gone: completed when the last reference was put

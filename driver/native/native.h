@@ -50,6 +50,7 @@ struct vrnic_virtual;
  * @cookie: cookie of the descriptor
  * @opcode: opcode of the descriptor
  * @status: enum ib_wc_status
+ * @vendor_err: enum vrnic_vendor_err
  */
 struct vrnic_failure {
 	u64 seq;
