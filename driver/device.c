@@ -165,7 +165,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
-/* The device has its name from now on. */
+/* From now on the device has its name, which its folder in debugfs is called after. */
 static int vrnic_enable_driver(struct ib_device *ibdev)
 {
 	vrnic_faults_show(to_vdev(ibdev));

@@ -397,7 +397,6 @@ struct vrnic_link_ops {
  * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
  * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
  * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
- * @groups: multicast groups that it is in; protected by vrnic_dev.mcast_lock
  * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
  * @link_ops: what the queue pair asks of @link
  * @wired: entry in the list of the wire while the queue pair may have a route; changed with @ctrl

@@ -23,7 +23,7 @@ static u32 as_it_is(u32 crc, const void *data, size_t len)
 	return crc32_le(crc, data, len);
 }
 
-/* The least time of some tries, in ns, as others may have been interrupted. */
+/* The shortest time of several tries, in ns: the others may have been interrupted. */
 static u64 __init time_of(u32 (*crc)(u32 crc, const void *data, size_t len),
 			  const void *data)
 {

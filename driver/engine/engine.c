@@ -11,11 +11,13 @@
  * is in a thread's queue. Other callers set VRNIC_RUN_AGAIN. The runner looks at VRNIC_RUN_AGAIN
  * after it gave VRNIC_RUN_BUSY back, so work is never left behind, and never done twice.
  *
- * Softirqs run what comes from the network. Often this is the softirq of a doorbell whose peer is
- * on this machine, while the process of the peer rings on another CPU. The process on that other
- * CPU waits for the softirq, which will soon be done, and then goes on itself. So each of two
- * processes that talk to each other has its own work done on its own CPU. Both give the ring back
- * before they let anything come in that may be for it.
+ * Softirqs run what comes from the network. Take two processes of this machine that talk to each
+ * other. The doorbell of the first one sends a packet. The softirq that receives this packet runs
+ * the ring of the second process, but still on the CPU of the first. If the second process rings
+ * meanwhile on its own CPU, it waits for the softirq, which will soon be done, and then runs its
+ * ring itself. So each process does its own work on its own CPU. As a rule, a doorbell gives the
+ * run bit back before softirqs run again, and a softirq before it handles the next packet, because
+ * that packet may be for the same ring.
  */
 
 #include <linux/bottom_half.h>

@@ -43,7 +43,6 @@ struct vrnic_parcel {
  * @taken: told by the run: descriptors that were taken from the ring
  * @left: told by the run: there is more to do, and another runner is about to come for it
  * @parcel: filled by the run if @atomic is set
- * @parcel: filled by the run, if @atomic
  */
 struct vrnic_budget {
 	u64 bytes;
@@ -151,20 +150,21 @@ struct vrnic_gather {
  * @link: in @crew's queue, or in none; protected by @crew's lock
  * @timer: queues the runnable when it fires
  * @parked: wait queue of vrnic_park(), for the end of VRNIC_RUN_BUSY
- * @brief: the present runner will soon be done, and has sent nothing that must not be overtaken.
- *	Written by the runner, read by callers that may wait for it
- * @after: tasklet that gives VRNIC_RUN_BUSY back when all that was sent has left this CPU's queues
- * @in_order: the runner has sent something that must not be overtaken; protected by VRNIC_RUN_BUSY,
- *	as all that follows
+ * @brief: the present runner will soon be done, so other callers may wait for it. Not set once the
+ *	runner has sent packets that must stay in order. Written by the runner
+ * @after: tasklet that gives VRNIC_RUN_BUSY back when the packets that were sent have left the
+ *	queues of this CPU
+ * @in_order: the runner has sent packets that must stay in order: what another CPU sends may
+ *	overtake them. Protected by VRNIC_RUN_BUSY, as all that follows
  * @unfinished: a thread has to go on after @after
  * @rounds: rounds of the network's softirq that @after may still wait for
  * @caller: process that rang last; only compared
- * @left: when the last caller left the runnable, in cycles
- * @streak: calls in a row that came faster than they were served
+ * @left: time, in cycles, when the last caller was done
+ * @streak: calls in a row that came sooner after the previous call than a call takes
  * @patience: streak at which a thread takes over
  * @alone: cycles for each descriptor, posting included, when callers run the ring: a moving average
  *	over streaks; 0: not known
- * @gather: how doorbells are saved
+ * @gather: one doorbell for many requests
  *
  * A runnable has to be parked before it is freed, and freed after an RCU grace period.
  */

@@ -114,8 +114,8 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 		vrnic_cc_passed(cc, s);
 		cc->notes++;
 		/*
-		 * the notification is for packets that were sent before the cut; or no limit is
-		 * left
+		 * vrnic_cc_passed() may have lifted the limit; and until a period after a cut,
+		 * notifications are about packets that were sent before the cut
 		 */
 		if (!cc->rate || s->now - cc->cut_at < s->period)
 			return;

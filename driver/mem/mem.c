@@ -238,6 +238,8 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
  * @rkey: key that the peer claims; must be of a region, not of a window
  * @access: rights that the operation needs
  * @seg: to be filled in; the caller has to put it
+ *
+ * Return: 0 or enum vrnic_vendor_err.
  */
 int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 		    struct vrnic_seg *seg)

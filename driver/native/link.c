@@ -574,7 +574,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	return ERR_PTR(err);
 }
 
-/* The process with the FIFO pays: it chose the peers that have its address. */
+/* Charge the link to the process that owns the FIFO, as it chose who knows the FIFO's address. */
 static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 					      const struct vrnic_heard *heard,
 					      const struct ib_gid_attr *sgid)

@@ -54,8 +54,6 @@ struct vrnic_rget;
 /**
  * struct vrnic_nmsg - a message of a link, until the peer has acknowledged it
  * @hdr: header
- * @nr: segments
- * @hdr: header
  * @nr: number of segments
  * @seg: data after the header; regions have references, as a lost packet is made again from them
  * @buf: memory that @seg is in, or NULL; freed with the message
@@ -193,14 +191,15 @@ struct vrnic_link_type {
 
 /**
  * struct vrnic_link - one end of a native link
- * @refs: references of the owner, and of what the peer injected
- * @shell: stands for the core's part of @qp
+ * @refs: one reference of the owner, and one of each remote get that came over the link
+ * @shell: the struct ib_qp of @qp; the RDMA core does not know it
  * @qp: queue pair; once @dead is set, only its own run may use it
  * @fifo: the FIFO at this end; a reference is held until the link has ended
  * @host: host of the peer
  * @accepted: the peer asked for the link
  * @endpoints: endpoints that use the link, to be told when it fails; protected by watch_lock
- * @owned: in one of the FIFO's lists, or in the list of links that wait for an answer
+ * @owned: entry in the list @ways or @links of @fifo, or in the list of links that wait for an
+ *	answer
  * @all: in the list of all links
  * @asked: the peer was asked for the link, and may have made its end
  * @said_bye: the peer was told that this end is gone
@@ -221,7 +220,8 @@ struct vrnic_link_type {
  * @failed: the failure was noticed; written with the run bit of @qp
  * @pending: requests of the FIFO's two injectors
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
- * @grants: counters that were named by descriptors that this side injected over the link
+ * @grants: counters that the peer may name although they are not open: those in descriptors that
+ *	this side injected over the link
  * @rx: message that is being received; protected by the run bit of @qp, as what follows up to
  *	@answer_bytes
  * @types: struct vrnic_link_type, by hash

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Receives messages of a native link. Requests of the peer are checked as the loopback flow checks
- * a descriptor of a local peer, executed, and answered. Answers belong to requests of this side.
+ * Receives the messages of a native link. A request of the peer is checked, executed and answered.
+ * The checks are those that native/local.c makes for a descriptor of a local peer. An answer has to
+ * belong to a request of this side.
  *
  * A request with invalid contents gets an answer that says so, and the link goes on. Only a message
  * that this driver would never send gets a NAK, and ends the link.
  *
- * Data go from the packets to their place, which is looked up for each packet.
+ * Data are copied from each packet to their destination when the packet comes. The memory there is
+ * looked up again for each packet.
  */
 
 #include <linux/hash.h>
@@ -81,7 +83,7 @@ void vrnic_rx_rows_free(struct vrnic_link *link)
 	rx->rows = NULL;
 }
 
-/* The process with the FIFO pays: it chose the peers that have its address. */
+/* Charge the memory to the process that owns the FIFO, as it chose who knows the FIFO's address. */
 static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 {
 	struct mem_cgroup *was;
@@ -516,7 +518,7 @@ static void do_type(struct vrnic_link *link)
 	refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
-/* Pack the data into a buffer, because there are no packets yet. */
+/* Pack typed data into a buffer: a message has few segments, and is made into packets later. */
 static void get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;

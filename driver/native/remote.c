@@ -6,7 +6,6 @@
  *
  * Of an answer, only what was asked for is used. Data go from the packets to where the request
  * says, not to where the answer says (native/link_serve.c).
- * packets to where the request, not the answer, says (native/link_serve.c).
  */
 
 #include <linux/hash.h>
@@ -90,7 +89,11 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	return true;
 }
 
-/* Send the request for which @inj->req was prepared. */
+/*
+ * Post the request with the header @h. The caller has put the data, if any, into @inj->req.msg.
+ *
+ * Return: VRNIC_STEP_WAIT, or, if the link is dead, VRNIC_STEP_FAIL.
+ */
 static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	struct vrnic_nreq *req = &inj->req;
@@ -111,7 +114,7 @@ static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	return fail_peer(&inj->op);
 }
 
-/* Find memory of this side, with a reference that the burst does not own. */
+/* Find memory of this side. @seg has its own reference, as the request may outlive the burst. */
 static int open_local(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 		      struct vrnic_seg *seg)
 {

@@ -62,9 +62,10 @@ static bool is_others(struct vrnic_qp *qp)
 }
 
 /*
- * Requests wait while a READ is answered, or while users of a region have to finish. Answers and
- * notices of congestion need not wait. The caller asks again for each packet: the present one may
- * be an answer that is spoiled, and the next one a request.
+ * May the next packet be handled now? A request waits while a READ is being answered. A request
+ * that invalidates a region waits until other operations have stopped using the region. Answers and
+ * CNPs do not wait. next_packet() asks again for each packet: if it drops an answer with a wrong
+ * ICRC, the packet behind that answer may be a request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {

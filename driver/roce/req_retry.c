@@ -19,10 +19,12 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 }
 
 /*
- * When to look for a loss if no answer comes: a multiple of the usual time, but not so early that a
- * peer that was only held up is disturbed. A wire without recent losses is more likely to be long,
- * or its peer slow: rdma_rxe yields the CPU after 1024 packets. Both ends of a native link often
- * have one message in flight, with none behind it that would show its loss, so they look sooner.
+ * Time, in ns, after which the requester looks for a loss if no answer comes. It is a multiple of
+ * the usual time to an answer, but not less than a fraction of the ACK timeout, as the peer may
+ * only be slow: rdma_rxe yields the CPU after 1024 packets. The fraction is an eighth after a
+ * recent loss, and a half otherwise: without recent losses, a long wire or a slow peer is more
+ * likely. The ends of a native link look four times as early. Often they have one message in
+ * flight, and no later message that would show its loss.
  */
 static u64 first_wait(const struct vrnic_qp *qp)
 {

@@ -95,7 +95,8 @@ struct vrnic_net_crc {
  * @dst: route, or NULL: to be looked up. Queue pairs in the list of @wire may keep it; any other
  *	user has it only under RCU, or with softirqs held off
  * @cookie: of @dst, for dst_check()
- * @crc: start of the ICRC: [true] for acknowledgments, [false] for the packets that were made last
+ * @crc: start of the ICRC, which depends on the size of the packet: [true] for acknowledgments,
+ *	[false] for the size that the latest other packet had
  */
 struct vrnic_path {
 	struct vrnic_wire *wire;
@@ -406,7 +407,8 @@ struct vrnic_resp {
  * @burst: packets that are about to be sent; empty between runs
  * @cc: congestion control
  * @told_at: when the peer was last told of congestion, in ns; 0: never
- * @due: packets that had come when the present run began; RC only
+ * @due: packets that had come when the present run began, and that this run handles itself;
+ *	U32_MAX in a thread, which handles all; RC only
  * @req: the requester
  * @resp: the responder
  */

@@ -468,7 +468,10 @@ void vrnic_roce_leave(struct vrnic_qp *qp)
 static void forget_route(struct vrnic_qp *qp)
 {
 	mutex_lock(&qp->ctrl);
-	/* a destroyed queue pair is parked for ever, and one that was reset has no route */
+	/*
+	 * a queue pair that was reset or destroyed is not in the list, and has no route; a
+	 * destroyed one stays parked, so to park it again would wait for ever
+	 */
 	if (!list_empty(&qp->wired)) {
 		vrnic_park(&qp->run);
 		vrnic_roce_leave(qp);

@@ -495,7 +495,7 @@ static bool is_charged(const struct vrnic_tx *tx)
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
-	/* packets behind others use their route, which is checked again when they are sent */
+	/* a packet that joins others in the buffer uses their route; vrnic_roce_push() checks it */
 	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(qp, path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;

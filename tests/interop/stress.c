@@ -437,7 +437,7 @@ static bool is_final(__u64 round, double start)
 	return (round + 1) * opt.window >= opt.ops;
 }
 
-/* report: bytes since the last report, several times a second. */
+/* Print the rate since the last report, opt.interval times a second. */
 static void report(double start, __u64 bytes)
 {
 	static double last;

@@ -21,7 +21,7 @@ void start_engine(struct kunit *test, struct vrnic_engine *engine,
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_engine, engine), 0);
 }
 
-/* Parked for good; then nobody may be looking at it any more. */
+/* Park the runnable for good. After a grace period, no caller looks at it any more. */
 static void retire(void *r)
 {
 	vrnic_park(r);

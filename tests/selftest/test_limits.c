@@ -285,8 +285,8 @@ static void *put_to_sleep(void *arg)
 }
 
 /*
- * All processes stop for five seconds, in the middle of what they do; then each
- * request is completed, once. The kernel's own test stops short of the devices.
+ * Suspend the system during transfers. With pm_test "freezer" the kernel freezes all processes for
+ * five seconds, but does not suspend devices. Each request still completes, once.
  */
 TEST_F(limits, system_sleeps_during_transfers)
 {

@@ -519,7 +519,10 @@ static void put_desc(FIXTURE_DATA(abuse) *self, uint32_t at)
 		       &typed, sizeof(typed));
 }
 
-/* Descriptors that follow each other; what is left over of the last is garbage. */
+/*
+ * Fill the ring with ROUND slots of descriptors, one behind the other. The last descriptor may need
+ * more slots than the round has; what is in these further slots is arbitrary.
+ */
 static void fill_round(FIXTURE_DATA(abuse) *self)
 {
 	struct raw_fifo *a = &self->pair.a;

@@ -523,7 +523,7 @@ TEST(shared_context)
 	EXPECT_OK(nbed_close(&bed));
 }
 
-/* Another thread advances, in a callback that takes its time. */
+/* A thread that calls vrnic_advance(), and stays in a callback until the test posts @out. */
 struct holder {
 	struct nbed *bed;
 	sem_t in, out;

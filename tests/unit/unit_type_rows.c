@@ -382,7 +382,7 @@ static void total_is_checked(void)
 	CHECK(check(&t, 3) < 0);
 }
 
-/* As far as numbers go, and still right. */
+/* Rows that reach the limits of s64 and u64: the results are still right. */
 static void widest(void)
 {
 	struct type a, b;
