@@ -20,7 +20,7 @@
 
 static struct raw_fifo fifo;
 static struct raw_counter counters[2];	/* one that peers may name, one that they may not */
-static struct target *asking;
+static struct target *asking;	/* until the answer has come */
 u64 goodbyes_lost;
 
 void native_open(struct ibv_context *ctx, struct ibv_pd *pd)
@@ -83,24 +83,26 @@ static struct vrnic_hello question(struct target *t)
 	};
 }
 
-/* The device answers, at some time: with the link that has the nonce, or a new one. */
+/*
+ * The device answers, at some time: with the link that has the nonce, or a new one. Meanwhile the
+ * link that was there before may still acknowledge something, which is no answer.
+ */
 static void ask_for_link(struct target *t)
 {
 	struct vrnic_hello h = question(t);
 	u32 i;
 
 	t->dead = false;
-	t->live = false;
 	asking = t;
-	for (i = 0; i < ANSWER_TIMES && !t->live; i++) {
+	for (i = 0; i < ANSWER_TIMES && asking; i++) {
 		if (i % 16 == 0)
 			hello(t, &h);
 		wire_flush();
 		wire_read(i ? 10 : 0);
 	}
-	asking = NULL;
-	if (!t->live)
+	if (asking)
 		die("%s: nobody answers who asks for a link", t->name);
+	t->live = true;
 	seen[SEEN_LINKS]++;
 }
 
@@ -145,9 +147,11 @@ void native_take_hello(const u8 *data, u32 len)
 		return;
 	if (h.kind == VRNIC_HELLO_NO)
 		die("%s: refused: %u", asking->name, h.why);
+	if (h.kind != VRNIC_HELLO_YES)
+		return;
 	asking->qpn = h.qpn;
 	asking->heard = h.psn;
-	asking->live = true;
+	asking = NULL;
 }
 
 /* Datagrams of which most are wrong; no FIFO with that secret is asked for. */
