@@ -222,7 +222,7 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
  * machine comes before the run ends, and is no other call. @left: what is left of the caller's
  * budget. Return: false if a thread has to go on.
  */
-static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
+static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	u64 before;
 
@@ -238,7 +238,7 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return false;
 }
 
-/* serve() a doorbell. Return: false if a thread has to go on. */
+/* serve_here() a doorbell. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget spent = { .descs = left->descs };
@@ -246,7 +246,7 @@ static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 	cycles_t came = get_cycles();
 
 	left->taken = 0;
-	if (!serve(r, left))
+	if (!serve_here(r, left))
 		return false;
 	spent.descs -= left->descs;
 	spent.taken = left->taken;
@@ -255,7 +255,7 @@ static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return !overtaken(r, came, &spent);
 }
 
-static void deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
+static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 {
 	if (parcel->full)
 		r->ops->deliver(r, parcel);
@@ -340,11 +340,11 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
 }
 
 /*
- * As serve(), with softirqs held off. The run bit is given back before softirqs run, so answers of
- * a peer on this machine find it free. Two cases keep it longer. If there is more to send than may
- * be under way, this process waits here for answers, and goes on itself: softirqs would hold up
- * others. If several tasks ring, the run bit is kept until softirqs have run: what the next task
- * sends must not overtake what this one sent.
+ * As serve_here(), with softirqs held off. The run bit is given back before softirqs run, so that
+ * answers of a peer on this machine find it free. Two cases keep it longer. If there is more to
+ * send than may be under way, this process waits here for answers, and goes on itself: softirqs
+ * would hold up others. If several tasks ring, the run bit is kept until softirqs have run: what the
+ * next task sends must not overtake what this one sent.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -361,7 +361,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 		}
 		verdict = run_turn(r, &budget, left);
 		if (verdict != VRNIC_IDLE || others) {
-			deliver(r, &budget.parcel);
+			parcel_deliver(r, &budget.parcel);
 			WRITE_ONCE(r->brief, false);
 			local_bh_enable();
 			local_bh_disable();
@@ -375,7 +375,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 			}
 		}
 		again = release_or_again(r);
-		deliver(r, &budget.parcel);
+		parcel_deliver(r, &budget.parcel);
 	} while (again);
 	return true;
 }
@@ -476,14 +476,14 @@ static void run_poked(struct vrnic_runnable *r)
 		};
 		verdict = vrnic_run(r, &budget);
 		if (r->in_order) {
-			deliver(r, &budget.parcel);
+			parcel_deliver(r, &budget.parcel);
 			leave_later(r, verdict == VRNIC_MORE);
 			return;
 		}
 		again = verdict != VRNIC_MORE && release_or_again(r);
 		if (verdict == VRNIC_MORE)
 			vrnic_thread_add(r);
-		deliver(r, &budget.parcel);
+		parcel_deliver(r, &budget.parcel);
 	}
 }
 
@@ -554,7 +554,7 @@ void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
 
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 {
 	vrnic_queue(container_of(timer, struct vrnic_runnable, timer));
 	return HRTIMER_NORESTART;
@@ -611,6 +611,6 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 	INIT_LIST_HEAD(&r->link);
 	tasklet_setup(&r->after, leave_now);
 	init_waitqueue_head(&r->parked);
-	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	hrtimer_setup(&r->timer, runnable_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	vrnic_gather_init(r);
 }

@@ -88,7 +88,7 @@ static void learn(struct vrnic_gather *g, bool good)
 	WRITE_ONCE(g->patience, clamp(patience, STREAK_MIN, STREAK_MAX));
 }
 
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 {
 	struct vrnic_gather *g = container_of(timer, struct vrnic_gather, timer);
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
@@ -113,7 +113,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void begin(struct vrnic_runnable *r)
+static void gather_begin(struct vrnic_runnable *r)
 {
 	struct vrnic_gather *g = &r->gather;
 
@@ -147,7 +147,7 @@ void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 	if (g->streak < READ_ONCE(g->patience) || !READ_ONCE(gather_us))
 		return;
 	g->streak = 0;
-	begin(r);
+	gather_begin(r);
 }
 
 /**
@@ -167,6 +167,6 @@ void vrnic_gather_init(struct vrnic_runnable *r)
 	struct vrnic_gather *g = &r->gather;
 
 	*g = (struct vrnic_gather){ .patience = STREAK_MIN };
-	hrtimer_setup(&g->timer, timer_fired, CLOCK_MONOTONIC,
+	hrtimer_setup(&g->timer, gather_timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 }

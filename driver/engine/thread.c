@@ -66,7 +66,7 @@ static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
  * over before the run bit is given back; then a thread still has to do the work. When this returns,
  * another runner may have run @r, and @r and its crew may be gone.
  */
-static void enqueue(struct vrnic_runnable *r, bool call)
+static void thread_enqueue(struct vrnic_runnable *r, bool call)
 {
 	WRITE_ONCE(r->brief, false);
 	while (!enqueue_unparked(r, call) && vrnic_release_parked(r))
@@ -79,7 +79,7 @@ static void enqueue(struct vrnic_runnable *r, bool call)
  */
 void vrnic_thread_add(struct vrnic_runnable *r)
 {
-	enqueue(r, true);
+	thread_enqueue(r, true);
 }
 
 /**
@@ -229,7 +229,7 @@ static void take_turn(struct vrnic_runnable *r)
 	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
 		stay(r);
 	if (vrnic_give_back(r, vrnic_run(r, &budget) == VRNIC_MORE))
-		enqueue(r, false);
+		thread_enqueue(r, false);
 }
 
 /**

@@ -124,7 +124,7 @@ void vrnic_counters_exit(void)
 /* ---- counting ---- */
 
 /* Caller holds the RCU read lock. */
-static struct vrnic_counter *find(u32 id, const struct ib_ucontext *owner)
+static struct vrnic_counter *counter_find(u32 id, const struct ib_ucontext *owner)
 {
 	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
 
@@ -142,7 +142,7 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 	bool open;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	open = c && c->open;
 	rcu_read_unlock();
 	return open;
@@ -154,7 +154,7 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
 	bool own;
 
 	rcu_read_lock();
-	own = find(id, owner);
+	own = counter_find(id, owner);
 	rcu_read_unlock();
 	return own;
 }
@@ -200,7 +200,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c)
 		wake(c, atomic64_sub_return(n, remaining(c)), n);
 	rcu_read_unlock();
@@ -250,7 +250,7 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return;
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c)
 		counter_fail(c, failure, placed, 1);
 	rcu_read_unlock();
@@ -273,7 +273,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return false;
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	/* the process may have written anything there, so the values are only reported */
 	if (c && smp_load_acquire(&c->cell->errors)) {
 		failure->status = READ_ONCE(c->cell->status);
@@ -354,7 +354,7 @@ static int binding_add(struct vrnic_binding *b)
 	return 0;
 }
 
-static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
 	int err = 0;
@@ -379,7 +379,7 @@ static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	return err;
 }
 
-static int unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b;
 	int ret = -EINVAL;
@@ -430,7 +430,7 @@ void vrnic_bindings_drop(struct vrnic_endpoint *ep)
 	spin_unlock(&bind_lock);
 }
 
-static bool is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
+static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
 {
 	struct vrnic_binding *b;
 	bool bound = false;
@@ -455,8 +455,8 @@ bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
 	bool may;
 
 	rcu_read_lock();
-	c = find(id, owner);
-	may = c && (c->open || is_bound(c, peer));
+	c = counter_find(id, owner);
+	may = c && (c->open || counter_is_bound(c, peer));
 	rcu_read_unlock();
 	return may;
 }
@@ -484,7 +484,7 @@ static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c && !refcount_inc_not_zero(&c->refs))
 		c = NULL;
 	rcu_read_unlock();
@@ -760,7 +760,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_BIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_BIND_ENDPOINT);
 
-	return bind(c, ep);
+	return counter_bind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(
@@ -778,7 +778,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_UNBIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT);
 
-	return unbind(c, ep);
+	return counter_unbind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(

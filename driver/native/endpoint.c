@@ -14,7 +14,7 @@
 /* Protects the lists of endpoints that lead to a FIFO. They change rarely, so one lock will do. */
 static DEFINE_SPINLOCK(watch_lock);
 
-static bool needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
+static bool endpoint_needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
 {
 	union ib_gid gid;
 
@@ -255,7 +255,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 			       VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS);
 	if (err)
 		return err;
-	if (needs_wire(fifo->dev, &address))
+	if (endpoint_needs_wire(fifo->dev, &address))
 		err = endpoint_wired(fifo, &address, &ep);
 	else
 		err = endpoint_near(fifo, &address, &ep);

@@ -78,7 +78,7 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
  * Run the FIFO's ring here. Return: pages of this process that the run needs, which the caller
  * fetches without any reference on the FIFO; NULL: none; or -EINVAL.
  */
-static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
+static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
 	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
 	struct vrnic_virtual *virt;
@@ -102,14 +102,14 @@ static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
  */
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
-	struct vrnic_virtual *virt = advance(uctx, id);
+	struct vrnic_virtual *virt = fifo_advance(uctx, id);
 	int turns = FAULT_TURNS;
 
 	if (IS_ERR(virt))
 		return PTR_ERR(virt);
 	while (!IS_ERR_OR_NULL(virt)) {
 		vrnic_virtual_fault(virt, !--turns);
-		virt = turns ? advance(uctx, id) : NULL;
+		virt = turns ? fifo_advance(uctx, id) : NULL;
 	}
 	return 0;
 }

@@ -334,8 +334,8 @@ static int await(struct vrnic_link *link, unsigned long wait)
 }
 
 /* Ask for a link. Return: 0 if an answer has come. */
-static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
-	       const union ib_gid *to, const struct vrnic_hello *h)
+static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
+		    const union ib_gid *to, const struct vrnic_hello *h)
 {
 	unsigned int i;
 	int err;
@@ -352,8 +352,8 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	return err;
 }
 
-static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
-		   const struct ib_gid_attr *sgid)
+static int link_dial(struct vrnic_link *link, const struct vrnic_address *peer,
+		     const struct ib_gid_attr *sgid)
 {
 	u32 psn = get_random_u32() & VRNIC_PSN_MASK;
 	struct vrnic_hello h;
@@ -370,7 +370,7 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	h.psn = psn;
 	start_asking(link);
 	link->asked = true;
-	err = ask(link, sgid, &to, &h);
+	err = link_ask(link, sgid, &to, &h);
 	stop_asking(link);
 	if (err)
 		return err;
@@ -407,7 +407,7 @@ static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
 	link = link_new(fifo, &to);
 	if (IS_ERR(link))
 		goto out;
-	err = connect(link, peer, sgid);
+	err = link_dial(link, peer, sgid);
 	if (err) {
 		vrnic_link_kill(link);
 		link = ERR_PTR(err);

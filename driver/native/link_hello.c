@@ -114,7 +114,7 @@ static void queue_close(struct vrnic_hello_queue *queue)
 /* ---- datagrams that need a FIFO ---- */
 
 /* Do one piece of work, with fifo->ctrl held. Return: false if there is none. */
-static bool serve(struct vrnic_fifo *fifo)
+static bool hellos_serve(struct vrnic_fifo *fifo)
 {
 	struct vrnic_hellos *hellos = &fifo->hellos;
 	bool failed = test_and_clear_bit(0, &hellos->failed);
@@ -149,7 +149,7 @@ static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budg
 			vrnic_queue_after(r, BUSY_NS);
 			return VRNIC_IDLE;
 		}
-		busy = serve(fifo);
+		busy = hellos_serve(fifo);
 		mutex_unlock(&fifo->ctrl);
 		if (!busy)
 			return VRNIC_IDLE;
@@ -196,7 +196,10 @@ void vrnic_hellos_stop(struct vrnic_fifo *fifo)
  */
 void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 {
-	/* pairs with test_and_clear_bit() in serve(), which finds the link if it finds the bit */
+	/*
+	 * pairs with test_and_clear_bit() in hellos_serve(), which finds the link if it finds the
+	 * bit
+	 */
 	smp_mb__before_atomic();
 	set_bit(0, &fifo->hellos.failed);
 	vrnic_queue(&fifo->hellos.run);

@@ -49,7 +49,7 @@ static u64 gid_number(const union ib_gid *gid)
 	return siphash(gid->raw, sizeof(gid->raw), &key) ?: 1;
 }
 
-static struct vrnic_host *find(const struct net *net, const union ib_gid *gid, u64 number)
+static struct vrnic_host *host_find(const struct net *net, const union ib_gid *gid, u64 number)
 {
 	struct vrnic_host *host;
 
@@ -79,7 +79,7 @@ struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid
 	new->gid = *gid;
 	new->number = number;
 	spin_lock(&hosts_lock);
-	host = find(net, gid, number);
+	host = host_find(net, gid, number);
 	if (!host) {
 		hash_add(hosts, &new->node, number);
 		swap(host, new);

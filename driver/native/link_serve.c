@@ -100,7 +100,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 
 /* ---- checks ---- */
 
-static void refuse(struct vrnic_link *link, u8 status, int verr)
+static void serve_refuse(struct vrnic_link *link, u8 status, int verr)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
@@ -112,9 +112,9 @@ static void refuse(struct vrnic_link *link, u8 status, int verr)
 	rx->vendor_err = verr;
 }
 
-static void refuse_access(struct vrnic_link *link, int verr)
+static void serve_refuse_access(struct vrnic_link *link, int verr)
 {
-	refuse(link, IB_WC_REM_ACCESS_ERR, verr);
+	serve_refuse(link, IB_WC_REM_ACCESS_ERR, verr);
 }
 
 /* May the peer name this counter, or name it in what it runs on our behalf? */
@@ -130,10 +130,10 @@ static void check_counters(struct vrnic_link *link)
 
 	if (!counter_fits(link, h->counter[0]) ||
 	    !counter_fits(link, h->counter[1]))
-		refuse_access(link, VRNIC_VERR_COUNTER);
+		serve_refuse_access(link, VRNIC_VERR_COUNTER);
 }
 
-static void count(struct vrnic_link *link, u64 n)
+static void serve_count(struct vrnic_link *link, u64 n)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	int i, missing = 0;
@@ -143,11 +143,11 @@ static void count(struct vrnic_link *link, u64 n)
 			missing |= vrnic_counter_down(h->counter[i],
 						      link->fifo->uctx, n);
 	if (missing)
-		refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+		serve_refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
 }
 
-static int open_remote(struct vrnic_link *link, u64 addr, u64 len, int access,
-		       struct vrnic_held *held, struct vrnic_seg *seg)
+static int serve_open_region(struct vrnic_link *link, u64 addr, u64 len, int access,
+			     struct vrnic_held *held, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = link->fifo;
 
@@ -164,10 +164,10 @@ static void check_memory(struct vrnic_link *link, int access)
 
 	if (h->pos)
 		return;
-	verr = open_remote(link, h->addr, h->total, access,
-			   &link->qp->hold.remote, &seg);
+	verr = serve_open_region(link, h->addr, h->total, access,
+				 &link->qp->hold.remote, &seg);
 	if (verr)
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 	else
 		vrnic_seg_put(&seg);
 }
@@ -182,8 +182,8 @@ static int open_storage(struct vrnic_link *link, int access,
 
 	if (rows->lower < 0 ? addr >= base : addr < base)
 		return VRNIC_VERR_BOUNDS;
-	return open_remote(link, addr, rows->span, access,
-			   &link->qp->hold.remote, seg);
+	return serve_open_region(link, addr, rows->span, access,
+				 &link->qp->hold.remote, seg);
 }
 
 /*
@@ -205,13 +205,13 @@ static void check_typed(struct vrnic_link *link)
 		return;
 	if (rx->h.total != rows->bytes || rx->h.arg > VRNIC_PACK_BYTES ||
 	    (rx->h.pos && (rx->type != rows || rx->half.pos != rx->h.pos))) {
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
 	rx->type = rows;
 	verr = open_storage(link, access, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_seg_put(&seg);
@@ -233,7 +233,7 @@ static void check_rows(struct vrnic_link *link)
 			rx->rows = alloc_charged(link, h->total);
 	}
 	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
 static void check_request(struct vrnic_link *link)
@@ -341,8 +341,8 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 
 	switch (rx->h.op) {
 	case VRNIC_NWIRE_PUT:
-		return open_remote(link, rx->h.addr + rx->h.pos + off, len,
-				   IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
+		return serve_open_region(link, rx->h.addr + rx->h.pos + off, len,
+					 IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
 	case VRNIC_NWIRE_ANSWER:
 		if (!req->into.len)
 			return vrnic_seg_region(fifo->dev, fifo->pd, req->key,
@@ -430,8 +430,8 @@ static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
 	verr = answer ? open_asked(link, &seg) :
 			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
 	if (verr) {
-		refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
-		       verr);
+		serve_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+			     verr);
 		return;
 	}
 	scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
@@ -450,9 +450,9 @@ static void place(struct vrnic_link *link, struct sk_buff *skb)
 	}
 	verr = open_place(link, pkt->len, &sgl->seg[0]);
 	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
-		refuse(link, IB_WC_LOC_PROT_ERR, verr);
+		serve_refuse(link, IB_WC_LOC_PROT_ERR, verr);
 	else if (verr)
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 	if (verr)
 		return;
 	sgl->nr = 1;
@@ -513,7 +513,7 @@ static void do_type(struct vrnic_link *link)
 		return;
 	}
 	vrnic_rx_rows_free(link);
-	refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+	serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
 /* Pack the data into a buffer, because there are no packets yet. */
@@ -526,21 +526,21 @@ static void get_typed(struct vrnic_link *link)
 
 	answer->buf = alloc_charged(link, n);
 	if (!answer->buf) {
-		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
 	answer->charged = n;
 	link->answer_bytes += n;
 	verr = open_storage(link, IB_ACCESS_REMOTE_READ, &storage);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_half_copy(&link->rx.half, &storage, answer->buf, n, true, false);
 	vrnic_seg_put(&storage);
 	seg.kva = answer->buf;
 	vrnic_nmsg_add(answer, &seg);
-	count(link, n);
+	serve_count(link, n);
 }
 
 static void do_get(struct vrnic_link *link)
@@ -549,21 +549,21 @@ static void do_get(struct vrnic_link *link)
 	struct vrnic_seg seg;
 	int verr;
 
-	verr = open_remote(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
-			   NULL, &seg);
+	verr = serve_open_region(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
+				 NULL, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_nmsg_add(link->rx.answer, &seg);
 	if (h->arg)
-		count(link, h->arg);
+		serve_count(link, h->arg);
 }
 
 static void do_put(struct vrnic_link *link)
 {
 	if (link->rx.h.data)
-		count(link, link->rx.h.data);
+		serve_count(link, link->rx.h.data);
 }
 
 static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
@@ -577,10 +577,10 @@ static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	void *word;
 	int verr;
 
-	verr = open_remote(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
-			   &link->qp->hold.remote, &seg);
+	verr = serve_open_region(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
+				 &link->qp->hold.remote, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	word = vrnic_seg_word(&seg, h->total);
@@ -588,11 +588,11 @@ static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		answer->pos = vrnic_native_rmw(word, h->total, h->arg, &rmw);
 	vrnic_seg_put(&seg);
 	if (!word) {
-		refuse_access(link, VRNIC_VERR_ALIGN);
+		serve_refuse_access(link, VRNIC_VERR_ALIGN);
 		return;
 	}
 	vrnic_count(link->fifo->dev, ATOMICS);
-	count(link, 1);
+	serve_count(link, 1);
 }
 
 /* Post a record that names the peer. Return: false if there is no room. */
@@ -621,7 +621,7 @@ static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	};
 
 	if (post_record(link, &rec, &seg, answer))
-		count(link, 1);
+		serve_count(link, 1);
 }
 
 static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
@@ -631,7 +631,7 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 
 	switch (vrnic_rget_deliver(link->fifo, &link->peer, link->fifo, link, &descs, false)) {
 	case 0:
-		count(link, 1);
+		serve_count(link, 1);
 		break;
 	case -ENOMEM:
 		vrnic_rget_make_room(link->fifo, h->data);
@@ -640,7 +640,7 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		answer->flags |= VRNIC_NWIRE_AGAIN;
 		break;
 	default:
-		refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+		serve_refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
 }
 
@@ -694,7 +694,7 @@ static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 					   h->total);
 }
 
-static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	if (link->rx.unknown) {
 		answer->flags |= VRNIC_NWIRE_AGAIN;
@@ -754,7 +754,7 @@ static void finish_request(struct vrnic_link *link)
 	struct vrnic_nhdr answer = { .op = VRNIC_NWIRE_ANSWER, .id = rx->h.id };
 
 	if (rx->status == IB_WC_SUCCESS)
-		execute(link, &answer);
+		serve_execute(link, &answer);
 	if (rx->status != IB_WC_SUCCESS)
 		vrnic_nmsg_release(rx->answer);
 	answer.status = rx->status;

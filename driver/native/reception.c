@@ -15,7 +15,7 @@
 /* Protects the lists of stalled injectors of all FIFOs. Stalls are rare, so one lock will do. */
 static DEFINE_SPINLOCK(stall_lock);
 
-static u32 room(const struct vrnic_ring *ring)
+static u32 receive_room(const struct vrnic_ring *ring)
 {
 	u32 used = vrnic_ring_used(ring);
 
@@ -23,8 +23,8 @@ static u32 room(const struct vrnic_ring *ring)
 	return used <= ring->entries ? ring->entries - used : 0;
 }
 
-static void copy_slot(struct vrnic_ring *ring, u32 at,
-		      const struct vrnic_record *rec)
+static void receive_put_slot(struct vrnic_ring *ring, u32 at,
+			     const struct vrnic_record *rec)
 {
 	memcpy(vrnic_ring_slot(ring, at), rec, sizeof(*rec));
 }
@@ -45,7 +45,7 @@ static void put_padding(struct vrnic_ring *ring, u32 n)
 	struct vrnic_record pad = { .kind = VRNIC_REC_PAD, .num_slots = n };
 
 	if (n)
-		copy_slot(ring, ring->idx, &pad);
+		receive_put_slot(ring, ring->idx, &pad);
 }
 
 /* Copy the segments, one after the other, into the slots from @at on. */
@@ -96,12 +96,12 @@ int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 	rec->num_slots = n;
 	spin_lock(&to->receive_lock);
 	skip = padding(ring, n);
-	if (skip + n > room(ring)) {
+	if (skip + n > receive_room(ring)) {
 		spin_unlock(&to->receive_lock);
 		return -EAGAIN;
 	}
 	put_padding(ring, skip);
-	copy_slot(ring, ring->idx + skip, rec);
+	receive_put_slot(ring, ring->idx + skip, rec);
 	put_data(ring, ring->idx + skip + 1, seg, nr_segs);
 	vrnic_ring_produce(ring, skip + n);
 	spin_unlock(&to->receive_lock);
@@ -164,9 +164,9 @@ void vrnic_unstall(struct vrnic_injector *inj)
  * Stalled injectors are not called for each slot that becomes free, but when the longest record
  * fits with its padding: that takes half of the smallest ring.
  */
-static bool has_room(struct vrnic_fifo *fifo)
+static bool receive_has_room(struct vrnic_fifo *fifo)
 {
-	return room(&fifo->receive) > fifo->receive.entries / 2;
+	return receive_room(&fifo->receive) > fifo->receive.entries / 2;
 }
 
 /**
@@ -182,7 +182,7 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 		vrnic_ring_ask_doorbell(&fifo->receive);
 	spin_lock(&stall_lock);
 	fifo->closed |= always;
-	while (!list_empty(&fifo->stalled) && (always || has_room(fifo))) {
+	while (!list_empty(&fifo->stalled) && (always || receive_has_room(fifo))) {
 		inj = list_first_entry(&fifo->stalled, struct vrnic_injector,
 				       stall);
 		/* not the last reference: the owner of @fifo has one */

@@ -21,7 +21,7 @@
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
 
-static unsigned int slot_of(const struct vrnic_injector *inj)
+static unsigned int remote_slot(const struct vrnic_injector *inj)
 {
 	return inj != &inj->fifo->inject;
 }
@@ -52,12 +52,12 @@ void vrnic_wire_forget(struct vrnic_injector *inj)
 	req->posted = false;
 }
 
-static enum vrnic_step fail_local(struct vrnic_nop *op, int verr)
+static enum vrnic_step remote_fail_own(struct vrnic_nop *op, int verr)
 {
 	return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 }
 
-static enum vrnic_step fail_peer(struct vrnic_nop *op)
+static enum vrnic_step remote_fail_peer(struct vrnic_nop *op)
 {
 	return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 }
@@ -91,7 +91,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 }
 
 /* Send the request for which @inj->req was prepared. */
-static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
+static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	struct vrnic_nreq *req = &inj->req;
 
@@ -104,16 +104,16 @@ static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	req->vendor_err = VRNIC_VERR_NONE;
 	req->value = 0;
 	req->wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
-	if (link_post(inj->link, req, h, slot_of(inj)))
+	if (link_post(inj->link, req, h, remote_slot(inj)))
 		return VRNIC_STEP_WAIT;
 	vrnic_nmsg_release(&req->msg);
 	vrnic_wire_forget(inj);
-	return fail_peer(&inj->op);
+	return remote_fail_peer(&inj->op);
 }
 
 /* Find memory of this side, with a reference that the burst does not own. */
-static int open_local(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
-		      struct vrnic_seg *seg)
+static int remote_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
+			   struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
@@ -132,7 +132,7 @@ static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 }
 
 /* Check all of the local memory before the first byte moves. */
-static int check_whole(struct vrnic_injector *inj)
+static int remote_check_own(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg seg;
@@ -140,8 +140,8 @@ static int check_whole(struct vrnic_injector *inj)
 
 	if (inj->op.done || d->flags & (VRNIC_NDESC_VIRTUAL | VRNIC_NDESC_INLINE))
 		return 0;
-	verr = open_local(inj, d->local_addr, d->length,
-			  d->opcode == VRNIC_NOP_GET, &seg);
+	verr = remote_open_own(inj, d->local_addr, d->length,
+			       d->opcode == VRNIC_NOP_GET, &seg);
 	if (!verr)
 		vrnic_seg_put(&seg);
 	return verr;
@@ -173,7 +173,7 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 		*n = verr ? *n : seg[1].len;
 		req->into = seg[1];
 	} else if (!get) {
-		verr = open_local(inj, addr, *n, false, &seg[1]);
+		verr = remote_open_own(inj, addr, *n, false, &seg[1]);
 	}
 	if (!verr && !get)
 		vrnic_nmsg_add(&req->msg, &seg[1]);
@@ -195,21 +195,21 @@ static enum vrnic_step ask_move(struct vrnic_injector *inj)
 		.total = d->length,
 		.pos = op->done,
 	};
-	int verr = check_whole(inj);
+	int verr = remote_check_own(inj);
 
 	if (!verr)
 		verr = open_move(inj, &n, get);
 	if (verr == -EAGAIN)
 		return VRNIC_STEP_WAIT;
 	if (verr)
-		return fail_local(op, verr);
+		return remote_fail_own(op, verr);
 	put_counters(inj, &h);
 	inj->req.n = n;
 	if (get)
 		h.arg = n;
 	else
 		h.data = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
@@ -229,13 +229,13 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 
 	/* check the place of the old value before the word changes */
 	if (d->lkey) {
-		verr = open_local(inj, d->local_addr, d->length, true, &seg);
+		verr = remote_open_own(inj, d->local_addr, d->length, true, &seg);
 		if (verr)
-			return fail_local(&inj->op, verr);
+			return remote_fail_own(&inj->op, verr);
 		vrnic_seg_put(&seg);
 	}
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_message(struct vrnic_injector *inj)
@@ -267,17 +267,17 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 			verr = VRNIC_VERR_FAULT;
 		}
 	} else if (!in_ring) {
-		verr = open_local(inj, d->local_addr, d->length, false, &seg[2]);
+		verr = remote_open_own(inj, d->local_addr, d->length, false, &seg[2]);
 	}
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	nr = vrnic_native_ring(inj, 0, ring, seg);
 	for (i = 0; i < nr; i++)
 		vrnic_nmsg_add(&req->msg, &seg[i]);
 	if (!in_ring)
 		vrnic_nmsg_add(&req->msg, &seg[2]);
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_rget(struct vrnic_injector *inj)
@@ -288,9 +288,9 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	struct vrnic_seg descs, copy = { .len = d->length };
 	int verr;
 
-	verr = open_local(inj, d->local_addr, d->length, false, &descs);
+	verr = remote_open_own(inj, d->local_addr, d->length, false, &descs);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	/* the process may change the descriptors: grant and send the same copy */
 	copy.kva = kvmalloc(d->length, GFP_KERNEL | __GFP_NOWARN);
 	if (copy.kva)
@@ -311,7 +311,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	msg->buf = copy.kva;
 	vrnic_nmsg_add(msg, &copy);
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_notify(struct vrnic_injector *inj)
@@ -325,7 +325,7 @@ static enum vrnic_step ask_notify(struct vrnic_injector *inj)
 		.cookie = d->cookie,
 	};
 
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 /* ---- typed transfers (S3): the data are packed on the wire ---- */
@@ -397,18 +397,18 @@ static enum vrnic_step tell_type(struct vrnic_injector *inj,
 	vrnic_nmsg_add(&req->msg, &seg);
 	req->telling = true;
 	req->n = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
-static int open_typed(struct vrnic_injector *inj, bool write,
-		      struct vrnic_seg *seg)
+static int remote_open_typed(struct vrnic_injector *inj, bool write,
+			     struct vrnic_seg *seg)
 {
 	struct vrnic_nreq *req = &inj->req;
 
 	if (!vrnic_nop_typed_range(inj, false, &req->addr, &req->span))
 		return VRNIC_VERR_BOUNDS;
 	req->key = inj->op.d.lkey;
-	return open_local(inj, req->addr, req->span, write, seg);
+	return remote_open_own(inj, req->addr, req->span, write, seg);
 }
 
 /* Pack the next @n bytes for the request. */
@@ -426,7 +426,7 @@ static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 	return 0;
 }
 
-static int typed_begin(struct vrnic_injector *inj)
+static int remote_typed_begin(struct vrnic_injector *inj)
 {
 	int verr;
 
@@ -458,9 +458,9 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	struct vrnic_seg seg;
 	int verr;
 
-	verr = open_typed(inj, get, &seg);
+	verr = remote_open_typed(inj, get, &seg);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	req->was = req->half;
 	if (!get)
 		verr = pack(inj, &seg, n);
@@ -474,16 +474,16 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		h.arg = n;
 	else
 		h.data = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type;
-	int verr = typed_begin(inj);
+	int verr = remote_typed_begin(inj);
 
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
 }
@@ -552,8 +552,8 @@ static enum vrnic_step ask_any(struct vrnic_injector *inj)
 
 /* ---- answers in ---- */
 
-static enum vrnic_step moved(struct vrnic_injector *inj,
-			     struct vrnic_budget *budget)
+static enum vrnic_step remote_moved(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 	u32 n = inj->req.n;
@@ -582,9 +582,9 @@ static enum vrnic_step fetched(struct vrnic_injector *inj)
 	inj->op.value = inj->req.value;
 	if (!d->lkey)
 		return VRNIC_STEP_DONE;
-	verr = open_local(inj, d->local_addr, d->length, true, &local);
+	verr = remote_open_own(inj, d->local_addr, d->length, true, &local);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	vrnic_seg_copy(&local, 0, &value, 0, d->length, true);
 	vrnic_seg_put(&local);
 	return VRNIC_STEP_DONE;
@@ -645,7 +645,7 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 	switch (op->d.opcode) {
 	case VRNIC_NOP_PUT:
 	case VRNIC_NOP_GET:
-		return moved(inj, budget);
+		return remote_moved(inj, budget);
 	case VRNIC_NOP_RMW:
 		return fetched(inj);
 	case VRNIC_NOP_MESSAGE:
@@ -703,7 +703,7 @@ bool vrnic_wire_tell(struct vrnic_injector *inj)
 	if (!inj->req.posted) {
 		inj->req.msg.nr = 0;
 		inj->req.telling = false;
-		if (ask(inj, &h) == VRNIC_STEP_WAIT)
+		if (remote_ask(inj, &h) == VRNIC_STEP_WAIT)
 			return false;
 		inj->op = was;
 		return true;

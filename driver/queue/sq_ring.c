@@ -7,7 +7,7 @@
 #include "vrnic.h"
 
 /* The producer index is invalid: nothing in the ring can be trusted any more. */
-static void ring_broken(struct vrnic_qp *qp)
+static void sq_ring_broken(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, RING_ERRORS);
 	WRITE_ONCE(qp->sq.idx, READ_ONCE(qp->sq.hdr->prod));
@@ -48,7 +48,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	u32 avail = vrnic_ring_avail(&qp->sq);
 
 	if (avail > qp->sq.entries) {
-		ring_broken(qp);
+		sq_ring_broken(qp);
 		return false;
 	}
 	/* the producer may also have taken back slots that were fetched */

@@ -27,7 +27,7 @@
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)
 
-static void drop(struct vrnic_early *e, struct sk_buff *skb)
+static void early_drop(struct vrnic_early *e, struct sk_buff *skb)
 {
 	vrnic_early_take(e, skb);
 	kfree_skb(skb);
@@ -92,7 +92,7 @@ static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff 
 {
 	if (vrnic_pkt_same(at, skb))
 		return -EEXIST;
-	drop(e, at);
+	early_drop(e, at);
 	miss(e, vrnic_pkt(skb)->psn, missing);
 	return -EBADMSG;
 }
@@ -152,7 +152,7 @@ struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 		e->missed = false;
 	while ((skb = skb_peek(&e->list)) &&
 	       vrnic_psn_diff(vrnic_pkt(skb)->psn, psn) < 0)
-		drop(e, skb);
+		early_drop(e, skb);
 	return skb;
 }
 
@@ -246,7 +246,7 @@ void vrnic_early_drop_answered(struct vrnic_early *e)
 
 	skb_queue_walk_safe(&e->list, skb, next) {
 		if (vrnic_pkt(skb)->info & VRNIC_PKT_ANSWERED)
-			drop(e, skb);
+			early_drop(e, skb);
 	}
 }
 
@@ -260,6 +260,6 @@ void vrnic_early_purge(struct vrnic_early *e)
 	struct sk_buff *skb;
 
 	while ((skb = skb_peek(&e->list)))
-		drop(e, skb);
+		early_drop(e, skb);
 	e->missed = false;
 }

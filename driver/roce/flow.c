@@ -13,7 +13,7 @@
 #include "roce/req.h"
 
 /* The first message establishes the connection: IBTA 11.6.3.1. */
-static void note_contact(struct vrnic_qp *qp)
+static void flow_note_contact(struct vrnic_qp *qp)
 {
 	if (qp->comm_est || READ_ONCE(qp->state) != IB_QPS_RTR)
 		return;
@@ -40,7 +40,7 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 		/* a part of the packet that comes here again was counted */
 		pkt->ce = false;
 	}
-	note_contact(qp);
+	flow_note_contact(qp);
 	if (pkt->info & VRNIC_PKT_RESP)
 		vrnic_req_answer(qp, skb);
 	else

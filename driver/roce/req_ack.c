@@ -71,8 +71,8 @@ static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
 	vrnic_req_progress(qp, q->fly.una - 1);
 }
 
-static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
-		    struct vrnic_wop *w, u32 i)
+static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
+			     struct vrnic_wop *w, u32 i)
 {
 	u64 off = (to_req(qp)->fly.una - w->first) * qp->roce->mtu;
 	u32 want = min_t(u64, qp->roce->mtu, w->total - off);
@@ -95,8 +95,8 @@ static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
 	answer_done(qp, w);
 }
 
-static void rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb,
-		      struct vrnic_wop *w, u32 i)
+static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
+			  struct vrnic_wop *w, u32 i)
 {
 	const struct vrnic_atomicack *ack =
 		vrnic_pkt_ext(skb) + sizeof(struct vrnic_aeth);
@@ -132,12 +132,12 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	switch (w->info->wc) {
 	case IB_WC_RDMA_READ:
 		if (!atomic)
-			rx_read(qp, skb, w, i);
+			rx_read_response(qp, skb, w, i);
 		break;
 	case IB_WC_COMP_SWAP:
 	case IB_WC_FETCH_ADD:
 		if (atomic)
-			rx_atomic(qp, skb, w, i);
+			rx_atomic_ack(qp, skb, w, i);
 		break;
 	default:
 		if (pkt->opcode == VRNIC_BTH_READ_RESP_ONLY && !pkt->len)

@@ -272,7 +272,7 @@ static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	return false;
 }
 
-static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+static void resp_advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
@@ -329,7 +329,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	}
 	if (rx == VRNIC_RX_DONE) {
-		advance(qp, pkt);
+		resp_advance(qp, pkt);
 		next_early(qp);
 	} else if (qp->type == IB_QPT_UC) {
 		r->served.psn = vrnic_psn_add(r->served.psn, 1);

@@ -106,7 +106,7 @@ static void put_grh(struct vrnic_datagram *dg, const struct sk_buff *skb,
 	dg->network_hdr = ipv6 ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_IPV4;
 }
 
-static void put_packet(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
+static void ud_put_payload(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 {
 	vrnic_pkt_copy(dg->arg, dst, true);
 }
@@ -141,7 +141,7 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 		.vlan = pkt->vlan,
 		.with_imm = pkt->info & VRNIC_PKT_IMM,
 		.solicited = pkt->solicited,
-		.put = put_packet,
+		.put = ud_put_payload,
 		.arg = skb,
 	};
 

@@ -15,14 +15,14 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-static void fail_op(struct vrnic_qp *qp)
+static void sq_fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
 	vrnic_sq_complete(qp);
 	vrnic_sq_error(qp);
 }
 
-static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_op *op = &qp->op;
 	int verr;
@@ -48,9 +48,9 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return vrnic_loop_execute(qp, op, budget);
 }
 
-/* As execute(), at the allowed rate. Code for the wire counts its packets itself. */
-static enum vrnic_step execute_paced(struct vrnic_qp *qp,
-				     struct vrnic_budget *budget)
+/* As sq_execute(), at the allowed rate. Code for the wire counts its packets itself. */
+static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
+					struct vrnic_budget *budget)
 {
 	u64 room = vrnic_rate_room(qp, &qp->wait_until);
 	enum vrnic_step step;
@@ -61,7 +61,7 @@ static enum vrnic_step execute_paced(struct vrnic_qp *qp,
 	used = min(budget->bytes, room);
 	kept = budget->bytes - used;
 	budget->bytes = used;
-	step = execute(qp, budget);
+	step = sq_execute(qp, budget);
 	used -= budget->bytes;
 	budget->bytes += kept;
 	if (!qp->roce)
@@ -86,7 +86,7 @@ static bool must_wait(struct vrnic_qp *qp)
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
-static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
@@ -97,7 +97,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 			return false;
 		budget->taken++;
 	}
-	step = execute_paced(qp, budget);
+	step = sq_execute_paced(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
@@ -105,7 +105,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_budget_spend(budget, 1);
 		return true;
 	case VRNIC_STEP_FAIL:
-		fail_op(qp);
+		sq_fail_op(qp);
 		return true;
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
@@ -152,7 +152,7 @@ static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		if (!vrnic_roce_idle(qp))
 			return false;
 	} else if (qp->op.active) {
-		return step(qp, budget);
+		return sq_step(qp, budget);
 	}
 	vrnic_sq_drained(qp);
 	return false;
@@ -183,7 +183,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	switch (state) {
 	case IB_QPS_RTS:
 		return has_window(qp) ? vrnic_roce_send(qp, budget) :
-					step(qp, budget);
+					sq_step(qp, budget);
 	case IB_QPS_SQD:
 		return drain_sq(qp, budget);
 	case IB_QPS_SQE:
