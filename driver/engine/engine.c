@@ -55,8 +55,8 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
  * other caller waits. Return: true if the caller has the run bit again.
  *
  * The clear is a release: what this runner did happens before what the next one does. The full
- * barrier pairs with the one in test_and_set_bit() of claim(): either this side sees AGAIN, or the
- * other side sees BUSY clear.
+ * barrier pairs with the one in test_and_set_bit() of run_claim(): either this side sees AGAIN, or
+ * the other side sees BUSY clear.
  */
 static bool release_or_again(struct vrnic_runnable *r)
 {
@@ -68,7 +68,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
-	/* pairs with claim(), claim_soon() and vrnic_park() */
+	/* pairs with run_claim(), claim_soon() and vrnic_park() */
 	smp_mb__after_atomic();
 	if (test_bit(VRNIC_RUN_PARKED, &r->state)) {
 		wake_up_all(&r->parked);
@@ -109,7 +109,7 @@ bool vrnic_take(struct vrnic_runnable *r, bool brief)
 }
 
 /* Announce work; true if the caller is to do it, and has the run bit. */
-static bool claim(struct vrnic_runnable *r, bool brief)
+static bool run_claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
 	smp_mb__after_atomic(); /* pairs with release_or_again() */
@@ -121,11 +121,11 @@ static bool claim_rung(struct vrnic_runnable *r)
 {
 	/* before AGAIN: a run that has seen AGAIN sees RUNG, too */
 	set_bit(VRNIC_RUN_RUNG, &r->state);
-	return claim(r, false);
+	return run_claim(r, false);
 }
 
 /*
- * As claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
+ * As run_claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
  * first. Softirqs are held off, so that the waiting caller is not interrupted.
  */
 static bool claim_soon(struct vrnic_runnable *r)
@@ -137,7 +137,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 	 * before AGAIN: release_or_again() that sees AGAIN sees WAITED, and leaves the work to us
 	 */
 	set_bit(VRNIC_RUN_WAITED, &r->state);
-	mine = claim(r, true);
+	mine = run_claim(r, true);
 	if (!mine && READ_ONCE(r->brief)) {
 		since = local_clock();
 		while (test_bit(VRNIC_RUN_BUSY, &r->state) && READ_ONCE(r->brief) &&
@@ -149,7 +149,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 		return true;
 	/* pairs with release_or_again(): it sees that nobody waits, or we see BUSY clear */
 	smp_mb__after_atomic();
-	return claim(r, true);
+	return run_claim(r, true);
 }
 
 /**
@@ -189,7 +189,7 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
  * Time of service to compare posting with. A gathering process posts several requests in @cycles,
  * and a thread is to take over even if that process is a little slower than the engine.
  */
-static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
+static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 {
 	return test_bit(VRNIC_RUN_GATHER, &r->state) ? 2 * cycles : cycles;
 }
@@ -199,11 +199,11 @@ static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
  * than its service takes could post while a thread serves it. A process that waits for an answer
  * takes longer, as its peer has to be served in between. Return: true if a thread is to take over.
  */
-static bool overtaken(struct vrnic_runnable *r, cycles_t came,
-		      const struct vrnic_budget *spent)
+static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
+			 const struct vrnic_budget *spent)
 {
 	cycles_t now = get_cycles();
-	bool quick = came - r->left < served(r, now - came);
+	bool quick = came - r->left < service_time(r, now - came);
 
 	if (quick && spent->descs)
 		note_alone(r, now, spent->descs);
@@ -252,7 +252,7 @@ static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 	spent.taken = left->taken;
 	spent.stream = left->stream;
 	vrnic_budget_step(left, before);
-	return !overtaken(r, came, &spent);
+	return !is_overtaken(r, came, &spent);
 }
 
 static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
@@ -343,8 +343,8 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
  * As serve_here(), with softirqs held off. The run bit is given back before softirqs run, so that
  * answers of a peer on this machine find it free. Two cases keep it longer. If there is more to
  * send than may be under way, this process waits here for answers, and goes on itself: softirqs
- * would hold up others. If several tasks ring, the run bit is kept until softirqs have run: what the
- * next task sends must not overtake what this one sent.
+ * would hold up others. If several tasks ring, the run bit is kept until softirqs have run: what
+ * the next task sends must not overtake what this one sent.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -381,7 +381,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 }
 
 /* serve_atomic() of a caller that came at @came is over. Return: true if there is more to do. */
-static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
+static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
 	/* what was taken completes when it is answered, which may be now */
 	struct vrnic_budget spent = {
@@ -395,7 +395,7 @@ static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget 
 		return false;
 	left->taken = 0;
 	left->stream = false;
-	if (overtaken(r, came, &spent)) {
+	if (is_overtaken(r, came, &spent)) {
 		vrnic_thread_add(r);
 		return false;
 	}
@@ -418,13 +418,13 @@ static void kick_atomic(struct vrnic_runnable *r)
 		/* softirqs run here */
 		local_bh_enable();
 		local_bh_disable();
-		mine = mine && settle(r, came, &left);
+		mine = mine && serve_settle(r, came, &left);
 	}
 	local_bh_enable();
 }
 
 /* Other processes may ring during this call: what they post uses up this call's budget, too. */
-static void kick(struct vrnic_runnable *r)
+static void kick_here(struct vrnic_runnable *r)
 {
 	struct vrnic_budget left = {
 		.bytes = READ_ONCE(caller_bytes),
@@ -453,7 +453,7 @@ void vrnic_kick(struct vrnic_runnable *r)
 		return;
 	}
 	if (claim_rung(r))
-		kick(r);
+		kick_here(r);
 }
 
 /* Run @r in softirq, with the run bit held. */
@@ -497,7 +497,7 @@ static void run_poked(struct vrnic_runnable *r)
  */
 void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
-	if (small ? claim_soon(r) : claim(r, true))
+	if (small ? claim_soon(r) : run_claim(r, true))
 		run_poked(r);
 }
 
@@ -571,7 +571,7 @@ static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 void vrnic_park(struct vrnic_runnable *r)
 {
 	set_bit(VRNIC_RUN_PARKED, &r->state);
-	/* pairs with the barriers in claim() and release_or_again() */
+	/* pairs with the barriers in run_claim() and release_or_again() */
 	smp_mb__after_atomic();
 	if (!vrnic_thread_withdraw(r))
 		wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));

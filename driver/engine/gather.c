@@ -65,7 +65,7 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
  * Since the timer last fired, did doorbells come that brought more than one request each? One
  * period without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
-static bool flows(struct vrnic_gather *g)
+static bool gather_flows(struct vrnic_gather *g)
 {
 	u32 calls = READ_ONCE(g->calls) - g->calls_before;
 	u32 descs = READ_ONCE(g->descs) - g->descs_before;
@@ -81,7 +81,7 @@ static bool flows(struct vrnic_gather *g)
  * The gathering is over. @good: it saved doorbells, and kept no request waiting, or kept one
  * waiting only briefly compared with the length of the stream.
  */
-static void learn(struct vrnic_gather *g, bool good)
+static void gather_learn(struct vrnic_gather *g, bool good)
 {
 	u32 patience = good ? g->patience / 2 : g->patience * 2;
 
@@ -97,7 +97,7 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 	/* a doorbell is being served: on a slow machine that takes longer than a period */
 	if (test_bit(VRNIC_RUN_BUSY, &r->state))
 		return once_more(g);
-	if (flows(g) && READ_ONCE(gather_us)) {
+	if (gather_flows(g) && READ_ONCE(gather_us)) {
 		next_period(g);
 		return once_more(g);
 	}
@@ -105,7 +105,7 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
-	learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
+	gather_learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
 	clear_bit(VRNIC_RUN_GATHER, &r->state);
 	if (left)
 		set_bit(VRNIC_RUN_RUNG, &r->state);

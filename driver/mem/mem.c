@@ -109,7 +109,7 @@ static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 }
 
 /* Keep the region of @seg in @held, unless @held has one already. */
-static void hold(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
+static void held_keep(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
 {
 	if (!held || held->mr)
 		return;
@@ -169,7 +169,7 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	verr = mr_seg_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
 			   access, seg);
 	if (!verr)
-		hold(held, key, seg);
+		held_keep(held, key, seg);
 	return verr;
 }
 
@@ -228,7 +228,7 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 		return VRNIC_VERR_KEY;
 	verr = mr_seg_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
 	if (!verr)
-		hold(held, rkey, seg);
+		held_keep(held, rkey, seg);
 	return verr;
 }
 

@@ -45,7 +45,7 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 }
 
 /* Have @ep told when its peer goes, or the link to the peer. */
-static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
+static int endpoint_watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 {
 	int err = 0;
 
@@ -64,7 +64,7 @@ static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 	return err;
 }
 
-static void unwatch(struct vrnic_endpoint *ep)
+static void endpoint_unwatch(struct vrnic_endpoint *ep)
 {
 	struct vrnic_rget *notice;
 
@@ -154,7 +154,7 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
 	end_operation(fifo, ep);
-	unwatch(ep);
+	endpoint_unwatch(ep);
 	vrnic_bindings_drop(ep);
 	if (ep->link)
 		vrnic_link_leave(ep->link);
@@ -188,7 +188,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	INIT_LIST_HEAD(&ep->watch);
 	INIT_LIST_HEAD(&ep->bindings);
 	ep->notice = vrnic_notice_new(&ep->peer, endpoint_host(ep), GFP_KERNEL_ACCOUNT);
-	err = ep->notice ? watch(ep, peer) : -ENOMEM;
+	err = ep->notice ? endpoint_watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
 	/* complete before it can be found, as xa_alloc() publishes the endpoint */
@@ -202,7 +202,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	return 0;
 
 free:
-	unwatch(ep);
+	endpoint_unwatch(ep);
 	kfree(ep);
 	return err;
 }

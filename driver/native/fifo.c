@@ -188,8 +188,8 @@ static bool may_find(const struct vrnic_fifo *fifo)
 	       capable(CAP_IPC_OWNER);
 }
 
-static int lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req,
-		  struct vrnic_address *address)
+static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req,
+		       struct vrnic_address *address)
 {
 	struct vrnic_fifo *fifo;
 	int err = 0;
@@ -226,7 +226,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_LOOKUP)(
 		return err;
 	if (!name_is_good(req.name) || !req.name[0])
 		return -EINVAL;
-	err = lookup(to_vdev(uctx->device), &req, &address);
+	err = fifo_lookup(to_vdev(uctx->device), &req, &address);
 	if (err)
 		return err;
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_LOOKUP_RESP,

@@ -395,7 +395,7 @@ static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
 	of->seq = 0;
 }
 
-static void fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
+static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
 {
 	struct vrnic_endpoint *ep;
 	unsigned long number;
@@ -408,8 +408,8 @@ static void fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
 		take_failure(first, &ep->failure);
 }
 
-static enum vrnic_step fence(struct vrnic_injector *inj,
-			     struct vrnic_endpoint *ep)
+static enum vrnic_step inject_fence(struct vrnic_injector *inj,
+				    struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -417,7 +417,7 @@ static enum vrnic_step fence(struct vrnic_injector *inj,
 	if (ep)
 		take_failure(&op->failure, &ep->failure);
 	else
-		fence_all(inj->fifo, &op->failure);
+		inject_fence_all(inj->fifo, &op->failure);
 	vrnic_count(inj->fifo->dev, FENCES);
 	if (!op->failure.seq)
 		return VRNIC_STEP_DONE;
@@ -440,13 +440,13 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	}
 	vrnic_injector_reach(inj, NULL);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
-		return fence(inj, NULL);
+		return inject_fence(inj, NULL);
 	ep = xa_load(&inj->fifo->endpoints, op->d.endpoint);
 	if (!ep)
 		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_ENDPOINT);
 	if (op->d.opcode == VRNIC_NOP_FENCE)
-		return fence(inj, ep);
+		return inject_fence(inj, ep);
 	vrnic_injector_reach(inj, ep->link);
 	if (ep->link)
 		return vrnic_wire_native(inj, budget);
@@ -462,7 +462,7 @@ static bool is_fence(const struct vrnic_nop *op)
 }
 
 /* Keep the failure for the next fence, if it is the first one. */
-static void note_failure(struct vrnic_injector *inj)
+static void inject_note_failure(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	struct vrnic_nop *op = &inj->op;
@@ -506,7 +506,7 @@ static void inject_finish(struct vrnic_injector *inj)
 	/* a fence that found a failure reports it; any other operation failed itself */
 	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
-		note_failure(inj);
+		inject_note_failure(inj);
 	}
 	vrnic_nop_failed(inj, &op->failure);
 }
@@ -541,7 +541,7 @@ static bool inject_deliver(struct vrnic_injector *inj)
  * The slots are freed before the completion is visible: a process that sees the record, or the
  * counter, may post again at once. (Inline data were used by now.)
  */
-static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -569,13 +569,13 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		budget->taken++;
 	}
 	if (inj->op.finished)
-		return complete_op(inj, budget);
+		return inject_complete(inj, budget);
 	step = inject_execute(inj, budget);
 	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
 	case VRNIC_STEP_FAIL:
-		return complete_op(inj, budget);
+		return inject_complete(inj, budget);
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;

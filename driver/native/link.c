@@ -315,7 +315,7 @@ static bool refused_for_now(struct vrnic_link *link)
  *
  * Return: 0; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
  */
-static int await(struct vrnic_link *link, unsigned long wait)
+static int link_await(struct vrnic_link *link, unsigned long wait)
 {
 	int err = -EHOSTUNREACH;
 	long left = wait;
@@ -345,7 +345,7 @@ static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		/* any other failure may pass: a new address may still get its route */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
-		err = await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
+		err = link_await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
 		if (!err || err == -EINTR)
 			return err;
 	}
@@ -526,8 +526,8 @@ static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
  * Find the link that an earlier copy of this request was given, or NULL. Ends links that are stale.
  * @full: set if no other link can be accepted from this host.
  */
-static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
-				   const struct vrnic_heard *heard, bool *full)
+static struct vrnic_link *link_find_accepted(struct vrnic_fifo *fifo,
+					     const struct vrnic_heard *heard, bool *full)
 {
 	struct vrnic_link *link, *next, *found = NULL;
 	unsigned int nr = 0, of_host = 0;
@@ -597,7 +597,7 @@ static struct vrnic_link *link_for(struct vrnic_fifo *fifo, const struct vrnic_h
 	if (fifo->dead)
 		return NULL;
 	*why = VRNIC_WHY_RESOURCES;
-	link = accepted(fifo, heard, &full);
+	link = link_find_accepted(fifo, heard, &full);
 	if (link || full)
 		return link;
 	link = link_accept_charged(fifo, heard, sgid);

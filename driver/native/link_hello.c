@@ -309,7 +309,7 @@ static u8 why_not(const struct vrnic_fifo *fifo, const struct vrnic_heard *heard
 }
 
 /* Handle a datagram that names a FIFO of this host. Return: false if it was dropped. */
-static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
+static bool hello_hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
 	bool there = is_there(fifo, net, heard), taken;
@@ -326,7 +326,7 @@ static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 	return taken;
 }
 
-static bool hear(struct net *net, struct sk_buff *skb)
+static bool hello_hear(struct net *net, struct sk_buff *skb)
 {
 	struct vrnic_heard heard = {};
 
@@ -334,7 +334,7 @@ static bool hear(struct net *net, struct sk_buff *skb)
 		return false;
 	if (heard.h.kind == VRNIC_HELLO_ASK ||
 	    (heard.h.kind == VRNIC_HELLO_BYE && !heard.h.to_qpn))
-		return hear_for_fifo(net, &heard);
+		return hello_hear_for_fifo(net, &heard);
 	return desk_add(net, &heard);
 }
 
@@ -345,7 +345,7 @@ static void hello_receive(struct net *net, struct sk_buff *skb)
 
 	if (!intact)
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
-	if (!intact || !hear(net, skb))
+	if (!intact || !hello_hear(net, skb))
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
 	kfree_skb(skb);
 }

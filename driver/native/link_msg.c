@@ -188,7 +188,8 @@ void vrnic_link_flushed(struct vrnic_link *link)
 		vrnic_link_failed(link);
 	}
 	/*
-	 * pairs with watch(): a later endpoint sees that the link is dead, or we see the endpoint
+	 * pairs with endpoint_watch(): a later endpoint sees that the link is dead, or we see the
+	 * endpoint
 	 */
 	smp_mb();
 	vrnic_endpoints_lost(link);

@@ -240,7 +240,7 @@ static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	/* an error is reported whatever counters it names; do_error() checks each of them */
+	/* an error is reported whatever counters it names; serve_error() checks each of them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
@@ -267,7 +267,7 @@ static bool can_answer(struct vrnic_link *link)
 }
 
 /* A request starts only when there is a way to answer it. */
-static int start_request(struct vrnic_link *link)
+static int serve_start_request(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
@@ -290,7 +290,7 @@ static int start_request(struct vrnic_link *link)
  * An answer must belong to a request, and be the only one. It has data only if the request wants
  * some.
  */
-static int start_answer(struct vrnic_link *link)
+static int serve_start_answer(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_nhdr *h = &rx->h;
@@ -308,7 +308,7 @@ static int start_answer(struct vrnic_link *link)
 	return 0;
 }
 
-static int start(struct vrnic_link *link, struct sk_buff *skb)
+static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -326,8 +326,8 @@ static int start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->req = NULL;
 	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
-		return start_answer(link);
-	return start_request(link);
+		return serve_start_answer(link);
+	return serve_start_request(link);
 }
 
 /* Find the place of the packet's data. Return: 0 or enum vrnic_vendor_err. */
@@ -402,8 +402,8 @@ static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 }
 
 /* Copy from the packet to where the type says, without a buffer in between. */
-static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
-		    struct sk_buff *skb, bool final)
+static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
+			  struct sk_buff *skb, bool final)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	unsigned int done = 0, n;
@@ -420,7 +420,7 @@ static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
 	skb_abort_seq_read(&seq);
 }
 
-static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
+static void serve_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 {
 	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
 	struct vrnic_half *half = answer ? &link->rx.req->half : &link->rx.half;
@@ -434,18 +434,18 @@ static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
 			     verr);
 		return;
 	}
-	scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
+	serve_scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
 	vrnic_seg_put(&seg);
 }
 
-static void place(struct vrnic_link *link, struct sk_buff *skb)
+static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	int verr;
 
 	if (is_typed(link)) {
-		place_typed(link, skb);
+		serve_place_typed(link, skb);
 		return;
 	}
 	verr = open_place(link, pkt->len, &sgl->seg[0]);
@@ -499,7 +499,7 @@ static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 	link->rx.rows = NULL;
 }
 
-static void do_type(struct vrnic_link *link)
+static void serve_type(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_link_type *type;
@@ -517,7 +517,7 @@ static void do_type(struct vrnic_link *link)
 }
 
 /* Pack the data into a buffer, because there are no packets yet. */
-static void get_typed(struct vrnic_link *link)
+static void serve_get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;
 	u32 n = link->rx.h.arg;
@@ -543,7 +543,7 @@ static void get_typed(struct vrnic_link *link)
 	serve_count(link, n);
 }
 
-static void do_get(struct vrnic_link *link)
+static void serve_get(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg seg;
@@ -560,13 +560,13 @@ static void do_get(struct vrnic_link *link)
 		serve_count(link, h->arg);
 }
 
-static void do_put(struct vrnic_link *link)
+static void serve_put(struct vrnic_link *link)
 {
 	if (link->rx.h.data)
 		serve_count(link, link->rx.h.data);
 }
 
-static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	const struct vrnic_ndesc_rmw rmw = {
@@ -608,7 +608,7 @@ static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
 	return false;
 }
 
-static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg seg = { .kva = link->rx.buf, .len = h->data };
@@ -624,7 +624,7 @@ static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		serve_count(link, 1);
 }
 
-static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg descs = { .kva = link->rx.buf, .len = h->data };
@@ -644,7 +644,7 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	}
 }
 
-static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_failure failure = {};
@@ -667,7 +667,7 @@ static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
  * A descriptor that this side injected failed at the peer: post a record, and fail its counters.
  * But not counters that the peer may not name, which may be the reason for the failure.
  */
-static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_failure failure = {
@@ -702,31 +702,31 @@ static void serve_execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	}
 	switch (link->rx.h.op) {
 	case VRNIC_NWIRE_PUT:
-		do_put(link);
+		serve_put(link);
 		break;
 	case VRNIC_NWIRE_GET:
 		if (link->rx.h.flags & VRNIC_NWIRE_TYPED)
-			get_typed(link);
+			serve_get_typed(link);
 		else
-			do_get(link);
+			serve_get(link);
 		break;
 	case VRNIC_NWIRE_TYPE:
-		do_type(link);
+		serve_type(link);
 		break;
 	case VRNIC_NWIRE_RMW:
-		do_rmw(link, answer);
+		serve_rmw(link, answer);
 		break;
 	case VRNIC_NWIRE_MESSAGE:
-		do_message(link, answer);
+		serve_message(link, answer);
 		break;
 	case VRNIC_NWIRE_RGET:
-		do_rget(link, answer);
+		serve_rget(link, answer);
 		break;
 	case VRNIC_NWIRE_NOTIFY:
-		do_notify(link, answer);
+		serve_notify(link, answer);
 		break;
 	default:
-		do_error(link, answer);
+		serve_error(link, answer);
 	}
 }
 
@@ -804,14 +804,14 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 	int err;
 
 	if (pkt->info & VRNIC_PKT_START) {
-		err = start(link, skb);
+		err = serve_start(link, skb);
 		if (err)
 			return err;
 	}
 	if (pkt->len > rx->left || end == !!(rx->left - pkt->len))
 		return -EPROTO;
 	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
-		place(link, skb);
+		serve_place(link, skb);
 	rx->left -= pkt->len;
 	if (!end)
 		return 0;

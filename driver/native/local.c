@@ -342,8 +342,8 @@ static int local_open_typed(struct vrnic_injector *inj, bool remote, int access,
 }
 
 /* Copy from page to page, along the chunks that both types have in common. */
-static enum vrnic_step typed(struct vrnic_injector *inj,
-			     struct vrnic_budget *budget)
+static enum vrnic_step local_typed(struct vrnic_injector *inj,
+				   struct vrnic_budget *budget)
 {
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
 	struct vrnic_seg local, remote;
@@ -377,7 +377,7 @@ static enum vrnic_step local_put(struct vrnic_injector *inj,
 				 struct vrnic_budget *budget)
 {
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
-			       typed(inj, budget) : put_or_get(inj, budget);
+			       local_typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step != VRNIC_STEP_DONE)
 		return step;
@@ -390,7 +390,7 @@ static enum vrnic_step local_get(struct vrnic_injector *inj,
 				 struct vrnic_budget *budget)
 {
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
-			       typed(inj, budget) : put_or_get(inj, budget);
+			       local_typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step != VRNIC_STEP_DONE)
 		return step;

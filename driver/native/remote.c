@@ -412,7 +412,7 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 }
 
 /* Pack the next @n bytes for the request. */
-static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
+static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 {
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_seg seg = { .len = n };
@@ -463,7 +463,7 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		return remote_fail_own(&inj->op, verr);
 	req->was = req->half;
 	if (!get)
-		verr = pack(inj, &seg, n);
+		verr = remote_pack(inj, &seg, n);
 	vrnic_seg_put(&seg);
 	if (verr)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
@@ -489,7 +489,7 @@ static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 }
 
 /* The peer has received some more rows. */
-static enum vrnic_step told(struct vrnic_injector *inj)
+static enum vrnic_step remote_told(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	struct vrnic_nreq *req = &inj->req;
@@ -504,7 +504,7 @@ static enum vrnic_step told(struct vrnic_injector *inj)
 }
 
 /* The peer has forgotten the type: nothing has moved, and the peer is told the type again. */
-static enum vrnic_step forgotten(struct vrnic_injector *inj)
+static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 {
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
 
@@ -573,7 +573,7 @@ static enum vrnic_step remote_moved(struct vrnic_injector *inj,
 	return VRNIC_STEP_DONE;
 }
 
-static enum vrnic_step fetched(struct vrnic_injector *inj)
+static enum vrnic_step remote_fetched(struct vrnic_injector *inj)
 {
 	struct vrnic_seg local, value = { .kva = &inj->op.value };
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -591,7 +591,7 @@ static enum vrnic_step fetched(struct vrnic_injector *inj)
 }
 
 /* For a NOTIFY to this side: the answer says what failed of the peer's counter. */
-static enum vrnic_step notified(struct vrnic_injector *inj)
+static enum vrnic_step remote_notified(struct vrnic_injector *inj)
 {
 	const struct vrnic_address *peer = &inj->link->peer;
 	struct vrnic_record rec = {
@@ -628,8 +628,8 @@ static enum vrnic_step wait_again(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-static enum vrnic_step collect(struct vrnic_injector *inj,
-			       struct vrnic_budget *budget)
+static enum vrnic_step remote_collect(struct vrnic_injector *inj,
+				      struct vrnic_budget *budget)
 {
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_nop *op = &inj->op;
@@ -637,9 +637,9 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 	if (req->status != IB_WC_SUCCESS)
 		return vrnic_nop_fail(op, req->status, req->vendor_err);
 	if (op->d.flags & VRNIC_NDESC_TYPED && req->telling)
-		return told(inj);
+		return remote_told(inj);
 	if (op->d.flags & VRNIC_NDESC_TYPED && req->again)
-		return forgotten(inj);
+		return remote_forgotten(inj);
 	if (req->again)
 		return wait_again(inj);
 	switch (op->d.opcode) {
@@ -647,7 +647,7 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 	case VRNIC_NOP_GET:
 		return remote_moved(inj, budget);
 	case VRNIC_NOP_RMW:
-		return fetched(inj);
+		return remote_fetched(inj);
 	case VRNIC_NOP_MESSAGE:
 		vrnic_count_add(inj->fifo->dev, BYTES_SENT,
 				op->d.header_len + op->d.length);
@@ -656,7 +656,7 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 		op->done = op->d.length;
 		return VRNIC_STEP_DONE;
 	default:
-		return notified(inj);
+		return remote_notified(inj);
 	}
 }
 
@@ -672,7 +672,7 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 
 	if (!inj->req.posted)
 		return ask_any(inj);
-	step = collect(inj, budget);
+	step = remote_collect(inj, budget);
 	/* the answer was used, unless its record waits for room here */
 	if (step != VRNIC_STEP_WAIT || inj->wait_until)
 		vrnic_wire_forget(inj);

@@ -465,7 +465,7 @@ static enum vrnic_step rget_execute(struct vrnic_injector *inj,
 	return vrnic_loop_native(inj, budget);
 }
 
-static void failed(struct vrnic_injector *inj)
+static void rget_failed(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -548,14 +548,14 @@ static bool rget_hold_peer(struct vrnic_injector *inj)
 static bool rget_fail_op(struct vrnic_injector *inj)
 {
 	if (!inj->op.finished)
-		failed(inj);
+		rget_failed(inj);
 	if (!tell_peer(inj))
 		return vrnic_injector_ready(inj);
 	rget_drop(inj);
 	return true;
 }
 
-static bool done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool rget_done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	int verr = 0;
 
@@ -593,7 +593,7 @@ static bool rget_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
-		return done_op(inj, budget);
+		return rget_done_op(inj, budget);
 	case VRNIC_STEP_FAIL:
 		return rget_fail_op(inj);
 	case VRNIC_STEP_MORE:

@@ -506,7 +506,7 @@ static int begin_pair(struct vrnic_typed *t, u32 mode)
 	return 0;
 }
 
-static bool same(const struct vrnic_typed *t)
+static bool types_are_same(const struct vrnic_typed *t)
 {
 	const struct vrnic_type *a = t->type[0], *b = t->type[1];
 
@@ -523,7 +523,7 @@ static int begin_mode(struct vrnic_typed *t, u32 mode)
 		begin_merge(t, VRNIC_TYPED_SAME);
 		return 0;
 	case VRNIC_TYPED_SAME:
-		if (!same(t))
+		if (!types_are_same(t))
 			return -EINVAL;
 		begin_merge(t, mode);
 		return 0;

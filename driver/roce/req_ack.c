@@ -7,7 +7,7 @@
 #include "roce/req.h"
 
 /* The peer has executed all packets before @limit. Return: as vrnic_flight_acked(). */
-static bool acked(struct vrnic_qp *qp, u64 limit)
+static bool req_acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 before = q->fly.una;
@@ -43,8 +43,8 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	struct vrnic_req *q = to_req(qp);
 
 	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_ACK)
-		return acked(qp, psn + 1);
-	if (!acked(qp, psn))
+		return req_acked(qp, psn + 1);
+	if (!req_acked(qp, psn))
 		return false;
 	if (q->fly.una != psn)
 		return true;
@@ -124,7 +124,7 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	u32 i;
 
 	/* an answer acknowledges all earlier requests */
-	if (!acked(qp, psn))
+	if (!req_acked(qp, psn))
 		return false;
 	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w || q->fly.una != psn || !w->answered || w->status)

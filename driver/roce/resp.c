@@ -122,7 +122,7 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
  * A packet that was executed before came again: its answer was lost, or is on its way. If this side
  * does not remember the answer any more, the packet is dropped.
  */
-static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
+static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
@@ -241,7 +241,7 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 
 	if (vrnic_pkt(skb)->psn != r->served.psn) {
-		duplicate(qp, skb);
+		resp_duplicate(qp, skb);
 		return false;
 	}
 	vrnic_early_learn(&r->early, skb);

@@ -64,7 +64,7 @@ static enum vrnic_rx resp_refuse_length(struct vrnic_qp *qp)
 }
 
 /* No receive is posted. The peer will send this packet again. */
-static enum vrnic_rx not_ready(struct vrnic_qp *qp)
+static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
@@ -84,13 +84,13 @@ static enum vrnic_rx resp_need_recv(struct vrnic_qp *qp)
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:
-		return not_ready(qp);
+		return resp_not_ready(qp);
 	default:
 		return resp_refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
 }
 
-static bool allows(const struct vrnic_qp *qp, int access)
+static bool resp_allows(const struct vrnic_qp *qp, int access)
 {
 	return (qp->attr.qp_access_flags & access) == access;
 }
@@ -223,7 +223,7 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
 
-	if (!allows(qp, IB_ACCESS_REMOTE_WRITE))
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE))
 		return resp_refuse_request(qp);
 	r->va = be64_to_cpu(reth->va);
 	r->rkey = be32_to_cpu(reth->rkey);
@@ -289,7 +289,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 len = be32_to_cpu(reth->len);
 	struct vrnic_res *res;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
 		return resp_refuse_request(qp);
 	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
 			    IB_ACCESS_REMOTE_READ))
@@ -326,7 +326,7 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	u64 va = be64_to_cpu(eth->va), old = 0, *word;
 	struct vrnic_res *res;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
 		return resp_refuse_request(qp);
 	if (vrnic_resp_open(qp, be32_to_cpu(eth->rkey), va, sizeof(u64),
 			    IB_ACCESS_REMOTE_ATOMIC))
@@ -351,7 +351,7 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
 	u64 va = be64_to_cpu(reth->va), value, *word;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
 	    vrnic_pkt(skb)->len != sizeof(u64) ||
 	    be32_to_cpu(reth->len) != sizeof(u64) ||
 	    skb_copy_bits(skb, vrnic_pkt(skb)->payload, &value, sizeof(value)))
@@ -378,7 +378,7 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (!VRNIC_ACCESS_FLUSH || !(what & VRNIC_FETH_TYPE))
 		return resp_refuse_request(qp);
 	if ((what & VRNIC_FETH_TYPE) != VRNIC_FLUSH_GLOBAL ||
-	    !allows(qp, VRNIC_ACCESS_FLUSH))
+	    !resp_allows(qp, VRNIC_ACCESS_FLUSH))
 		return resp_refuse_access(qp);
 	if (what & VRNIC_FETH_RANGE)
 		verr = vrnic_seg_whole(qp, be32_to_cpu(reth->rkey),
@@ -421,7 +421,7 @@ static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:
-		return not_ready(qp);
+		return resp_not_ready(qp);
 	default:
 		return resp_refuse_request(qp);
 	}

@@ -178,7 +178,7 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 }
 
 /* Dispatch a buffer of the socket; under RCU. Return: queue pair to be run and put, or NULL. */
-static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
+static struct vrnic_qp *socket_sort(struct net *net, struct sk_buff *skb)
 {
 	/* the socket has overwritten skb->dev */
 	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
@@ -224,7 +224,7 @@ static void data_ready(struct sock *sk)
 		skb = socket_take(sk);
 		if (skb) {
 			small = vrnic_pkt_small(skb);
-			qp = sort(sock_net(sk), skb);
+			qp = socket_sort(sock_net(sk), skb);
 		}
 		spin_unlock_bh(&w->order);
 	}

@@ -420,8 +420,8 @@ static bool is_ack(const struct vrnic_burst *b)
 	return b->ack && b->nr == 1;
 }
 
-static int push(struct vrnic_qp *qp, struct vrnic_path *path,
-		struct vrnic_burst *b)
+static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
+		      struct vrnic_burst *b)
 {
 	int err;
 
@@ -448,7 +448,7 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 		frags = frags_for(tx, lend);
 	}
 	if (b->skb && !burst_fits(b, path, tx, frags))
-		push(qp, path, b);
+		burst_push(qp, path, b);
 	if (!b->skb && !burst_begin(b, path, tx))
 		return false;
 	if (burst_put_packet(b, path, tx, lend))
@@ -467,7 +467,7 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 	int err = -ENOMEM;
 
 	if (add_packet(qp, path, &b, tx))
-		err = push(qp, path, &b);
+		err = burst_push(qp, path, &b);
 	vrnic_burst_drop(&b);
 	return err;
 }
@@ -524,7 +524,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 		return;
 	/* the route may have gone since; then the packets are lost */
 	if (vrnic_path_route(qp, path)) {
-		push(qp, path, b);
+		burst_push(qp, path, b);
 	} else {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 		kfree_skb(b->skb);

@@ -145,7 +145,7 @@ static int loop_open_remote(struct loop *l, u64 len, int access)
 }
 
 /* Move this burst's share, to or from the local memory; then put the remote memory. */
-static enum vrnic_step burst(struct loop *l)
+static enum vrnic_step loop_burst(struct loop *l)
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
 	struct vrnic_op *op = l->op;
@@ -239,7 +239,7 @@ static enum vrnic_step loop_fill_recv(struct loop *l)
 	if (verr)
 		return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 					verr);
-	step = burst(l);
+	step = loop_burst(l);
 	l->op->moved = step == VRNIC_STEP_DONE;
 	return step;
 }
@@ -280,7 +280,7 @@ static enum vrnic_step loop_write(struct loop *l)
 	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
 	if (verr)
 		return loop_refuse_access(l, verr);
-	step = burst(l);
+	step = loop_burst(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
@@ -300,7 +300,7 @@ static enum vrnic_step loop_read(struct loop *l)
 	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_READ);
 	if (verr)
 		return loop_refuse_access(l, verr);
-	step = burst(l);
+	step = loop_burst(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
@@ -429,7 +429,7 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 }
 
 /* Each queue pair must name the other as its peer, as packets would. @peer's resp_lock is held. */
-static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
+static bool loop_is_connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
 	lockdep_assert_held(&peer->resp_lock);
 	/* a queue pair with a wire serves its wire peer alone, and without this lock */
@@ -439,7 +439,7 @@ static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 	       !memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid));
 }
 
-static bool receives(const struct vrnic_qp *peer)
+static bool loop_receives(const struct vrnic_qp *peer)
 {
 	switch (READ_ONCE(peer->state)) {
 	case IB_QPS_RTR:
@@ -464,7 +464,7 @@ static void loop_note_contact(struct vrnic_qp *peer)
 /* Check again, and more, with the lock held. */
 static bool loop_hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 {
-	if (!receives(peer) || !connected(qp, peer))
+	if (!loop_receives(peer) || !loop_is_connected(qp, peer))
 		return false;
 	qp->hold.peer = peer;
 	loop_note_contact(peer);
@@ -483,11 +483,11 @@ static int loop_hold_peer(struct vrnic_qp *qp)
 	int err = -ENOTCONN;
 
 	if (peer)
-		return receives(peer) ? 0 : -ENOTCONN;
+		return loop_receives(peer) ? 0 : -ENOTCONN;
 	peer = vrnic_qp_get(qp->attr.dest_qp_num);
 	if (!peer)
 		return -ENOTCONN;
-	if (!receives(peer) || !names_us(peer, qp))
+	if (!loop_receives(peer) || !names_us(peer, qp))
 		goto err_put;
 	if (!vrnic_target_trylock(peer)) {
 		err = -EBUSY;

@@ -159,21 +159,21 @@ static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /* Handle packets before anything is sent, as answers make room for requests. */
-static bool receive(struct vrnic_qp *qp, enum ib_qp_state state,
-		    struct vrnic_budget *budget)
+static bool sq_receive(struct vrnic_qp *qp, enum ib_qp_state state,
+		       struct vrnic_budget *budget)
 {
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
 		return false;
 	return vrnic_roce_receive(qp, budget);
 }
 
-static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
 
 	if (state != IB_QPS_RTS)
 		vrnic_hold_release(qp);
-	if (receive(qp, state, budget))
+	if (sq_receive(qp, state, budget))
 		return true;
 	if (state == IB_QPS_ERR && budget->atomic) {
 		/* a thread flushes, because that takes a mutex */
@@ -209,7 +209,7 @@ static bool nothing_left(struct vrnic_qp *qp)
 	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
 }
 
-static bool expects(const struct vrnic_qp *qp)
+static bool sq_expects(const struct vrnic_qp *qp)
 {
 	return has_window(qp) && READ_ONCE(qp->state) == IB_QPS_RTS &&
 	       vrnic_roce_expects(qp);
@@ -226,8 +226,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 		vrnic_roce_begin(qp, budget);
 	while (vrnic_budget_left(budget)) {
 		before = vrnic_budget_sum(budget);
-		if (!run_step(qp, budget)) {
-			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
+		if (!sq_run_step(qp, budget)) {
+			verdict = sq_expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
 			break;
 		}
 		vrnic_budget_step(budget, before);

@@ -76,7 +76,7 @@ static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 }
 
 /* Copy what the address handle says: the handle may be destroyed right after. */
-static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
+static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
 	struct vrnic_av *av;
@@ -240,7 +240,7 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 
 	if (op->total > ib_mtu_enum_to_int(vrnic_active_mtu(qp->dev)))
 		return vrnic_op_fail(op, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH);
-	verr = fill(&l, qp, op);
+	verr = ud_fill(&l, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	verr = vrnic_op_open(qp, op);
