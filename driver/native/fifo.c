@@ -303,11 +303,13 @@ static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots
 	int err;
 
 	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
-	if (!err)
-		err = vrnic_ring_export(ring, fifo->uctx, info);
-	if (!err)
-		ring->map->private = true;
-	return err;
+	if (err)
+		return err;
+	err = vrnic_ring_export(ring, fifo->uctx, info);
+	if (err)
+		return err;
+	ring->map->private = true;
+	return 0;
 }
 
 static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
@@ -323,6 +325,7 @@ static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
 	return 0;
 }
 
+/* After a failure, fifo_undo() frees what there is. */
 static int fifo_init(struct vrnic_fifo *fifo,
 		     const struct vrnic_create_fifo_req *req,
 		     struct vrnic_create_fifo_resp *resp)
@@ -330,14 +333,15 @@ static int fifo_init(struct vrnic_fifo *fifo,
 	int err;
 
 	err = address_init(fifo, req);
-	if (!err)
-		err = ring_init(fifo, &fifo->ring, req->inject_slots,
-				&resp->inject);
-	if (!err)
-		err = ring_init(fifo, &fifo->receive, req->receive_slots,
-				&resp->receive);
-	if (!err)
-		err = eventfd_init(fifo, req->eventfd);
+	if (err)
+		return err;
+	err = ring_init(fifo, &fifo->ring, req->inject_slots, &resp->inject);
+	if (err)
+		return err;
+	err = ring_init(fifo, &fifo->receive, req->receive_slots, &resp->receive);
+	if (err)
+		return err;
+	err = eventfd_init(fifo, req->eventfd);
 	if (err)
 		return err;
 	vrnic_ring_spare_doorbell(&fifo->receive);
@@ -437,8 +441,9 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	int err;
 
 	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_FIFO_CREATE_REQ);
-	if (!err)
-		err = check_req(&req);
+	if (err)
+		return err;
+	err = check_req(&req);
 	if (err)
 		return err;
 	/* descriptors in the FIFO may name any address of the process that opened uc */
@@ -448,12 +453,11 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	if (!fifo)
 		return -ENOMEM;
 	err = fifo_init(fifo, &req, &resp);
-	if (!err)
-		err = fifo_publish(fifo);
-	if (err) {
-		fifo_undo(fifo);
-		return err;
-	}
+	if (err)
+		goto err_undo;
+	err = fifo_publish(fifo);
+	if (err)
+		goto err_undo;
 	atomic_inc(&pd->usecnt);
 	vrnic_count(fifo->dev, FIFOS);
 	uobj->object = fifo;
@@ -461,6 +465,10 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_FIFO_CREATE_HANDLE);
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_CREATE_RESP,
 					     &resp, sizeof(resp));
+
+err_undo:
+	fifo_undo(fifo);
+	return err;
 }
 
 DECLARE_UVERBS_NAMED_METHOD(
