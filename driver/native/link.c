@@ -146,22 +146,21 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	link->peer_qpn = h->qpn;
 	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_PORT |
 			      IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS, NULL);
+	if (err)
+		return err;
 	attr.qp_state = IB_QPS_RTR;
-	if (!err)
-		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV |
-				      IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-				      IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				      IB_QP_MIN_RNR_TIMER, NULL);
+	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			      IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			      IB_QP_MIN_RNR_TIMER, NULL);
+	if (err)
+		return err;
 	attr.qp_state = IB_QPS_RTS;
-	if (!err)
-		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
-				      IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-				      IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
-				      NULL);
-	/* the address has become one of this host meanwhile */
-	if (!err && !link->qp->roce)
-		err = -EHOSTUNREACH;
-	return err;
+	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			      IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC, NULL);
+	if (err)
+		return err;
+	/* without a wire, the address has become one of this host meanwhile */
+	return link->qp->roce ? 0 : -EHOSTUNREACH;
 }
 
 /* ---- datagrams out ---- */
@@ -194,16 +193,14 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	tx.src = &pkt->sgl;
 	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
 			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
-	if (!err) {
-		/*
-		 * as the requester sends; and the namespace of the route waits until softirqs are
-		 * on again
-		 */
-		local_bh_disable();
-		err = vrnic_roce_xmit(qp, &path, &tx);
-		vrnic_path_drop(&path);
-		local_bh_enable();
-	}
+	if (err)
+		goto out_free;
+	/* as the requester sends; and the namespace of the route waits until softirqs are on */
+	local_bh_disable();
+	err = vrnic_roce_xmit(qp, &path, &tx);
+	vrnic_path_drop(&path);
+	local_bh_enable();
+out_free:
 	kfree(pkt);
 	return err;
 }
@@ -565,11 +562,16 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
 	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
 					VRNIC_GFP_LINK);
-	err = link->notice && !vrnic_fault(link->qp, VRNIC_FAULT_LINK) ? 0 : -ENOMEM;
-	if (!err)
-		err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
-	if (!err)
-		return link;
+	if (!link->notice || vrnic_fault(link->qp, VRNIC_FAULT_LINK)) {
+		err = -ENOMEM;
+		goto err_kill;
+	}
+	err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
+	if (err)
+		goto err_kill;
+	return link;
+
+err_kill:
 	vrnic_link_kill(link);
 	return ERR_PTR(err);
 }
