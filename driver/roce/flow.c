@@ -270,18 +270,25 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	vrnic_early_init(&roce->req.early);
 	vrnic_early_init(&roce->resp.early);
 	err = path_to_peer(&roce->path, qp, ah, attr->dest_qp_num);
-	if (err) {
-		kfree(roce);
-		return err;
-	}
+	if (err)
+		goto err_free;
 	/* pairs with the acquire of is_welcome() in roce/arrive.c */
 	smp_store_release(&qp->roce, roce);
 	vrnic_wire_join(roce->path.wire, qp);
 	err = vrnic_resp_init(qp, attr);
-	if (!err)
-		err = req_init(qp);
 	if (err)
-		vrnic_roce_disconnect(qp);
+		goto err_disconnect;
+	err = req_init(qp);
+	if (err)
+		goto err_disconnect;
+	return 0;
+
+err_disconnect:
+	/* frees @roce, too, after an RCU grace period */
+	vrnic_roce_disconnect(qp);
+	return err;
+err_free:
+	kfree(roce);
 	return err;
 }
 
