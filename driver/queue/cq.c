@@ -115,8 +115,10 @@ static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 		goto err_free;
 	err = vrnic_udata_respond(udata, &resp, sizeof(resp),
 				  offsetofend(struct vrnic_create_cq_resp, ring));
-	if (!err)
-		return 0;
+	if (err)
+		goto err_free;
+	return 0;
+
 err_free:
 	vrnic_ring_free(ring);
 	return err;
