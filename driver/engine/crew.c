@@ -204,10 +204,11 @@ static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
 	crew->owner = current;
 	err = crew_start(crew);
 	crew->owner = NULL;
-	if (!err)
-		return crew;
-	crew_end(crew);
-	return ERR_PTR(err);
+	if (err) {
+		crew_end(crew);
+		return ERR_PTR(err);
+	}
+	return crew;
 }
 
 /* Use the crew of another task in the same cgroups if that task was faster. */
