@@ -28,18 +28,23 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 {
 	struct vrnic_fifo *peer;
 	union ib_gid gid;
-	int err = 0;
+	int err;
 
 	memcpy(&gid, address->gid, sizeof(gid));
 	peer = vrnic_fifo_get(address->fifo);
 	if (!peer)
 		return ERR_PTR(-ENOENT);
-	if (!vrnic_reaches(dev, &gid, peer->dev))
+	if (!vrnic_reaches(dev, &gid, peer->dev)) {
 		err = -EHOSTUNREACH;
-	else if (peer->address.secret != address->secret)
+		goto err_put;
+	}
+	if (peer->address.secret != address->secret) {
 		err = -EACCES;
-	if (!err)
-		return peer;
+		goto err_put;
+	}
+	return peer;
+
+err_put:
 	vrnic_fifo_put(peer);
 	return ERR_PTR(err);
 }
