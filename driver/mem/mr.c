@@ -320,10 +320,11 @@ static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 	if (!mr_windows_close(mr))
 		return -EBUSY;
 	err = mr_pause(mr);
-	if (!err) {
-		mr_swap_memory(mr, with);
-		mr_resume(mr);
-	}
+	if (err)
+		goto out_open;
+	mr_swap_memory(mr, with);
+	mr_resume(mr);
+out_open:
 	mr_windows_open(mr);
 	return err;
 }
