@@ -199,12 +199,13 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 static int qp_change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 		     enum ib_qp_state cur, enum ib_qp_state next)
 {
-	int err = 0;
+	int err;
 
-	if (mask & IB_QP_AV)
+	if (mask & IB_QP_AV) {
 		err = qp_connect(qp, attr, next);
-	if (err)
-		return err;
+		if (err)
+			return err;
+	}
 	vrnic_target_lock(qp);
 	err = qp_move(qp, attr, mask, cur, next);
 	vrnic_target_unlock(qp);
@@ -224,8 +225,10 @@ static int qp_change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int ma
 	int err;
 
 	err = check_transition(qp, attr, mask, cur, &next);
-	if (!err)
-		err = qp_change(qp, attr, mask, cur, next);
+	if (err)
+		goto out_resume;
+	err = qp_change(qp, attr, mask, cur, next);
+out_resume:
 	vrnic_roce_resume(qp);
 	return err;
 }
