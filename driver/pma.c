@@ -8,6 +8,8 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
+#include "base/stats.h"
+#include "device.h"
 #include "vrnic.h"
 
 #define ATTRIBUTES	40	/* where the attribute begins in the data of a performance MAD */

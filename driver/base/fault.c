@@ -13,6 +13,7 @@
 #include <linux/siphash.h>
 
 #include "base/fault.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 #define US_DEFAULT	1000

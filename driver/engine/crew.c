@@ -21,7 +21,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "engine/crew.h"
 #include "engine/run.h"
+#include "engine/threads.h"
 
 static unsigned int engine_threads = 4;
 module_param(engine_threads, uint, 0444);

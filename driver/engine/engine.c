@@ -27,6 +27,8 @@
 #include <linux/sizes.h>
 
 #include "compat/compat.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int caller_bytes = SZ_1M;

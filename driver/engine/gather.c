@@ -21,6 +21,7 @@
 #include <linux/moduleparam.h>
 
 #include "compat/compat.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int gather_us = 200;

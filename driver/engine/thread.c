@@ -16,6 +16,9 @@
 #include <linux/sched/stat.h>
 #include <linux/sizes.h>
 
+#include "engine/budget.h"
+#include "engine/crew.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int stay_us = 50;

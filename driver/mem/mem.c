@@ -13,6 +13,12 @@
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
 
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 static void *key_entry(struct vrnic_dev *dev, u32 key)

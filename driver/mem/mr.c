@@ -6,6 +6,15 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include <rdma/ib_umem.h>
+
+#include "base/objects.h"
+#include "base/udata.h"
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)

@@ -8,6 +8,14 @@
 
 #include <linux/slab.h>
 
+#include "base/objects.h"
+#include "base/udata.h"
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 static struct vrnic_mw *to_vmw(struct ib_mw *ibmw)

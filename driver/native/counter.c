@@ -21,7 +21,12 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "compat/compat.h"
+#include "lib/ids.h"
 #include "native/native.h"
+#include "queue/mmap.h"
+#include "ucontext.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>

@@ -5,8 +5,13 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "base/gid.h"
+#include "engine/engine.h"
+#include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
 #include "verbs/flow.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>

@@ -14,7 +14,15 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "engine/engine.h"
+#include "lib/ids.h"
+#include "native/link.h"
 #include "native/native.h"
+#include "queue/mmap.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "ucontext.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>

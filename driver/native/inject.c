@@ -12,8 +12,14 @@
 #include <linux/ktime.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
+#include "native/link.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
 enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)

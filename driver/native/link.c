@@ -14,14 +14,28 @@
  */
 
 #include <linux/bottom_half.h>
+#include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
+#include "base/fault.h"
+#include "base/port.h"
+#include "lib/hdr.h"
+#include "lib/link_wire.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
+#include "queue/link_ops.h"
+#include "queue/qp_error.h"
+#include "queue/qp_table.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/verbs.h"
+#include "vrnic.h"
 
 #define LINK_SLOTS	64	/* slots of a send ring */
 #define LINKS_MAX	4096	/* most links that a FIFO accepts */

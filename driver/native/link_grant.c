@@ -9,6 +9,7 @@
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "native/link.h"
 #include "native/native.h"

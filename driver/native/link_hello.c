@@ -15,9 +15,17 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "base/stats.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/link_wire.h"
 #include "native/link.h"
 #include "native/native.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "vrnic.h"
 
 #define QUEUE_MAX	128	/* most datagrams of a kind that wait in one queue */
 #define QUEUE_HOST	32	/* most of these from one address */

@@ -14,6 +14,7 @@
 #include <net/net_namespace.h>
 
 #include "native/link.h"
+#include "native/link_host.h"
 
 #define HOST_BYTES	SZ_64M	/* most bytes that one host may use on this one */
 #define ALL_BYTES	SZ_256M	/* most bytes that all of them may use */

@@ -14,9 +14,14 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "engine/engine.h"
+#include "lib/link_wire.h"
+#include "mem/mem.h"
 #include "native/link.h"
 #include "native/native.h"
-#include "roce/roce.h"
+#include "queue/qp_error.h"
+#include "verbs/verbs.h"
+#include "vrnic.h"
 
 /* Half a round trip is mostly enough, and a peer that is gone is not waited for long. */
 #define LINGER_MS	200

@@ -4,11 +4,16 @@
  * kept that long because a lost packet is made again from it.
  */
 
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "engine/engine.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
-#include "roce/roce.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
 
 static struct vrnic_nmsg *to_msg(u64 cookie)
 {

@@ -10,11 +10,19 @@
  */
 
 #include <linux/hash.h>
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "lib/hdr.h"
+#include "lib/link_wire.h"
+#include "lib/type_rows.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
+#include "native/type.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 /*
  * Limits for the types that a peer tells: bytes of rows, and number of types. Beyond them, all

@@ -10,9 +10,13 @@
 
 #include <linux/ktime.h>
 
+#include "engine/budget.h"
+#include "mem/seg.h"
 #include "native/native.h"
 #include "native/type.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* When a queue of remote gets is full: wait 20 us, then twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL

@@ -19,6 +19,10 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/native.h"
 
 /* A burst of 1 MiB that may start anywhere in a page. */

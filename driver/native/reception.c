@@ -10,7 +10,12 @@
 
 #include <linux/eventfd.h>
 
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
 #include "native/native.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* Protects the lists of stalled injectors of all FIFOs. Stalls are rare, so one lock will do. */
 static DEFINE_SPINLOCK(stall_lock);

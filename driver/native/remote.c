@@ -13,9 +13,18 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/link_wire.h"
+#include "lib/type_rows.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "native/type.h"
+#include "queue/opcode.h"
+#include "queue/qp_table.h"
+#include "vrnic.h"
 
 /* The peer's reception FIFO is full: wait 50 us, then twice as long each time, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL

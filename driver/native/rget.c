@@ -18,8 +18,13 @@
 #include <linux/slab.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
+#include "native/link.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "vrnic.h"
 
 /*
  * For allocations while the target may be held, whose end would wait: they succeed at once, or not

@@ -20,7 +20,10 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
+#include "lib/type_rows.h"
 #include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/type.h"
 #include "vrnic.h"
 

@@ -6,7 +6,14 @@
 
 #include <linux/ktime.h>
 
+#include "base/objects.h"
 #include "base/trace.h"
+#include "base/udata.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
 #include "vrnic.h"
 
 /* A completion found no room. The queue is in error from now on, so nothing is lost silently. */

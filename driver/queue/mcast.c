@@ -12,6 +12,11 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "queue/mcast.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "vrnic.h"
 
 /**

@@ -5,6 +5,16 @@
  * of the target's own ring.
  */
 
+#include "base/fault.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/ring.h"
+#include "queue/rq.h"
+#include "queue/srq.h"
 #include "queue/target.h"
 #include "vrnic.h"
 
@@ -87,7 +97,7 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 	qp->recv.active = false;
 	cqe->cookie = qp->recv.cookie;
 	cqe->qpn = qp->qpn;
-	if (vrnic_cq_post(vrnic_recv_cq(qp), cqe, solicited))
+	if (vrnic_cq_post(to_vcq(qp->ibqp->recv_cq), cqe, solicited))
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 

@@ -5,7 +5,11 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "vrnic.h"
+#include "compat/compat.h"
+#include "queue/mmap.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "ucontext.h"
 
 static size_t ring_bytes(const struct vrnic_ring *ring)
 {

@@ -6,8 +6,17 @@
 
 #include <linux/ktime.h>
 
+#include "base/fault.h"
 #include "base/trace.h"
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "roce/arrive.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 /* Most packets that fault injection may hold up on a device. */
 #define LATE_MAX	1024

@@ -8,6 +8,8 @@
 #include <linux/ktime.h>
 #include <linux/udp.h>
 
+#include "lib/hdr.h"
+#include "lib/psn.h"
 #include "roce/roce.h"
 
 /*

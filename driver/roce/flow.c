@@ -9,8 +9,18 @@
 #include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 
+#include "base/port.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
 #include "queue/target.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* The first message establishes the connection: IBTA 11.6.3.1. */
 static void flow_note_contact(struct vrnic_qp *qp)

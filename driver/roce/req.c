@@ -13,7 +13,19 @@
 
 #include <linux/bottom_half.h>
 
+#include "engine/budget.h"
+#include "lib/ack.h"
+#include "lib/psn.h"
+#include "queue/hold.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/sq_ring.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static bool is_local(const struct vrnic_wop *w)
 {

@@ -4,7 +4,16 @@
  * and atomics.
  */
 
+#include "compat/compat.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 /* The peer has executed all packets before @limit. Return: as vrnic_flight_acked(). */
 static bool req_acked(struct vrnic_qp *qp, u64 limit)

@@ -6,7 +6,13 @@
 
 #include <linux/ktime.h>
 
+#include "engine/engine.h"
+#include "lib/ack.h"
+#include "queue/qp.h"
+#include "queue/recv.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 #define RNR_FOREVER	7
 #define RTT_MIN_SHIFT	12	/* rtt_min grows by this fraction with each sample */

@@ -6,7 +6,19 @@
 #include <linux/bottom_half.h>
 #include <linux/ktime.h>
 
+#include "engine/budget.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)
 {

@@ -10,8 +10,14 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "queue/qp.h"
 #include "queue/target.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {

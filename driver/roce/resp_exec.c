@@ -4,7 +4,21 @@
  * place. Memory is looked up and checked again for each packet.
  */
 
+#include "compat/compat.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/hold.h"
+#include "queue/link_ops.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/rq.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 /* UC: drop the rest of the message; no side is told. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)

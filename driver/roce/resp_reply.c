@@ -4,7 +4,16 @@
  * atomics. The responder remembers them, because the peer may ask again.
  */
 
+#include "engine/budget.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "roce/rate.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 {

@@ -16,7 +16,21 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
+#include "base/fault.h"
+#include "base/gid.h"
+#include "base/port.h"
+#include "base/stats.h"
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
+#include "queue/mcast.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "roce/av_route.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static bool force_roce;
 module_param(force_roce, bool, 0644);

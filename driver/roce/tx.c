@@ -22,8 +22,18 @@
 #include <net/route.h>
 
 #include "base/trace.h"
+#include "compat/compat.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
 #include "lib/icrc.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 #include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* Up to this size, a copy costs less than a fragment, of which a buffer has few. */
 #define COPY_MAX	1024

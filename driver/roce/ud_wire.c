@@ -4,7 +4,17 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
+#include "base/gid.h"
+#include "compat/compat.h"
+#include "lib/hdr.h"
+#include "queue/datagram.h"
+#include "queue/op.h"
+#include "queue/qp.h"
+#include "roce/av_route.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* Does @av, found again by its number, still have the addresses and interface that were copied? */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)

@@ -11,6 +11,18 @@
 #include <linux/ktime.h>
 #include <linux/netdevice.h>
 
+#include "compat/compat.h"
+#include "engine/budget.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/hold.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/qp_table.h"
+#include "queue/recv.h"
+#include "queue/rq.h"
 #include "queue/target.h"
 #include "verbs/flow.h"
 #include "vrnic.h"

@@ -4,9 +4,20 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "queue/opcode.h"
+#include "base/objects.h"
+#include "base/udata.h"
+#include "engine/engine.h"
+#include "queue/link_ops.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "queue/rq.h"
+#include "queue/srq.h"
 #include "queue/target.h"
+#include "ucontext.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 static int check_init(const struct ib_qp_init_attr *init)

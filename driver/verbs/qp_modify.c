@@ -4,9 +4,16 @@
  * them after errors. Both write the state under state_lock.
  */
 
-#include "base/trace.h"
+#include "base/gid.h"
+#include "base/port.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/ring_mem.h"
 #include "queue/target.h"
+#include "roce/socket.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 #define KBPS	125	/* a rate limit of 1, in bytes a second */

@@ -11,8 +11,19 @@
 #include <linux/ktime.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/hold.h"
+#include "queue/link_ops.h"
 #include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/ring.h"
+#include "queue/sq_ring.h"
+#include "roce/rate.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 static void sq_fail_op(struct vrnic_qp *qp)

@@ -13,7 +13,18 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "engine/budget.h"
+#include "mem/seg.h"
+#include "queue/datagram.h"
+#include "queue/mcast.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "queue/target.h"
+#include "roce/av_route.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
 
