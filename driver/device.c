@@ -11,6 +11,27 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "base/fault.h"
+#include "base/gid.h"
+#include "base/objects.h"
+#include "base/port.h"
+#include "base/stats.h"
+#include "base/udata.h"
+#include "compat/compat.h"
+#include "device.h"
+#include "engine/threads.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "queue/cq.h"
+#include "queue/mcast.h"
+#include "queue/mmap.h"
+#include "queue/qp.h"
+#include "queue/srq.h"
+#include "roce/arrive.h"
+#include "roce/socket.h"
+#include "ucontext.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 /*

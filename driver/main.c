@@ -15,9 +15,14 @@
 #include <net/net_namespace.h>
 #include <rdma/rdma_netlink.h>
 
+#include "base/fault.h"
 #include "compat/icrc_pick.h"
+#include "device.h"
+#include "native/link.h"
 #include "native/native.h"
+#include "queue/qp_table.h"
 #include "queue/target.h"
+#include "roce/socket.h"
 
 static bool loopback = true;
 module_param(loopback, bool, 0444);

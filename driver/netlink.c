@@ -9,7 +9,7 @@
 #include <net/addrconf.h>
 #include <rdma/rdma_netlink.h>
 
-#include "vrnic.h"
+#include "device.h"
 
 static struct rdma_link_ops vrnic_link_ops = {
 	.type = "vrnic",

@@ -8,13 +8,15 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
+#include "base/stats.h"
+#include "device.h"
 #include "vrnic.h"
 
 #define ATTRIBUTES	40	/* where the attribute begins in the data of a performance MAD */
 #define RESPONSE_TIME	18	/* 4.096 us * 2^18: one second */
 
 /* Port counters count data in words of four bytes. */
-static u64 words(const struct vrnic_dev *dev, enum vrnic_stat stat)
+static u64 pma_words(const struct vrnic_dev *dev, enum vrnic_stat stat)
 {
 	return vrnic_stat_sum(dev, stat) / 4;
 }
@@ -49,8 +51,8 @@ static void port_counters(const struct vrnic_dev *dev, struct ib_pma_portcounter
 	c->port_select = 1;
 	c->port_rcv_errors = saturated16(bad_packets(dev));
 	c->port_xmit_discards = saturated16(vrnic_stat_sum(dev, VRNIC_STAT_SEND_ERR));
-	c->port_xmit_data = saturated32(words(dev, VRNIC_STAT_XMIT_BYTES));
-	c->port_rcv_data = saturated32(words(dev, VRNIC_STAT_RCVD_BYTES));
+	c->port_xmit_data = saturated32(pma_words(dev, VRNIC_STAT_XMIT_BYTES));
+	c->port_rcv_data = saturated32(pma_words(dev, VRNIC_STAT_RCVD_BYTES));
 	c->port_xmit_packets = saturated32(vrnic_stat_sum(dev, VRNIC_STAT_SENT_PKTS));
 	c->port_rcv_packets = saturated32(vrnic_stat_sum(dev, VRNIC_STAT_RCVD_PKTS));
 }
@@ -58,15 +60,15 @@ static void port_counters(const struct vrnic_dev *dev, struct ib_pma_portcounter
 static void port_counters_ext(const struct vrnic_dev *dev, struct ib_pma_portcounters_ext *c)
 {
 	c->port_select = 1;
-	c->port_xmit_data = cpu_to_be64(words(dev, VRNIC_STAT_XMIT_BYTES));
-	c->port_rcv_data = cpu_to_be64(words(dev, VRNIC_STAT_RCVD_BYTES));
+	c->port_xmit_data = cpu_to_be64(pma_words(dev, VRNIC_STAT_XMIT_BYTES));
+	c->port_rcv_data = cpu_to_be64(pma_words(dev, VRNIC_STAT_RCVD_BYTES));
 	c->port_xmit_packets = cpu_to_be64(vrnic_stat_sum(dev, VRNIC_STAT_SENT_PKTS));
 	c->port_rcv_packets = cpu_to_be64(vrnic_stat_sum(dev, VRNIC_STAT_RCVD_PKTS));
 	c->port_unicast_xmit_packets = c->port_xmit_packets;
 	c->port_unicast_rcv_packets = c->port_rcv_packets;
 }
 
-static int get(const struct vrnic_dev *dev, __be16 attribute, void *data)
+static int pma_get(const struct vrnic_dev *dev, __be16 attribute, void *data)
 {
 	switch (attribute) {
 	case IB_PMA_CLASS_PORT_INFO:
@@ -116,7 +118,7 @@ int vrnic_process_mad(struct ib_device *ibdev, int flags, u32 port,
 	if (hdr->base_version != IB_MGMT_BASE_VERSION || hdr->class_version != 1)
 		status = IB_MGMT_MAD_STATUS_BAD_VERSION;
 	else if (hdr->method == IB_MGMT_METHOD_GET)
-		status = get(to_vdev(ibdev), hdr->attr_id, out->data + ATTRIBUTES);
+		status = pma_get(to_vdev(ibdev), hdr->attr_id, out->data + ATTRIBUTES);
 	out->mad_hdr.status = cpu_to_be16(status);
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 }

@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sysfs.h>
 
+#include "device.h"
 #include "vrnic.h"
 
 static ssize_t hca_type_show(struct device *device, struct device_attribute *attr,

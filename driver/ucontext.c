@@ -11,7 +11,14 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "base/udata.h"
+#include "engine/engine.h"
+#include "engine/threads.h"
 #include "native/native.h"
+#include "native/type.h"
+#include "queue/qp_table.h"
+#include "ucontext.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>

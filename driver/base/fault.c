@@ -13,6 +13,7 @@
 #include <linux/siphash.h>
 
 #include "base/fault.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 #define US_DEFAULT	1000
@@ -33,8 +34,8 @@ static const struct {
 
 /* ---- the dice ---- */
 
-static bool chance(const struct vrnic_faults *all, enum vrnic_fault_kind kind,
-		   u64 n, u32 percent)
+static bool fault_chance(const struct vrnic_faults *all, enum vrnic_fault_kind kind,
+			 u64 n, u32 percent)
 {
 	const siphash_key_t key = { { READ_ONCE(all->seed), 0 } };
 
@@ -67,7 +68,7 @@ bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 	space = READ_ONCE(f->space);
 	if (n <= space || (n - space) % READ_ONCE(f->interval))
 		return false;
-	if (!chance(all, kind, n, percent) || !take_one(&f->times))
+	if (!fault_chance(all, kind, n, percent) || !take_one(&f->times))
 		return false;
 	atomic64_inc(&f->injected);
 	vrnic_count(qp->dev, FAULTS_INJECTED);
@@ -83,7 +84,7 @@ u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 /* ---- files ---- */
 
 /* Count from zero: the next event is the first. */
-static void restart(struct vrnic_fault *f)
+static void fault_restart(struct vrnic_fault *f)
 {
 	atomic64_set(&f->seen, 0);
 	atomic64_set(&f->injected, 0);
@@ -98,7 +99,7 @@ static void set_probability(struct vrnic_fault *f, u32 percent)
 		static_branch_dec(&vrnic_faults_armed);
 	/* the counts stay readable after the fault is disarmed */
 	if (percent)
-		restart(f);
+		fault_restart(f);
 	WRITE_ONCE(f->probability, percent);
 	mutex_unlock(&f->all->lock);
 }
@@ -172,7 +173,7 @@ static int seed_set(void *data, u64 val)
 
 	WRITE_ONCE(all->seed, val);
 	for (i = 0; i < VRNIC_FAULT_NR; i++)
-		restart(&all->kind[i]);
+		fault_restart(&all->kind[i]);
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 #include <net/net_namespace.h>
 #include <net/netns/hash.h>
 
+#include "base/gid.h"
+#include "base/port.h"
 #include "vrnic.h"
 
 /**

@@ -3,6 +3,7 @@
 
 #include <linux/atomic.h>
 
+#include "base/objects.h"
 #include "vrnic.h"
 
 /*

@@ -6,6 +6,8 @@
 #include <linux/netdevice.h>
 #include <net/net_namespace.h>
 
+#include "base/port.h"
+#include "base/stats.h"
 #include "vrnic.h"
 
 /* Devices by their interface; read under RCU. */

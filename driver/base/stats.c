@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Counters: one array for each CPU, added up when a process reads them. */
 
+#include "base/stats.h"
 #include "vrnic.h"
 
 /* in the order of enum vrnic_stat, which the same list makes */

@@ -8,7 +8,10 @@
 
 #include <linux/tracepoint.h>
 
-#include "native/native.h"
+#include "queue/opcode.h"
+
+struct vrnic_nop;
+struct vrnic_qp;
 
 #define show_vrnic_step(step)				\
 	__print_symbolic(step,				\

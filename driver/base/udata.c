@@ -5,7 +5,8 @@
 #include <linux/string.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "vrnic.h"
+#include "base/udata.h"
+#include "ucontext.h"
 
 struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata)
 {

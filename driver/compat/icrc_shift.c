@@ -35,8 +35,8 @@ struct word {
  * 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and 44. The word after the fourth
  * is written, as nothing was added to it before.
  */
-static inline void spread(u64 word, u64 *second, u64 *third, u64 *fourth,
-			  u64 *fifth)
+static inline void shift_word(u64 word, u64 *second, u64 *third, u64 *fourth,
+			      u64 *fifth)
 {
 	*second ^= word << 17 ^ word << 55;
 	*third ^= word >> 47 ^ word >> 9 ^ word << 19;
@@ -57,11 +57,11 @@ u32 vrnic_icrc_shift(u32 crc, const void *data, size_t len)
 	__le64 last[WORDS];
 
 	for (; len >= 2 * BYTES; at += WORDS, len -= BYTES) {
-		spread(le64_to_cpu(at[0].v) ^ a, &c, &d, &e, &f);
-		spread(le64_to_cpu(at[1].v) ^ b, &d, &e, &f, &a);
-		spread(le64_to_cpu(at[2].v) ^ c, &e, &f, &a, &b);
-		spread(le64_to_cpu(at[3].v) ^ d, &f, &a, &b, &c);
-		spread(le64_to_cpu(at[4].v) ^ e, &a, &b, &c, &d);
+		shift_word(le64_to_cpu(at[0].v) ^ a, &c, &d, &e, &f);
+		shift_word(le64_to_cpu(at[1].v) ^ b, &d, &e, &f, &a);
+		shift_word(le64_to_cpu(at[2].v) ^ c, &e, &f, &a, &b);
+		shift_word(le64_to_cpu(at[3].v) ^ d, &f, &a, &b, &c);
+		shift_word(le64_to_cpu(at[4].v) ^ e, &a, &b, &c, &d);
 		e = d;
 		d = c;
 		c = b;

@@ -21,7 +21,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "engine/crew.h"
 #include "engine/run.h"
+#include "engine/threads.h"
 
 static unsigned int engine_threads = 4;
 module_param(engine_threads, uint, 0444);
@@ -149,7 +151,7 @@ static struct vrnic_crew *crew_find(struct vrnic_engine *engine)
 }
 
 /* Bound the crews of each user: one with many cgroups must not take the crews of all others. */
-static bool has_room(struct vrnic_engine *engine, kuid_t uid)
+static bool crew_may_add(struct vrnic_engine *engine, kuid_t uid)
 {
 	unsigned int nr = 0, of_user = 0;
 	struct vrnic_crew *crew;
@@ -167,14 +169,14 @@ static bool has_room(struct vrnic_engine *engine, kuid_t uid)
 static bool crew_announce(struct vrnic_crew *crew)
 {
 	struct vrnic_engine *engine = crew->engine;
-	bool room;
+	bool may;
 
 	spin_lock(&engine->lock);
-	room = has_room(engine, crew->uid);
-	if (room)
+	may = crew_may_add(engine, crew->uid);
+	if (may)
 		list_add(&crew->link, &engine->crews);
 	spin_unlock(&engine->lock);
-	return room;
+	return may;
 }
 
 static void crew_end(struct vrnic_crew *crew)
@@ -204,10 +206,11 @@ static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
 	crew->owner = current;
 	err = crew_start(crew);
 	crew->owner = NULL;
-	if (!err)
-		return crew;
-	crew_end(crew);
-	return ERR_PTR(err);
+	if (err) {
+		crew_end(crew);
+		return ERR_PTR(err);
+	}
+	return crew;
 }
 
 /* Use the crew of another task in the same cgroups if that task was faster. */

@@ -29,6 +29,8 @@
 #include <linux/sizes.h>
 
 #include "compat/compat.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int caller_bytes = SZ_1M;
@@ -57,8 +59,8 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
  * other caller waits. Return: true if the caller has the run bit again.
  *
  * The clear is a release: what this runner did happens before what the next one does. The full
- * barrier pairs with the one in test_and_set_bit() of claim(): either this side sees AGAIN, or the
- * other side sees BUSY clear.
+ * barrier pairs with the one in test_and_set_bit() of run_claim(): either this side sees AGAIN, or
+ * the other side sees BUSY clear.
  */
 static bool release_or_again(struct vrnic_runnable *r)
 {
@@ -70,7 +72,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
-	/* pairs with claim(), claim_soon() and vrnic_park() */
+	/* pairs with run_claim(), claim_soon() and vrnic_park() */
 	smp_mb__after_atomic();
 	if (test_bit(VRNIC_RUN_PARKED, &r->state)) {
 		wake_up_all(&r->parked);
@@ -111,7 +113,7 @@ bool vrnic_take(struct vrnic_runnable *r, bool brief)
 }
 
 /* Announce work; true if the caller is to do it, and has the run bit. */
-static bool claim(struct vrnic_runnable *r, bool brief)
+static bool run_claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
 	smp_mb__after_atomic(); /* pairs with release_or_again() */
@@ -123,11 +125,11 @@ static bool claim_rung(struct vrnic_runnable *r)
 {
 	/* before AGAIN: a run that has seen AGAIN sees RUNG, too */
 	set_bit(VRNIC_RUN_RUNG, &r->state);
-	return claim(r, false);
+	return run_claim(r, false);
 }
 
 /*
- * As claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
+ * As run_claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
  * first. Softirqs are held off, so that the waiting caller is not interrupted.
  */
 static bool claim_soon(struct vrnic_runnable *r)
@@ -139,7 +141,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 	 * before AGAIN: release_or_again() that sees AGAIN sees WAITED, and leaves the work to us
 	 */
 	set_bit(VRNIC_RUN_WAITED, &r->state);
-	mine = claim(r, true);
+	mine = run_claim(r, true);
 	if (!mine && READ_ONCE(r->brief)) {
 		since = local_clock();
 		while (test_bit(VRNIC_RUN_BUSY, &r->state) && READ_ONCE(r->brief) &&
@@ -151,7 +153,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 		return true;
 	/* pairs with release_or_again(): it sees that nobody waits, or we see BUSY clear */
 	smp_mb__after_atomic();
-	return claim(r, true);
+	return run_claim(r, true);
 }
 
 /**
@@ -191,7 +193,7 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
  * Time of service to compare posting with. A gathering process posts several requests in @cycles,
  * and a thread is to take over even if that process is a little slower than the engine.
  */
-static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
+static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 {
 	return test_bit(VRNIC_RUN_GATHER, &r->state) ? 2 * cycles : cycles;
 }
@@ -201,11 +203,11 @@ static u64 served(const struct vrnic_runnable *r, cycles_t cycles)
  * than its service takes could post while a thread serves it. A process that waits for an answer
  * takes longer, as its peer has to be served in between. Return: true if a thread is to take over.
  */
-static bool overtaken(struct vrnic_runnable *r, cycles_t came,
-		      const struct vrnic_budget *spent)
+static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
+			 const struct vrnic_budget *spent)
 {
 	cycles_t now = get_cycles();
-	bool quick = came - r->left < served(r, now - came);
+	bool quick = came - r->left < service_time(r, now - came);
 
 	if (quick && spent->descs)
 		note_alone(r, now, spent->descs);
@@ -224,7 +226,7 @@ static bool overtaken(struct vrnic_runnable *r, cycles_t came,
  * machine comes before the run ends, and is no other call. @left: what is left of the caller's
  * budget. Return: false if a thread has to go on.
  */
-static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
+static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	u64 before;
 
@@ -240,7 +242,7 @@ static bool serve(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return false;
 }
 
-/* serve() a doorbell. Return: false if a thread has to go on. */
+/* serve_here() a doorbell. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget spent = { .descs = left->descs };
@@ -248,16 +250,16 @@ static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 	cycles_t came = get_cycles();
 
 	left->taken = 0;
-	if (!serve(r, left))
+	if (!serve_here(r, left))
 		return false;
 	spent.descs -= left->descs;
 	spent.taken = left->taken;
 	spent.stream = left->stream;
 	vrnic_budget_step(left, before);
-	return !overtaken(r, came, &spent);
+	return !is_overtaken(r, came, &spent);
 }
 
-static void deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
+static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 {
 	if (parcel->full)
 		r->ops->deliver(r, parcel);
@@ -342,11 +344,11 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
 }
 
 /*
- * As serve(), with softirqs held off. The run bit is given back before softirqs run, so answers of
- * a peer on this machine find it free. Two cases keep it longer. If there is more to send than may
- * be under way, this process waits here for answers, and goes on itself: softirqs would hold up
- * others. If several tasks ring, the run bit is kept until softirqs have run: what the next task
- * sends must not overtake what this one sent.
+ * As serve_here(), with softirqs held off. The run bit is given back before softirqs run, so that
+ * answers of a peer on this machine find it free. Two cases keep it longer. If there is more to
+ * send than may be under way, this process waits here for answers, and goes on itself: softirqs
+ * would hold up others. If several tasks ring, the run bit is kept until softirqs have run: what
+ * the next task sends must not overtake what this one sent.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -363,7 +365,7 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 		}
 		verdict = run_turn(r, &budget, left);
 		if (verdict != VRNIC_IDLE || others) {
-			deliver(r, &budget.parcel);
+			parcel_deliver(r, &budget.parcel);
 			WRITE_ONCE(r->brief, false);
 			local_bh_enable();
 			local_bh_disable();
@@ -377,13 +379,13 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 			}
 		}
 		again = release_or_again(r);
-		deliver(r, &budget.parcel);
+		parcel_deliver(r, &budget.parcel);
 	} while (again);
 	return true;
 }
 
 /* serve_atomic() of a caller that came at @came is over. Return: true if there is more to do. */
-static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
+static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
 	/* what was taken completes when it is answered, which may be now */
 	struct vrnic_budget spent = {
@@ -397,7 +399,7 @@ static bool settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget 
 		return false;
 	left->taken = 0;
 	left->stream = false;
-	if (overtaken(r, came, &spent)) {
+	if (is_overtaken(r, came, &spent)) {
 		vrnic_thread_add(r);
 		return false;
 	}
@@ -420,13 +422,13 @@ static void kick_atomic(struct vrnic_runnable *r)
 		/* softirqs run here */
 		local_bh_enable();
 		local_bh_disable();
-		mine = mine && settle(r, came, &left);
+		mine = mine && serve_settle(r, came, &left);
 	}
 	local_bh_enable();
 }
 
 /* Other processes may ring during this call: what they post uses up this call's budget, too. */
-static void kick(struct vrnic_runnable *r)
+static void kick_here(struct vrnic_runnable *r)
 {
 	struct vrnic_budget left = {
 		.bytes = READ_ONCE(caller_bytes),
@@ -455,7 +457,7 @@ void vrnic_kick(struct vrnic_runnable *r)
 		return;
 	}
 	if (claim_rung(r))
-		kick(r);
+		kick_here(r);
 }
 
 /* Run @r in softirq, with the run bit held. */
@@ -478,14 +480,14 @@ static void run_poked(struct vrnic_runnable *r)
 		};
 		verdict = vrnic_run(r, &budget);
 		if (r->in_order) {
-			deliver(r, &budget.parcel);
+			parcel_deliver(r, &budget.parcel);
 			leave_later(r, verdict == VRNIC_MORE);
 			return;
 		}
 		again = verdict != VRNIC_MORE && release_or_again(r);
 		if (verdict == VRNIC_MORE)
 			vrnic_thread_add(r);
-		deliver(r, &budget.parcel);
+		parcel_deliver(r, &budget.parcel);
 	}
 }
 
@@ -499,7 +501,7 @@ static void run_poked(struct vrnic_runnable *r)
  */
 void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
-	if (small ? claim_soon(r) : claim(r, true))
+	if (small ? claim_soon(r) : run_claim(r, true))
 		run_poked(r);
 }
 
@@ -556,7 +558,7 @@ void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
 
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 {
 	vrnic_queue(container_of(timer, struct vrnic_runnable, timer));
 	return HRTIMER_NORESTART;
@@ -573,7 +575,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 void vrnic_park(struct vrnic_runnable *r)
 {
 	set_bit(VRNIC_RUN_PARKED, &r->state);
-	/* pairs with the barriers in claim() and release_or_again() */
+	/* pairs with the barriers in run_claim() and release_or_again() */
 	smp_mb__after_atomic();
 	if (!vrnic_thread_withdraw(r))
 		wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
@@ -613,6 +615,6 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 	INIT_LIST_HEAD(&r->link);
 	tasklet_setup(&r->after, leave_now);
 	init_waitqueue_head(&r->parked);
-	hrtimer_setup(&r->timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	hrtimer_setup(&r->timer, runnable_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	vrnic_gather_init(r);
 }

@@ -8,79 +8,17 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
-#include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/list.h>
-#include <linux/minmax.h>
 #include <linux/spinlock.h>
 #include <linux/timex.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
-struct mem_cgroup;
-struct task_struct;
-
-/**
- * struct vrnic_parcel - data that a run leaves for delivery after the run bit was given back
- * @full: there are data; only the function that makes them and the one that delivers them know them
- * @room: space for the data
- */
-struct vrnic_parcel {
-	bool full;
-	u64 room[14];
-};
-
-/**
- * struct vrnic_budget - what one run may use up, and what it reports
- * @bytes: bytes that may be moved
- * @descs: units of other work that may be done. One unit is a descriptor that was completed, with
- *	success or not, a copy for one more target, or a request that was flushed
- * @atomic: the runner must not sleep: it is in softirq, or holds softirqs off
- * @rung: told to the run: the owner announced descriptors since the last run, or need not announce
- *	them. If false, the run may leave new descriptors to the doorbell that is about to come
- * @stream: told by the run: the process that posts would rather ring less often
- * @taken: told by the run: descriptors that were taken from the ring
- * @left: told by the run: there is more to do, and another runner is about to come for it
- * @parcel: filled by the run if @atomic is set
- */
-struct vrnic_budget {
-	u64 bytes;
-	u32 descs;
-	bool atomic;
-	bool rung;
-	bool stream;
-	u32 taken;
-	bool left;
-	struct vrnic_parcel parcel;
-};
-
-/* Use up @units of @budget's descs. */
-static inline void vrnic_budget_spend(struct vrnic_budget *budget, u32 units)
-{
-	budget->descs -= min(budget->descs, units);
-}
-
-static inline bool vrnic_budget_left(const struct vrnic_budget *budget)
-{
-	return budget->descs && budget->bytes;
-}
-
-/* What is left of @budget; a caller compares two of these to see whether anything was used up. */
-static inline u64 vrnic_budget_sum(const struct vrnic_budget *budget)
-{
-	return budget->descs + budget->bytes;
-}
-
-/*
- * A step was taken when @budget's sum was @before. Every step costs at least one unit, also a step
- * that failed, was refused or found nothing to do. So a loop on vrnic_budget_left() ends.
- */
-static inline void vrnic_budget_step(struct vrnic_budget *budget, u64 before)
-{
-	if (vrnic_budget_sum(budget) == before)
-		vrnic_budget_spend(budget, 1);
-}
+struct vrnic_budget;
+struct vrnic_crew;
+struct vrnic_parcel;
 
 /* What a run of a ring found. */
 enum vrnic_verdict {
@@ -195,82 +133,6 @@ struct vrnic_runnable {
 #define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer checks */
 #define VRNIC_RUN_RUNG		5	/* its owner has announced work */
 #define VRNIC_RUN_WAITED	6	/* a caller waits for the runner, to go on with its work */
-
-/**
- * struct vrnic_thread - an engine thread
- * @crew: the crew that has this thread
- * @task: the thread
- * @idle: in @crew's list while the thread sleeps and has not been woken; protected by @crew's lock
- */
-struct vrnic_thread {
-	struct vrnic_crew *crew;
-	struct task_struct *task;
-	struct list_head idle;
-};
-
-/**
- * struct vrnic_crew - threads that share one queue
- * @lock: protects what follows, down to @wanted
- * @queue: runnables that wait for their turn
- * @idle: threads that sleep
- * @wanted: a runnable waits and no thread is on its way: a thread that stays with a ring is to come
- * @engine: the engine that has this crew
- * @link: in @engine's list; protected by @engine's lock, as all that follows
- * @refs: contexts whose rings this crew runs; unused in the device's own crew; 0: the threads are
- *	about to begin or end
- * @uid: user who opened the first of these contexts
- * @owner: while threads begin: the task whose cgroups they join; NULL: they stay in the root
- *	cgroups
- * @memcg: pays for what the threads allocate; NULL: nobody pays, and allocations start no I/O
- * @joined: completed when a thread has begun
- * @err: why a thread could not join the cgroups
- * @nr: number of @threads
- * @threads: the threads
- *
- * A device has a crew of its own in the root cgroups. It has others in the cgroups of processes,
- * and at the cost of these processes.
- */
-struct vrnic_crew {
-	spinlock_t lock;	/* protects what follows, down to @wanted */
-	struct list_head queue;
-	struct list_head idle;
-	bool wanted;
-	struct vrnic_engine *engine;
-	struct list_head link;
-	unsigned int refs;
-	kuid_t uid;
-	struct task_struct *owner;
-	struct mem_cgroup *memcg;
-	struct completion joined;
-	int err;
-	unsigned int nr;
-	struct vrnic_thread threads[];
-};
-
-#define VRNIC_MAX_CREWS		1024	/* crews of users' contexts, for each device */
-#define VRNIC_MAX_USER_CREWS	128	/* crews of one user, except root */
-
-/**
- * struct vrnic_engine - the threads of a device
- * @own: the device's own crew: it runs what belongs to no process
- * @lock: protects @crews, and the @link and @refs of each
- * @crews: the crews of processes, also those that are about to begin or end
- * @threads: number of threads in each crew
- * @name: name of the device, for the names of the threads
- */
-struct vrnic_engine {
-	struct vrnic_crew *own;
-	spinlock_t lock;	/* protects @crews, and the @link and @refs of each */
-	struct list_head crews;
-	unsigned int threads;
-	char name[24];
-};
-
-unsigned int vrnic_engine_threads(void);
-int vrnic_engine_start(struct vrnic_engine *engine, const char *name, unsigned int threads);
-void vrnic_engine_stop(struct vrnic_engine *engine);
-struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine);
-void vrnic_crew_put(struct vrnic_crew *crew);
 
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 			 const struct vrnic_runnable_ops *ops);

@@ -21,6 +21,7 @@
 #include <linux/moduleparam.h>
 
 #include "compat/compat.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int gather_us = 200;
@@ -65,7 +66,7 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
  * Since the timer last fired, did doorbells come that brought more than one request each? One
  * period without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
-static bool flows(struct vrnic_gather *g)
+static bool gather_flows(struct vrnic_gather *g)
 {
 	u32 calls = READ_ONCE(g->calls) - g->calls_before;
 	u32 descs = READ_ONCE(g->descs) - g->descs_before;
@@ -81,14 +82,14 @@ static bool flows(struct vrnic_gather *g)
  * The gathering is over. @good: it saved doorbells, and kept no request waiting, or kept one
  * waiting only briefly compared with the length of the stream.
  */
-static void learn(struct vrnic_gather *g, bool good)
+static void gather_learn(struct vrnic_gather *g, bool good)
 {
 	u32 patience = good ? g->patience / 2 : g->patience * 2;
 
 	WRITE_ONCE(g->patience, clamp(patience, STREAK_MIN, STREAK_MAX));
 }
 
-static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 {
 	struct vrnic_gather *g = container_of(timer, struct vrnic_gather, timer);
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
@@ -97,7 +98,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	/* a doorbell is being served: on a slow machine that takes longer than a period */
 	if (test_bit(VRNIC_RUN_BUSY, &r->state))
 		return once_more(g);
-	if (flows(g) && READ_ONCE(gather_us)) {
+	if (gather_flows(g) && READ_ONCE(gather_us)) {
 		next_period(g);
 		return once_more(g);
 	}
@@ -105,7 +106,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
-	learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
+	gather_learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
 	clear_bit(VRNIC_RUN_GATHER, &r->state);
 	if (left)
 		set_bit(VRNIC_RUN_RUNG, &r->state);
@@ -113,7 +114,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static void begin(struct vrnic_runnable *r)
+static void gather_begin(struct vrnic_runnable *r)
 {
 	struct vrnic_gather *g = &r->gather;
 
@@ -147,7 +148,7 @@ void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 	if (g->streak < READ_ONCE(g->patience) || !READ_ONCE(gather_us))
 		return;
 	g->streak = 0;
-	begin(r);
+	gather_begin(r);
 }
 
 /**
@@ -167,6 +168,6 @@ void vrnic_gather_init(struct vrnic_runnable *r)
 	struct vrnic_gather *g = &r->gather;
 
 	*g = (struct vrnic_gather){ .patience = STREAK_MIN };
-	hrtimer_setup(&g->timer, timer_fired, CLOCK_MONOTONIC,
+	hrtimer_setup(&g->timer, gather_timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 }

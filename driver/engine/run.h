@@ -7,6 +7,8 @@
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
 
+#include "engine/budget.h"
+#include "engine/crew.h"
 #include "engine/engine.h"
 
 /* Calls in a row that come faster than they are served, before a thread stays with the ring. */

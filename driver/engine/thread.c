@@ -16,6 +16,9 @@
 #include <linux/sched/stat.h>
 #include <linux/sizes.h>
 
+#include "engine/budget.h"
+#include "engine/crew.h"
+#include "engine/engine.h"
 #include "engine/run.h"
 
 static unsigned int stay_us = 50;
@@ -43,7 +46,7 @@ static void call_thread(struct vrnic_crew *crew)
 }
 
 /* Put @r into the queue, with its run bit held, unless @r is being parked. */
-static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
+static bool thread_enqueue_unparked(struct vrnic_runnable *r, bool call)
 {
 	struct vrnic_crew *crew = r->crew;
 	unsigned long flags;
@@ -66,10 +69,10 @@ static bool enqueue_unparked(struct vrnic_runnable *r, bool call)
  * over before the run bit is given back; then a thread still has to do the work. When this returns,
  * another runner may have run @r, and @r and its crew may be gone.
  */
-static void enqueue(struct vrnic_runnable *r, bool call)
+static void thread_enqueue(struct vrnic_runnable *r, bool call)
 {
 	WRITE_ONCE(r->brief, false);
-	while (!enqueue_unparked(r, call) && vrnic_release_parked(r))
+	while (!thread_enqueue_unparked(r, call) && vrnic_release_parked(r))
 		;
 }
 
@@ -79,7 +82,7 @@ static void enqueue(struct vrnic_runnable *r, bool call)
  */
 void vrnic_thread_add(struct vrnic_runnable *r)
 {
-	enqueue(r, true);
+	thread_enqueue(r, true);
 }
 
 /**
@@ -103,7 +106,7 @@ bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 /*
  * The runnable that @thread runs next. If there is none, @thread counts as idle and will be woken.
  */
-static struct vrnic_runnable *dequeue(struct vrnic_thread *thread)
+static struct vrnic_runnable *thread_dequeue(struct vrnic_thread *thread)
 {
 	struct vrnic_crew *crew = thread->crew;
 	struct vrnic_runnable *r;
@@ -187,7 +190,7 @@ static void trial_note(struct trial *t, const struct vrnic_runnable *r,
  * Stay with @r until @r was idle for a while, or until its owner would serve it faster. If staying
  * was worth little, the next stay takes a longer streak.
  */
-static void stay(struct vrnic_runnable *r)
+static void thread_stay(struct vrnic_runnable *r)
 {
 	struct trial trial = { .since = get_cycles(), .pays = true };
 	u64 limit = READ_ONCE(stay_us) * NSEC_PER_USEC;
@@ -227,9 +230,9 @@ static void take_turn(struct vrnic_runnable *r)
 	};
 
 	if (test_and_clear_bit(VRNIC_RUN_STAY, &r->state))
-		stay(r);
+		thread_stay(r);
 	if (vrnic_give_back(r, vrnic_run(r, &budget) == VRNIC_MORE))
-		enqueue(r, false);
+		thread_enqueue(r, false);
 }
 
 /**
@@ -242,7 +245,7 @@ void vrnic_crew_turns(struct vrnic_thread *thread)
 
 	while (!kthread_should_stop()) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		r = dequeue(thread);
+		r = thread_dequeue(thread);
 		if (!r) {
 			if (!kthread_should_stop())
 				schedule();

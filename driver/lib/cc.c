@@ -39,7 +39,7 @@
 #define TICK_MAX	4000000ULL
 
 /* Measure for at least a period. Return: false if the period is not over. */
-static bool measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
+static bool cc_measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	u64 took = s->now - cc->meter_at;
 
@@ -63,7 +63,7 @@ static u64 not_below(u64 rate, u32 unit)
 	return rate > least ? rate : least;
 }
 
-static void cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
+static void cc_cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	cc->target = cc->rate;
 	cc->rate -= cc->rate * cc->alpha / (2 * VRNIC_CC_ONE);
@@ -78,7 +78,7 @@ static void cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
  * Alpha follows the share of notifications that came in a period among those that could have come.
  * That is one for each packet, but no more than a receiver sends.
  */
-static void follow(struct vrnic_cc *cc, u64 took, u32 unit)
+static void cc_follow(struct vrnic_cc *cc, u64 took, u32 unit)
 {
 	u64 most = cc->in_period / unit + 1, share;
 
@@ -103,7 +103,7 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	if (!cc->rate) {
 		if (s->rate)
 			cc->line = s->rate;
-		else if (!measured(cc, s))
+		else if (!cc_measured(cc, s))
 			return;
 		cc->rate = not_below(cc->line, s->unit);
 		cc->alpha = VRNIC_CC_ONE;
@@ -120,10 +120,10 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 		if (!cc->rate || s->now - cc->cut_at < s->period)
 			return;
 	}
-	cut(cc, s);
+	cc_cut(cc, s);
 }
 
-static void raise(struct vrnic_cc *cc, u64 step)
+static void cc_raise(struct vrnic_cc *cc, u64 step)
 {
 	u32 least = cc->times < cc->volumes ? cc->times : cc->volumes;
 	u32 most = cc->times < cc->volumes ? cc->volumes : cc->times;
@@ -173,7 +173,7 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	for (; n && cc->rate; n--) {
 		bool noted = cc->notes;
 
-		follow(cc, tick, s->unit);
+		cc_follow(cc, tick, s->unit);
 		if (noted) {
 			/*
 			 * the rate at which cuts and these raises cancel out is what the path can
@@ -183,7 +183,7 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 			continue;
 		}
 		cc->times++;
-		raise(cc, step);
+		cc_raise(cc, step);
 	}
 }
 
@@ -207,5 +207,5 @@ void vrnic_cc_sent(struct vrnic_cc *cc, u64 bytes, u32 unit)
 		return;
 	cc->bytes = 0;
 	cc->volumes++;
-	raise(cc, cc->rate / VOLUME);
+	cc_raise(cc, cc->rate / VOLUME);
 }

@@ -53,7 +53,7 @@ static bool add_bytes(const struct vrnic_type_row *row, u64 *total)
 }
 
 /* Check each row, and compute the extent and the number of bytes of all rows. */
-static int measure(struct vrnic_rows *rows)
+static int rows_measure(struct vrnic_rows *rows)
 {
 	s64 lower, upper, top = S64_MIN;
 	u32 i;
@@ -95,7 +95,7 @@ static bool steps_join(struct steps *a, const struct steps *b)
 }
 
 /* Write the row in its only canonical form. */
-static struct vrnic_type_row canonical(struct vrnic_type_row row, s64 lower)
+static struct vrnic_type_row row_canonical(struct vrnic_type_row row, s64 lower)
 {
 	/* the offset is not negative, but may look negative above S64_MAX */
 	row.offset = (s64)((u64)row.offset - (u64)lower);
@@ -139,11 +139,11 @@ int vrnic_rows_check(struct vrnic_rows *rows)
 	u32 i, nr = 0;
 	int err;
 
-	err = measure(rows);
+	err = rows_measure(rows);
 	if (err)
 		return err;
 	for (i = 0; i < rows->nr; i++) {
-		next = canonical(rows->row[i], rows->lower);
+		next = row_canonical(rows->row[i], rows->lower);
 		if (!nr || !row_join(&rows->row[nr - 1], &next))
 			rows->row[nr++] = next;
 	}

@@ -13,6 +13,12 @@
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
 
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 static void *key_entry(struct vrnic_dev *dev, u32 key)
@@ -78,8 +84,8 @@ static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
 }
 
 /* The keys of a valid region do not change, so they can be read while a reference is held. */
-static int mr_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
-		   u64 addr, u64 len, int access, struct vrnic_seg *seg)
+static int mr_seg_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
+		       u64 addr, u64 len, int access, struct vrnic_seg *seg)
 {
 	int verr = VRNIC_VERR_KEY;
 
@@ -109,7 +115,7 @@ static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 }
 
 /* Keep the region of @seg in @held, unless @held has one already. */
-static void hold(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
+static void held_keep(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
 {
 	if (!held || held->mr)
 		return;
@@ -126,7 +132,7 @@ void vrnic_held_put(struct vrnic_held *held)
 }
 
 /* Find the region that @key names, and take a reference; NULL if there is none. */
-static struct vrnic_mr *region_get(struct vrnic_dev *dev, u32 key)
+static struct vrnic_mr *key_region_get(struct vrnic_dev *dev, u32 key)
 {
 	struct vrnic_mr *mr;
 
@@ -163,13 +169,13 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	}
 	if (held_open(held, key, pd, addr, len, access, seg, &verr))
 		return verr;
-	mr = region_get(dev, key);
+	mr = key_region_get(dev, key);
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	verr = mr_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
-		       access, seg);
+	verr = mr_seg_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
+			   access, seg);
 	if (!verr)
-		hold(held, key, seg);
+		held_keep(held, key, seg);
 	return verr;
 }
 
@@ -226,9 +232,9 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 	rcu_read_unlock();
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	verr = mr_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
+	verr = mr_seg_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
 	if (!verr)
-		hold(held, rkey, seg);
+		held_keep(held, rkey, seg);
 	return verr;
 }
 
@@ -244,12 +250,12 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
 		    struct vrnic_seg *seg)
 {
-	struct vrnic_mr *mr = region_get(qp->dev, rkey);
+	struct vrnic_mr *mr = key_region_get(qp->dev, rkey);
 
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	return mr_open(mr, mr->rkey == rkey, qp->ibqp->pd, mr->iova, mr->length,
-		       access, seg);
+	return mr_seg_open(mr, mr->rkey == rkey, qp->ibqp->pd, mr->iova, mr->length,
+			   access, seg);
 }
 
 void vrnic_seg_put(struct vrnic_seg *seg)
@@ -399,7 +405,7 @@ static void copy_final(void *dst, const void *src, size_t n)
 	}
 }
 
-static void copy_run(void *to, const void *from, u64 n, bool last)
+static void seg_copy_run(void *to, const void *from, u64 n, bool last)
 {
 	if (last)
 		copy_final(to, from, n);
@@ -429,7 +435,7 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		if (!src_len)
 			from = vrnic_sgl_run(src, n, &src_len);
 		len = min(dst_len, src_len);
-		copy_run(to, from, len, final && len == n);
+		seg_copy_run(to, from, len, final && len == n);
 		dst->pos += len;
 		src->pos += len;
 		to += len;
@@ -453,7 +459,7 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 
 	while (n) {
 		to = vrnic_sgl_run(dst, n, &len);
-		copy_run(to, from, len, final && len == n);
+		seg_copy_run(to, from, len, final && len == n);
 		dst->pos += len;
 		from += len;
 		n -= len;
@@ -481,7 +487,7 @@ void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		if (!src_len)
 			from = vrnic_seg_run(src, src_pos, n, &src_len);
 		len = min(dst_len, src_len);
-		copy_run(to, from, len, final && len == n);
+		seg_copy_run(to, from, len, final && len == n);
 		dst_pos += len;
 		src_pos += len;
 		to += len;

@@ -6,6 +6,15 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include <rdma/ib_umem.h>
+
+#include "base/objects.h"
+#include "base/udata.h"
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)
@@ -79,21 +88,19 @@ static void mr_free(struct vrnic_mr *mr)
 
 /*
  * Let no window be bound to the region from here on; false if a window is bound. Check and close
- * are one atomic step: a window that is bound at the same time is seen here, or region_get() of
- * mw.c refuses it. Other users of the region notice nothing.
+ * are one atomic step: a window that is bound at the same time is seen here, or window_mr_get()
+ * refuses it. Other users of the region notice nothing.
  */
-static bool mr_close(struct vrnic_mr *mr)
+static bool mr_windows_close(struct vrnic_mr *mr)
 {
 	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
 }
 
 /* Windows may be bound to the region (again). */
-static void mr_open(struct vrnic_mr *mr)
+static void mr_windows_open(struct vrnic_mr *mr)
 {
 	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
-	/*
-	 * pairs with atomic_inc_unless_negative() in region_get() of mw.c: a bind sees the bounds
-	 */
+	/* pairs with atomic_inc_unless_negative() in window_mr_get(): a bind sees the bounds */
 	atomic_set_release(&mr->windows, 0);
 }
 
@@ -253,7 +260,7 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	err = mr_keys(mr);
 	if (err)
 		goto err_unpin;
-	mr_open(mr);
+	mr_windows_open(mr);
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
 
@@ -319,14 +326,15 @@ static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 {
 	int err;
 
-	if (!mr_close(mr))
+	if (!mr_windows_close(mr))
 		return -EBUSY;
 	err = mr_pause(mr);
-	if (!err) {
-		mr_swap_memory(mr, with);
-		mr_resume(mr);
-	}
-	mr_open(mr);
+	if (err)
+		goto out_open;
+	mr_swap_memory(mr, with);
+	mr_resume(mr);
+out_open:
+	mr_windows_open(mr);
 	return err;
 }
 
@@ -466,7 +474,7 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
 	mr->iova = mr->ibmr.iova;
 	mr->length = mr->ibmr.length;
 	mr->offset = offset_in_page(mr->iova);
-	mr_open(mr);
+	mr_windows_open(mr);
 	/* pairs with vrnic_mr_get(), which reads the fields above after @valid */
 	smp_store_release(&mr->valid, true);
 	return 0;
@@ -485,7 +493,7 @@ static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
 		return VRNIC_VERR_KEY;
 	if (mr->ibmr.pd != qp->ibqp->pd)
 		return VRNIC_VERR_PD;
-	if (!mr_close(mr))
+	if (!mr_windows_close(mr))
 		return VRNIC_VERR_BIND;
 	WRITE_ONCE(mr->valid, false);
 	/* pairs with vrnic_mr_get(): either it sees @valid cleared, or we see its reference */
@@ -524,7 +532,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct vrnic_mr *mr = to_vmr(ibmr);
 
 	/* IBTA C10-71: a region with bound windows must not be deregistered */
-	if (!mr_close(mr))
+	if (!mr_windows_close(mr))
 		return -EBUSY;
 	WRITE_ONCE(mr->valid, false);
 	mr_retire(mr);

@@ -8,6 +8,14 @@
 
 #include <linux/slab.h>
 
+#include "base/objects.h"
+#include "base/udata.h"
+#include "compat/compat.h"
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 static struct vrnic_mw *to_vmw(struct ib_mw *ibmw)
@@ -47,20 +55,20 @@ err_put:
 	return err;
 }
 
-static void region_put(struct vrnic_mr *mr)
+static void window_mr_put(struct vrnic_mr *mr)
 {
 	atomic_dec(&mr->windows);
 	vrnic_mr_put(mr);
 }
 
 /* Caller holds win->lock. */
-static void unbind(struct vrnic_window *win)
+static void window_unbind(struct vrnic_window *win)
 {
 	lockdep_assert_held(&win->lock);
 	if (!win->bound)
 		return;
 	win->bound = false;
-	region_put(win->mr);
+	window_mr_put(win->mr);
 	win->mr = NULL;
 }
 
@@ -72,7 +80,7 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	vrnic_key_free(dev, win->rkey);
 	spin_lock_bh(&win->lock);
 	win->dead = true;
-	unbind(win);
+	window_unbind(win);
 	spin_unlock_bh(&win->lock);
 	kfree_rcu(win, rcu);
 	vrnic_object_put(dev, VRNIC_OBJECT_MW, true);
@@ -119,11 +127,11 @@ static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 }
 
 /* Caller holds win->lock, a reference on @mr and a count in @mr->windows. */
-static void bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
-		 const struct vrnic_desc *d)
+static void window_bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
+			const struct vrnic_desc *d)
 {
 	lockdep_assert_held(&win->lock);
-	unbind(win);
+	window_unbind(win);
 	win->bound = true;
 	win->mr = mr;
 	win->qpn = qpn;
@@ -146,7 +154,7 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
 	else if (!names_window(win, d))
 		verr = VRNIC_VERR_KEY;
 	if (!verr) {
-		unbind(win);
+		window_unbind(win);
 		WRITE_ONCE(win->rkey, d->bind.new_rkey);
 	}
 	spin_unlock_bh(&win->lock);
@@ -157,7 +165,7 @@ static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
  * Count a window on @mr, and take a reference for it. The caller has a reference on @mr. False if
  * the region is closed to windows.
  */
-static bool region_get(struct vrnic_mr *mr)
+static bool window_mr_get(struct vrnic_mr *mr)
 {
 	if (!atomic_inc_unless_negative(&mr->windows))
 		return false;
@@ -187,14 +195,14 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 	/* a window of another domain is never counted, not even for a moment */
 	if (mr->ibmr.pd != qp->ibqp->pd) {
 		verr = VRNIC_VERR_PD;
-	} else if (mr->lkey == d->bind.lkey && region_get(mr)) {
+	} else if (mr->lkey == d->bind.lkey && window_mr_get(mr)) {
 		spin_lock_bh(&win->lock);
 		verr = bind_check(qp, win, d, mr);
 		if (!verr)
-			bind(win, mr, qp->qpn, d);
+			window_bind(win, mr, qp->qpn, d);
 		spin_unlock_bh(&win->lock);
 		if (verr)
-			region_put(mr);
+			window_mr_put(mr);
 	}
 	vrnic_mr_put(mr);
 	return verr;
@@ -240,7 +248,7 @@ int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 	else if (remote && (!win->bound || win->qpn != qp->qpn))
 		verr = VRNIC_VERR_ACCESS;
 	else
-		unbind(win);
+		window_unbind(win);
 	spin_unlock_bh(&win->lock);
 	return verr;
 }

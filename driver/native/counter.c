@@ -21,7 +21,12 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "compat/compat.h"
+#include "lib/ids.h"
 #include "native/native.h"
+#include "queue/mmap.h"
+#include "ucontext.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
@@ -124,7 +129,7 @@ void vrnic_counters_exit(void)
 /* ---- counting ---- */
 
 /* Caller holds the RCU read lock. */
-static struct vrnic_counter *find(u32 id, const struct ib_ucontext *owner)
+static struct vrnic_counter *counter_find(u32 id, const struct ib_ucontext *owner)
 {
 	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
 
@@ -142,7 +147,7 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 	bool open;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	open = c && c->open;
 	rcu_read_unlock();
 	return open;
@@ -154,17 +159,17 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
 	bool own;
 
 	rcu_read_lock();
-	own = find(id, owner);
+	own = counter_find(id, owner);
 	rcu_read_unlock();
 	return own;
 }
 
-static atomic64_t *remaining(struct vrnic_counter *c)
+static atomic64_t *counter_remaining(struct vrnic_counter *c)
 {
 	return (atomic64_t *)&c->cell->remaining;
 }
 
-static void signal(struct vrnic_counter *c)
+static void counter_signal(struct vrnic_counter *c)
 {
 	/* pairs with the cmpxchg() in the handler of VRNIC_METHOD_COUNTER_EVENTFD */
 	struct eventfd_ctx *eventfd = smp_load_acquire(&c->eventfd);
@@ -175,16 +180,16 @@ static void signal(struct vrnic_counter *c)
 
 /*
  * Wake tasks whose threshold is reached. The atomic subtraction before has the full barrier. It
- * pairs with the one of set_current_state() in sleep(): the sleeper sees the new value, or we see
- * its threshold.
+ * pairs with the one of set_current_state() in counter_sleep(): the sleeper sees the new value, or
+ * we see its threshold.
  */
-static void wake(struct vrnic_counter *c, s64 left, u64 n)
+static void counter_wake(struct vrnic_counter *c, s64 left, u64 n)
 {
 	/* see above for the barrier that waitqueue_active() needs */
 	if (left <= READ_ONCE(c->threshold) && waitqueue_active(&c->wait))
 		wake_up_all(&c->wait);
 	if (left <= 0 && (u64)-left < n)
-		signal(c);
+		counter_signal(c);
 }
 
 /**
@@ -200,9 +205,9 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c)
-		wake(c, atomic64_sub_return(n, remaining(c)), n);
+		counter_wake(c, atomic64_sub_return(n, counter_remaining(c)), n);
 	rcu_read_unlock();
 	return c ? 0 : -ENOENT;
 }
@@ -232,7 +237,7 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 	cell_fail(c->cell, failure, placed, times);
 	spin_unlock(&c->lock);
 	wake_up_all(&c->wait);
-	signal(c);
+	counter_signal(c);
 }
 
 /**
@@ -250,7 +255,7 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return;
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c)
 		counter_fail(c, failure, placed, 1);
 	rcu_read_unlock();
@@ -273,7 +278,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return false;
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	/* the process may have written anything there, so the values are only reported */
 	if (c && smp_load_acquire(&c->cell->errors)) {
 		failure->status = READ_ONCE(c->cell->status);
@@ -320,7 +325,7 @@ static struct vrnic_binding *find_binding(struct vrnic_counter *c,
 	return NULL;
 }
 
-static void fail_lost(struct vrnic_counter *c, u32 uses)
+static void counter_fail_lost(struct vrnic_counter *c, u32 uses)
 {
 	static const struct vrnic_failure lost = {
 		.status = IB_WC_RETRY_EXC_ERR,
@@ -354,7 +359,7 @@ static int binding_add(struct vrnic_binding *b)
 	return 0;
 }
 
-static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
 	int err = 0;
@@ -372,14 +377,14 @@ static int bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 		err = binding_add(b);
 	/* we see @lost, or vrnic_bindings_fail() sees the binding */
 	if (!err && ep->lost)
-		fail_lost(c, 1);
+		counter_fail_lost(c, 1);
 	spin_unlock(&bind_lock);
 	if (old || err)
 		kfree(b);
 	return err;
 }
 
-static int unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
+static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b;
 	int ret = -EINVAL;
@@ -406,7 +411,7 @@ void vrnic_bindings_fail(struct vrnic_endpoint *ep)
 	spin_lock(&bind_lock);
 	ep->lost = true;
 	list_for_each_entry(b, &ep->bindings, of_endpoint)
-		fail_lost(b->counter, b->uses);
+		counter_fail_lost(b->counter, b->uses);
 	spin_unlock(&bind_lock);
 }
 
@@ -430,7 +435,7 @@ void vrnic_bindings_drop(struct vrnic_endpoint *ep)
 	spin_unlock(&bind_lock);
 }
 
-static bool is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
+static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
 {
 	struct vrnic_binding *b;
 	bool bound = false;
@@ -455,8 +460,8 @@ bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
 	bool may;
 
 	rcu_read_lock();
-	c = find(id, owner);
-	may = c && (c->open || is_bound(c, peer));
+	c = counter_find(id, owner);
+	may = c && (c->open || counter_is_bound(c, peer));
 	rcu_read_unlock();
 	return may;
 }
@@ -484,30 +489,30 @@ static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = find(id, owner);
+	c = counter_find(id, owner);
 	if (c && !refcount_inc_not_zero(&c->refs))
 		c = NULL;
 	rcu_read_unlock();
 	return c;
 }
 
-static bool reached(struct vrnic_counter *c, s64 threshold)
+static bool counter_reached(struct vrnic_counter *c, s64 threshold)
 {
-	return atomic64_read(remaining(c)) <= threshold ||
+	return atomic64_read(counter_remaining(c)) <= threshold ||
 	       READ_ONCE(c->cell->errors) || READ_ONCE(c->gone);
 }
 
-static void wait_begin(struct vrnic_counter *c, s64 threshold)
+static void counter_wait_begin(struct vrnic_counter *c, s64 threshold)
 {
 	spin_lock(&c->lock);
 	if (c->waiters++)
 		threshold = max(c->threshold, threshold);
-	/* wake() reads it without the lock */
+	/* counter_wake() reads it without the lock */
 	WRITE_ONCE(c->threshold, threshold);
 	spin_unlock(&c->lock);
 }
 
-static void wait_end(struct vrnic_counter *c)
+static void counter_wait_end(struct vrnic_counter *c)
 {
 	spin_lock(&c->lock);
 	if (!--c->waiters)
@@ -515,15 +520,15 @@ static void wait_end(struct vrnic_counter *c)
 	spin_unlock(&c->lock);
 }
 
-static int sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
+static int counter_sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
 {
 	int ret;
 
-	wait_begin(c, wait->threshold);
+	counter_wait_begin(c, wait->threshold);
 	ret = wait_event_interruptible_hrtimeout(c->wait,
-						 reached(c, wait->threshold),
+						 counter_reached(c, wait->threshold),
 						 vrnic_timeout(wait->timeout_ns));
-	wait_end(c);
+	counter_wait_end(c);
 	if (READ_ONCE(c->gone))
 		return -ECANCELED;
 	return ret == -ERESTARTSYS ? -EINTR : ret;
@@ -537,8 +542,8 @@ int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 
 	if (!c)
 		return -EINVAL;
-	if (!reached(c, wait->threshold))
-		ret = wait->timeout_ns ? sleep(c, wait) : -ETIME;
+	if (!counter_reached(c, wait->threshold))
+		ret = wait->timeout_ns ? counter_sleep(c, wait) : -ETIME;
 	counter_put(c);
 	return ret;
 }
@@ -735,13 +740,16 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
 	eventfd = eventfd_ctx_fdget(fd);
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
-	/* a full barrier, so later counts see the eventfd; pairs with the acquire in signal() */
+	/*
+	 * a full barrier, so later counts see the eventfd; pairs with the acquire in
+	 * counter_signal()
+	 */
 	if (cmpxchg(&c->eventfd, NULL, eventfd)) {
 		eventfd_ctx_put(eventfd);
 		return -EBUSY;
 	}
-	if (reached(c, 0))
-		signal(c);
+	if (counter_reached(c, 0))
+		counter_signal(c);
 	return 0;
 }
 
@@ -760,7 +768,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_BIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_BIND_ENDPOINT);
 
-	return bind(c, ep);
+	return counter_bind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(
@@ -778,7 +786,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_UNBIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT);
 
-	return unbind(c, ep);
+	return counter_unbind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(

@@ -5,8 +5,13 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "base/gid.h"
+#include "engine/engine.h"
+#include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
 #include "verbs/flow.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
@@ -14,7 +19,7 @@
 /* Protects the lists of endpoints that lead to a FIFO. They change rarely, so one lock will do. */
 static DEFINE_SPINLOCK(watch_lock);
 
-static bool needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
+static bool endpoint_needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
 {
 	union ib_gid gid;
 
@@ -28,24 +33,29 @@ static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 {
 	struct vrnic_fifo *peer;
 	union ib_gid gid;
-	int err = 0;
+	int err;
 
 	memcpy(&gid, address->gid, sizeof(gid));
 	peer = vrnic_fifo_get(address->fifo);
 	if (!peer)
 		return ERR_PTR(-ENOENT);
-	if (!vrnic_reaches(dev, &gid, peer->dev))
+	if (!vrnic_reaches(dev, &gid, peer->dev)) {
 		err = -EHOSTUNREACH;
-	else if (peer->address.secret != address->secret)
+		goto err_put;
+	}
+	if (peer->address.secret != address->secret) {
 		err = -EACCES;
-	if (!err)
-		return peer;
+		goto err_put;
+	}
+	return peer;
+
+err_put:
 	vrnic_fifo_put(peer);
 	return ERR_PTR(err);
 }
 
 /* Have @ep told when its peer goes, or the link to the peer. */
-static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
+static int endpoint_watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 {
 	int err = 0;
 
@@ -64,7 +74,7 @@ static int watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 	return err;
 }
 
-static void unwatch(struct vrnic_endpoint *ep)
+static void endpoint_unwatch(struct vrnic_endpoint *ep)
 {
 	struct vrnic_rget *notice;
 
@@ -154,7 +164,7 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	vrnic_park(&fifo->inject.run);
 	xa_erase(&fifo->endpoints, ep->number);
 	end_operation(fifo, ep);
-	unwatch(ep);
+	endpoint_unwatch(ep);
 	vrnic_bindings_drop(ep);
 	if (ep->link)
 		vrnic_link_leave(ep->link);
@@ -188,7 +198,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	INIT_LIST_HEAD(&ep->watch);
 	INIT_LIST_HEAD(&ep->bindings);
 	ep->notice = vrnic_notice_new(&ep->peer, endpoint_host(ep), GFP_KERNEL_ACCOUNT);
-	err = ep->notice ? watch(ep, peer) : -ENOMEM;
+	err = ep->notice ? endpoint_watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
 	/* complete before it can be found, as xa_alloc() publishes the endpoint */
@@ -202,7 +212,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	return 0;
 
 free:
-	unwatch(ep);
+	endpoint_unwatch(ep);
 	kfree(ep);
 	return err;
 }
@@ -255,7 +265,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_ENDPOINT_CREATE)(
 			       VRNIC_ATTR_ENDPOINT_CREATE_ADDRESS);
 	if (err)
 		return err;
-	if (needs_wire(fifo->dev, &address))
+	if (endpoint_needs_wire(fifo->dev, &address))
 		err = endpoint_wired(fifo, &address, &ep);
 	else
 		err = endpoint_near(fifo, &address, &ep);

@@ -14,7 +14,15 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
+#include "engine/engine.h"
+#include "lib/ids.h"
+#include "native/link.h"
 #include "native/native.h"
+#include "queue/mmap.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "ucontext.h"
+#include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
@@ -78,7 +86,7 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
  * Run the FIFO's ring here. Return: pages of this process that the run needs, which the caller
  * fetches without any reference on the FIFO; NULL: none; or -EINVAL.
  */
-static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
+static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
 	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
 	struct vrnic_virtual *virt;
@@ -102,14 +110,14 @@ static struct vrnic_virtual *advance(struct ib_ucontext *uctx, u32 id)
  */
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
-	struct vrnic_virtual *virt = advance(uctx, id);
+	struct vrnic_virtual *virt = fifo_advance(uctx, id);
 	int turns = FAULT_TURNS;
 
 	if (IS_ERR(virt))
 		return PTR_ERR(virt);
 	while (!IS_ERR_OR_NULL(virt)) {
 		vrnic_virtual_fault(virt, !--turns);
-		virt = turns ? advance(uctx, id) : NULL;
+		virt = turns ? fifo_advance(uctx, id) : NULL;
 	}
 	return 0;
 }
@@ -188,8 +196,8 @@ static bool may_find(const struct vrnic_fifo *fifo)
 	       capable(CAP_IPC_OWNER);
 }
 
-static int lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req,
-		  struct vrnic_address *address)
+static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req,
+		       struct vrnic_address *address)
 {
 	struct vrnic_fifo *fifo;
 	int err = 0;
@@ -226,7 +234,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_LOOKUP)(
 		return err;
 	if (!name_is_good(req.name) || !req.name[0])
 		return -EINVAL;
-	err = lookup(to_vdev(uctx->device), &req, &address);
+	err = fifo_lookup(to_vdev(uctx->device), &req, &address);
 	if (err)
 		return err;
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_LOOKUP_RESP,
@@ -303,11 +311,13 @@ static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots
 	int err;
 
 	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
-	if (!err)
-		err = vrnic_ring_export(ring, fifo->uctx, info);
-	if (!err)
-		ring->map->private = true;
-	return err;
+	if (err)
+		return err;
+	err = vrnic_ring_export(ring, fifo->uctx, info);
+	if (err)
+		return err;
+	ring->map->private = true;
+	return 0;
 }
 
 static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
@@ -323,6 +333,7 @@ static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
 	return 0;
 }
 
+/* After a failure, fifo_undo() frees what there is. */
 static int fifo_init(struct vrnic_fifo *fifo,
 		     const struct vrnic_create_fifo_req *req,
 		     struct vrnic_create_fifo_resp *resp)
@@ -330,14 +341,15 @@ static int fifo_init(struct vrnic_fifo *fifo,
 	int err;
 
 	err = address_init(fifo, req);
-	if (!err)
-		err = ring_init(fifo, &fifo->ring, req->inject_slots,
-				&resp->inject);
-	if (!err)
-		err = ring_init(fifo, &fifo->receive, req->receive_slots,
-				&resp->receive);
-	if (!err)
-		err = eventfd_init(fifo, req->eventfd);
+	if (err)
+		return err;
+	err = ring_init(fifo, &fifo->ring, req->inject_slots, &resp->inject);
+	if (err)
+		return err;
+	err = ring_init(fifo, &fifo->receive, req->receive_slots, &resp->receive);
+	if (err)
+		return err;
+	err = eventfd_init(fifo, req->eventfd);
 	if (err)
 		return err;
 	vrnic_ring_spare_doorbell(&fifo->receive);
@@ -437,8 +449,9 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	int err;
 
 	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_FIFO_CREATE_REQ);
-	if (!err)
-		err = check_req(&req);
+	if (err)
+		return err;
+	err = check_req(&req);
 	if (err)
 		return err;
 	/* descriptors in the FIFO may name any address of the process that opened uc */
@@ -448,12 +461,11 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	if (!fifo)
 		return -ENOMEM;
 	err = fifo_init(fifo, &req, &resp);
-	if (!err)
-		err = fifo_publish(fifo);
-	if (err) {
-		fifo_undo(fifo);
-		return err;
-	}
+	if (err)
+		goto err_undo;
+	err = fifo_publish(fifo);
+	if (err)
+		goto err_undo;
 	atomic_inc(&pd->usecnt);
 	vrnic_count(fifo->dev, FIFOS);
 	uobj->object = fifo;
@@ -461,6 +473,10 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_FIFO_CREATE_HANDLE);
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_CREATE_RESP,
 					     &resp, sizeof(resp));
+
+err_undo:
+	fifo_undo(fifo);
+	return err;
 }
 
 DECLARE_UVERBS_NAMED_METHOD(

@@ -12,8 +12,14 @@
 #include <linux/ktime.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
+#include "native/link.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
 enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
@@ -161,7 +167,7 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_LENGTH;
 	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
-	/* the number of slots is right, so fetch() has copied the second one */
+	/* the number of slots is right, so inject_fetch() has copied the second one */
 	if (!reserved_fits(op))
 		return VRNIC_VERR_OPCODE;
 	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
@@ -338,7 +344,7 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 /* ---- an injection ring ---- */
 
 /* The producer index is invalid: nothing in the ring can be trusted any more. */
-static void ring_broken(struct vrnic_fifo *fifo)
+static void inject_ring_broken(struct vrnic_fifo *fifo)
 {
 	struct vrnic_ring *ring = &fifo->ring;
 
@@ -348,13 +354,13 @@ static void ring_broken(struct vrnic_fifo *fifo)
 	vrnic_ring_error(ring);
 }
 
-static void copy_slot(struct vrnic_ring *ring, u32 i, void *to)
+static void inject_copy_slot(struct vrnic_ring *ring, u32 i, void *to)
 {
 	memcpy(to, vrnic_ring_slot(ring, ring->idx + i), VRNIC_SLOT_SIZE);
 }
 
 /* Take a private copy of the next descriptor. Return: false if there is none. */
-static bool fetch(struct vrnic_injector *inj)
+static bool inject_fetch(struct vrnic_injector *inj)
 {
 	struct vrnic_ring *ring = &inj->fifo->ring;
 	struct vrnic_nop *op = &inj->op;
@@ -363,7 +369,7 @@ static bool fetch(struct vrnic_injector *inj)
 	if (!avail)
 		return false;
 	if (avail > ring->entries) {
-		ring_broken(inj->fifo);
+		inject_ring_broken(inj->fifo);
 		return false;
 	}
 	op->active = true;
@@ -375,12 +381,12 @@ static bool fetch(struct vrnic_injector *inj)
 	op->done = 0;
 	op->value = 0;
 	op->failure = (struct vrnic_failure){};
-	copy_slot(ring, 0, &op->d);
+	inject_copy_slot(ring, 0, &op->d);
 	if (!op->d.num_slots || op->d.num_slots > avail) {
 		op->d.num_slots = 1;
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
 	} else if (op->d.num_slots > 1) {
-		copy_slot(ring, 1, &op->rmw);
+		inject_copy_slot(ring, 1, &op->rmw);
 	}
 	vrnic_count(inj->fifo->dev, NATIVE_DESCRIPTORS);
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
@@ -395,7 +401,7 @@ static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
 	of->seq = 0;
 }
 
-static void fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
+static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
 {
 	struct vrnic_endpoint *ep;
 	unsigned long number;
@@ -408,8 +414,8 @@ static void fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
 		take_failure(first, &ep->failure);
 }
 
-static enum vrnic_step fence(struct vrnic_injector *inj,
-			     struct vrnic_endpoint *ep)
+static enum vrnic_step inject_fence(struct vrnic_injector *inj,
+				    struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -417,15 +423,15 @@ static enum vrnic_step fence(struct vrnic_injector *inj,
 	if (ep)
 		take_failure(&op->failure, &ep->failure);
 	else
-		fence_all(inj->fifo, &op->failure);
+		inject_fence_all(inj->fifo, &op->failure);
 	vrnic_count(inj->fifo->dev, FENCES);
 	if (!op->failure.seq)
 		return VRNIC_STEP_DONE;
 	return vrnic_nop_fail(op, op->failure.status, op->failure.vendor_err);
 }
 
-static enum vrnic_step execute(struct vrnic_injector *inj,
-			       struct vrnic_budget *budget)
+static enum vrnic_step inject_execute(struct vrnic_injector *inj,
+				      struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 	struct vrnic_endpoint *ep;
@@ -440,13 +446,13 @@ static enum vrnic_step execute(struct vrnic_injector *inj,
 	}
 	vrnic_injector_reach(inj, NULL);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
-		return fence(inj, NULL);
+		return inject_fence(inj, NULL);
 	ep = xa_load(&inj->fifo->endpoints, op->d.endpoint);
 	if (!ep)
 		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_ENDPOINT);
 	if (op->d.opcode == VRNIC_NOP_FENCE)
-		return fence(inj, ep);
+		return inject_fence(inj, ep);
 	vrnic_injector_reach(inj, ep->link);
 	if (ep->link)
 		return vrnic_wire_native(inj, budget);
@@ -462,7 +468,7 @@ static bool is_fence(const struct vrnic_nop *op)
 }
 
 /* Keep the failure for the next fence, if it is the first one. */
-static void note_failure(struct vrnic_injector *inj)
+static void inject_note_failure(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	struct vrnic_nop *op = &inj->op;
@@ -488,7 +494,7 @@ static bool counts_bytes(const struct vrnic_nop *op)
 }
 
 /* The operation was executed, or failed: count it. */
-static void finish(struct vrnic_injector *inj)
+static void inject_finish(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 	int verr = 0;
@@ -506,13 +512,13 @@ static void finish(struct vrnic_injector *inj)
 	/* a fence that found a failure reports it; any other operation failed itself */
 	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
-		note_failure(inj);
+		inject_note_failure(inj);
 	}
 	vrnic_nop_failed(inj, &op->failure);
 }
 
 /* Deliver the record that the descriptor asked for. Return: false if there is no room. */
-static bool deliver(struct vrnic_injector *inj)
+static bool inject_deliver(struct vrnic_injector *inj)
 {
 	const struct vrnic_nop *op = &inj->op;
 	struct vrnic_record rec = {
@@ -541,15 +547,15 @@ static bool deliver(struct vrnic_injector *inj)
  * The slots are freed before the completion is visible: a process that sees the record, or the
  * counter, may post again at once. (Inline data were used by now.)
  */
-static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 
 	if (!op->finished) {
 		vrnic_ring_consume(&inj->fifo->ring, op->d.num_slots);
-		finish(inj);
+		inject_finish(inj);
 	}
-	if (!deliver(inj))
+	if (!inject_deliver(inj))
 		return false;
 	op->active = false;
 	vrnic_budget_spend(budget, 1);
@@ -557,25 +563,25 @@ static bool complete_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
-static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
 	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active) {
-		if (!fetch(inj))
+		if (!inject_fetch(inj))
 			return false;
 		budget->taken++;
 	}
 	if (inj->op.finished)
-		return complete_op(inj, budget);
-	step = execute(inj, budget);
+		return inject_complete(inj, budget);
+	step = inject_execute(inj, budget);
 	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
 	case VRNIC_STEP_FAIL:
-		return complete_op(inj, budget);
+		return inject_complete(inj, budget);
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;
@@ -595,7 +601,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 
 	while (vrnic_budget_left(budget)) {
 		before = vrnic_budget_sum(budget);
-		if (!step(inj, budget)) {
+		if (!inject_step(inj, budget)) {
 			verdict = VRNIC_IDLE;
 			break;
 		}

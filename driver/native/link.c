@@ -14,14 +14,28 @@
  */
 
 #include <linux/bottom_half.h>
+#include <linux/jiffies.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
+#include "base/fault.h"
+#include "base/port.h"
+#include "lib/hdr.h"
+#include "lib/link_wire.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
+#include "queue/link_ops.h"
+#include "queue/qp_error.h"
+#include "queue/qp_table.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/verbs.h"
+#include "vrnic.h"
 
 #define LINK_SLOTS	64	/* slots of a send ring */
 #define LINKS_MAX	4096	/* most links that a FIFO accepts */
@@ -146,22 +160,21 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 	link->peer_qpn = h->qpn;
 	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_PORT |
 			      IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS, NULL);
+	if (err)
+		return err;
 	attr.qp_state = IB_QPS_RTR;
-	if (!err)
-		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV |
-				      IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-				      IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				      IB_QP_MIN_RNR_TIMER, NULL);
+	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			      IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			      IB_QP_MIN_RNR_TIMER, NULL);
+	if (err)
+		return err;
 	attr.qp_state = IB_QPS_RTS;
-	if (!err)
-		err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
-				      IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-				      IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
-				      NULL);
-	/* the address has become one of this host meanwhile */
-	if (!err && !link->qp->roce)
-		err = -EHOSTUNREACH;
-	return err;
+	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			      IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC, NULL);
+	if (err)
+		return err;
+	/* without a wire, the address has become one of this host meanwhile */
+	return link->qp->roce ? 0 : -EHOSTUNREACH;
 }
 
 /* ---- datagrams out ---- */
@@ -194,16 +207,14 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	tx.src = &pkt->sgl;
 	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
 			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
-	if (!err) {
-		/*
-		 * as the requester sends; and the namespace of the route waits until softirqs are
-		 * on again
-		 */
-		local_bh_disable();
-		err = vrnic_roce_xmit(qp, &path, &tx);
-		vrnic_path_drop(&path);
-		local_bh_enable();
-	}
+	if (err)
+		goto out_free;
+	/* as the requester sends; and the namespace of the route waits until softirqs are on */
+	local_bh_disable();
+	err = vrnic_roce_xmit(qp, &path, &tx);
+	vrnic_path_drop(&path);
+	local_bh_enable();
+out_free:
 	kfree(pkt);
 	return err;
 }
@@ -315,7 +326,7 @@ static bool refused_for_now(struct vrnic_link *link)
  *
  * Return: 0; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
  */
-static int await(struct vrnic_link *link, unsigned long wait)
+static int link_await(struct vrnic_link *link, unsigned long wait)
 {
 	int err = -EHOSTUNREACH;
 	long left = wait;
@@ -334,8 +345,8 @@ static int await(struct vrnic_link *link, unsigned long wait)
 }
 
 /* Ask for a link. Return: 0 if an answer has come. */
-static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
-	       const union ib_gid *to, const struct vrnic_hello *h)
+static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
+		    const union ib_gid *to, const struct vrnic_hello *h)
 {
 	unsigned int i;
 	int err;
@@ -345,15 +356,15 @@ static int ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		/* any other failure may pass: a new address may still get its route */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
-		err = await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
+		err = link_await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
 		if (!err || err == -EINTR)
 			return err;
 	}
 	return err;
 }
 
-static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
-		   const struct ib_gid_attr *sgid)
+static int link_dial(struct vrnic_link *link, const struct vrnic_address *peer,
+		     const struct ib_gid_attr *sgid)
 {
 	u32 psn = get_random_u32() & VRNIC_PSN_MASK;
 	struct vrnic_hello h;
@@ -370,7 +381,7 @@ static int connect(struct vrnic_link *link, const struct vrnic_address *peer,
 	h.psn = psn;
 	start_asking(link);
 	link->asked = true;
-	err = ask(link, sgid, &to, &h);
+	err = link_ask(link, sgid, &to, &h);
 	stop_asking(link);
 	if (err)
 		return err;
@@ -407,7 +418,7 @@ static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
 	link = link_new(fifo, &to);
 	if (IS_ERR(link))
 		goto out;
-	err = connect(link, peer, sgid);
+	err = link_dial(link, peer, sgid);
 	if (err) {
 		vrnic_link_kill(link);
 		link = ERR_PTR(err);
@@ -526,8 +537,8 @@ static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
  * Find the link that an earlier copy of this request was given, or NULL. Ends links that are stale.
  * @full: set if no other link can be accepted from this host.
  */
-static struct vrnic_link *accepted(struct vrnic_fifo *fifo,
-				   const struct vrnic_heard *heard, bool *full)
+static struct vrnic_link *link_find_accepted(struct vrnic_fifo *fifo,
+					     const struct vrnic_heard *heard, bool *full)
 {
 	struct vrnic_link *link, *next, *found = NULL;
 	unsigned int nr = 0, of_host = 0;
@@ -565,11 +576,16 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
 	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
 					VRNIC_GFP_LINK);
-	err = link->notice && !vrnic_fault(link->qp, VRNIC_FAULT_LINK) ? 0 : -ENOMEM;
-	if (!err)
-		err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
-	if (!err)
-		return link;
+	if (!link->notice || vrnic_fault(link->qp, VRNIC_FAULT_LINK)) {
+		err = -ENOMEM;
+		goto err_kill;
+	}
+	err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
+	if (err)
+		goto err_kill;
+	return link;
+
+err_kill:
 	vrnic_link_kill(link);
 	return ERR_PTR(err);
 }
@@ -597,7 +613,7 @@ static struct vrnic_link *link_for(struct vrnic_fifo *fifo, const struct vrnic_h
 	if (fifo->dead)
 		return NULL;
 	*why = VRNIC_WHY_RESOURCES;
-	link = accepted(fifo, heard, &full);
+	link = link_find_accepted(fifo, heard, &full);
 	if (link || full)
 		return link;
 	link = link_accept_charged(fifo, heard, sgid);

@@ -29,10 +29,10 @@
 #include <linux/workqueue.h>
 
 #include "lib/link_wire.h"
-#include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/type.h"
 #include "queue/opcode.h"
-#include "vrnic.h"
+#include "queue/qp.h"
 
 struct net;
 struct sk_buff;
@@ -347,13 +347,6 @@ void vrnic_links_reap(struct vrnic_fifo *fifo);
 void vrnic_links_kill(struct vrnic_fifo *fifo);
 int vrnic_links_init(void);
 void vrnic_links_exit(void);
-
-/* native/link_host.c */
-struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid);
-void vrnic_host_put(struct vrnic_host *host);
-u64 vrnic_host_number(const struct vrnic_host *host);
-bool vrnic_host_charge(struct vrnic_host *host, u64 bytes);
-void vrnic_host_uncharge(struct vrnic_host *host, u64 bytes);
 
 /* native/link_grant.c */
 int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr);

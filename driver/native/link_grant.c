@@ -9,6 +9,7 @@
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 
 #include "native/link.h"
 #include "native/native.h"
@@ -17,7 +18,7 @@
 #define SLOTS_MAX	SZ_8K		/* looking at all slots takes microseconds */
 
 /* Find the slot of @id, or the empty slot for it: there always is an empty one. */
-static u32 *slot_of(const struct vrnic_grants *g, u32 id)
+static u32 *grant_slot(const struct vrnic_grants *g, u32 id)
 {
 	u32 i = hash_32(id, ilog2(g->size));
 
@@ -26,9 +27,9 @@ static u32 *slot_of(const struct vrnic_grants *g, u32 id)
 	return &g->slot[i];
 }
 
-static void put(struct vrnic_grants *g, u32 id)
+static void grants_put(struct vrnic_grants *g, u32 id)
 {
-	u32 *slot = slot_of(g, id);
+	u32 *slot = grant_slot(g, id);
 
 	g->nr += !*slot;
 	*slot = id;
@@ -45,53 +46,53 @@ bool vrnic_granted(struct vrnic_link *link, u32 id)
 	bool granted;
 
 	spin_lock(&link->lock);
-	granted = g->size && *slot_of(g, id);
+	granted = g->size && *grant_slot(g, id);
 	spin_unlock(&link->lock);
 	return granted;
 }
 
 /* Caller holds link->lock. Return: false if there is no room for @nr more grants. */
-static bool fits(const struct vrnic_grants *g, u32 nr)
+static bool grants_fit(const struct vrnic_grants *g, u32 nr)
 {
 	return g->nr + nr <= g->size / 2;
 }
 
-static bool is_live(struct vrnic_link *link, u32 id)
+static bool grant_is_live(struct vrnic_link *link, u32 id)
 {
 	return id && vrnic_counter_is_own(id, link->fifo->uctx);
 }
 
-static u32 nr_live(struct vrnic_link *link)
+static u32 grants_nr_live(struct vrnic_link *link)
 {
 	const struct vrnic_grants *g = &link->grants;
 	u32 i, nr = 0;
 
 	for (i = 0; i < g->size; i++)
-		nr += is_live(link, g->slot[i]);
+		nr += grant_is_live(link, g->slot[i]);
 	return nr;
 }
 
 /* Move the grants to another table, without those whose counters are gone. */
-static void move(struct vrnic_link *link, struct vrnic_grants *to)
+static void grants_move(struct vrnic_link *link, struct vrnic_grants *to)
 {
 	struct vrnic_grants *g = &link->grants;
 	u32 i;
 
 	lockdep_assert_held(&link->lock);
 	for (i = 0; i < g->size; i++)
-		if (is_live(link, g->slot[i]))
-			put(to, g->slot[i]);
+		if (grant_is_live(link, g->slot[i]))
+			grants_put(to, g->slot[i]);
 	swap(*g, *to);
 }
 
 /* Return: 0: try again; -ENOMEM or -ENOSPC: the table is unchanged. */
-static int make_room(struct vrnic_link *link, u32 nr)
+static int grants_make_room(struct vrnic_link *link, u32 nr)
 {
 	struct vrnic_grants new = {};
 	u32 want;
 
 	spin_lock(&link->lock);
-	want = nr_live(link) + nr;
+	want = grants_nr_live(link) + nr;
 	spin_unlock(&link->lock);
 	if (want > SLOTS_MAX / 2)
 		return -ENOSPC;
@@ -101,27 +102,27 @@ static int make_room(struct vrnic_link *link, u32 nr)
 		return -ENOMEM;
 	spin_lock(&link->lock);
 	/* the other injector may have added grants meanwhile */
-	if (nr_live(link) + nr <= new.size / 2)
-		move(link, &new);
+	if (grants_nr_live(link) + nr <= new.size / 2)
+		grants_move(link, &new);
 	spin_unlock(&link->lock);
 	kvfree(new.slot);
 	return 0;
 }
 
 /* Return: false if there is no room. */
-static bool add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
+static bool grants_add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 {
 	struct vrnic_grants *g = &link->grants;
 	u32 i;
 
 	lockdep_assert_held(&link->lock);
-	if (!fits(g, 2 * nr))
+	if (!grants_fit(g, 2 * nr))
 		return false;
 	for (i = 0; i < nr; i++) {
 		if (d[i].remote_counter)
-			put(g, d[i].remote_counter);
+			grants_put(g, d[i].remote_counter);
 		if (d[i].target_counter)
-			put(g, d[i].target_counter);
+			grants_put(g, d[i].target_counter);
 	}
 	return true;
 }
@@ -141,11 +142,11 @@ int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 
 	for (;;) {
 		spin_lock(&link->lock);
-		added = add(link, d, nr);
+		added = grants_add(link, d, nr);
 		spin_unlock(&link->lock);
 		if (added)
 			return 0;
-		err = make_room(link, 2 * nr);
+		err = grants_make_room(link, 2 * nr);
 		if (err)
 			return err;
 	}

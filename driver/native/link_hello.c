@@ -15,9 +15,17 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "base/stats.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/link_wire.h"
 #include "native/link.h"
 #include "native/native.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "vrnic.h"
 
 #define QUEUE_MAX	128	/* most datagrams of a kind that wait in one queue */
 #define QUEUE_HOST	32	/* most of these from one address */
@@ -114,7 +122,7 @@ static void queue_close(struct vrnic_hello_queue *queue)
 /* ---- datagrams that need a FIFO ---- */
 
 /* Do one piece of work, with fifo->ctrl held. Return: false if there is none. */
-static bool serve(struct vrnic_fifo *fifo)
+static bool hellos_serve(struct vrnic_fifo *fifo)
 {
 	struct vrnic_hellos *hellos = &fifo->hellos;
 	bool failed = test_and_clear_bit(0, &hellos->failed);
@@ -149,7 +157,7 @@ static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budg
 			vrnic_queue_after(r, BUSY_NS);
 			return VRNIC_IDLE;
 		}
-		busy = serve(fifo);
+		busy = hellos_serve(fifo);
 		mutex_unlock(&fifo->ctrl);
 		if (!busy)
 			return VRNIC_IDLE;
@@ -196,7 +204,10 @@ void vrnic_hellos_stop(struct vrnic_fifo *fifo)
  */
 void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 {
-	/* pairs with test_and_clear_bit() in serve(), which finds the link if it finds the bit */
+	/*
+	 * pairs with test_and_clear_bit() in hellos_serve(), which finds the link if it finds the
+	 * bit
+	 */
 	smp_mb__before_atomic();
 	set_bit(0, &fifo->hellos.failed);
 	vrnic_queue(&fifo->hellos.run);
@@ -306,7 +317,7 @@ static u8 why_not(const struct vrnic_fifo *fifo, const struct vrnic_heard *heard
 }
 
 /* Handle a datagram that names a FIFO of this host. Return: false if it was dropped. */
-static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
+static bool hello_hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(heard->h.fifo);
 	bool there = is_there(fifo, net, heard), taken;
@@ -323,7 +334,7 @@ static bool hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 	return taken;
 }
 
-static bool hear(struct net *net, struct sk_buff *skb)
+static bool hello_hear(struct net *net, struct sk_buff *skb)
 {
 	struct vrnic_heard heard = {};
 
@@ -331,7 +342,7 @@ static bool hear(struct net *net, struct sk_buff *skb)
 		return false;
 	if (heard.h.kind == VRNIC_HELLO_ASK ||
 	    (heard.h.kind == VRNIC_HELLO_BYE && !heard.h.to_qpn))
-		return hear_for_fifo(net, &heard);
+		return hello_hear_for_fifo(net, &heard);
 	return desk_add(net, &heard);
 }
 
@@ -342,7 +353,7 @@ static void hello_receive(struct net *net, struct sk_buff *skb)
 
 	if (!intact)
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_BAD_ICRC, 1);
-	if (!intact || !hear(net, skb))
+	if (!intact || !hello_hear(net, skb))
 		vrnic_dev_count(net, skb->dev, VRNIC_STAT_RCVD_DROPPED, 1);
 	kfree_skb(skb);
 }

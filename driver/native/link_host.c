@@ -14,6 +14,7 @@
 #include <net/net_namespace.h>
 
 #include "native/link.h"
+#include "native/link_host.h"
 
 #define HOST_BYTES	SZ_64M	/* most bytes that one host may use on this one */
 #define ALL_BYTES	SZ_256M	/* most bytes that all of them may use */
@@ -49,7 +50,7 @@ static u64 gid_number(const union ib_gid *gid)
 	return siphash(gid->raw, sizeof(gid->raw), &key) ?: 1;
 }
 
-static struct vrnic_host *find(const struct net *net, const union ib_gid *gid, u64 number)
+static struct vrnic_host *host_find(const struct net *net, const union ib_gid *gid, u64 number)
 {
 	struct vrnic_host *host;
 
@@ -79,7 +80,7 @@ struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid
 	new->gid = *gid;
 	new->number = number;
 	spin_lock(&hosts_lock);
-	host = find(net, gid, number);
+	host = host_find(net, gid, number);
 	if (!host) {
 		hash_add(hosts, &new->node, number);
 		swap(host, new);

@@ -14,9 +14,14 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "engine/engine.h"
+#include "lib/link_wire.h"
+#include "mem/mem.h"
 #include "native/link.h"
 #include "native/native.h"
-#include "roce/roce.h"
+#include "queue/qp_error.h"
+#include "verbs/verbs.h"
+#include "vrnic.h"
 
 /* Half a round trip is mostly enough, and a peer that is gone is not waited for long. */
 #define LINGER_MS	200
@@ -26,7 +31,7 @@ static unsigned int link_idle_s = 30;
 module_param(link_idle_s, uint, 0644);
 MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of a native link is asked whether it is there; 0: never (default 30)");
 
-static LIST_HEAD(links);
+static LIST_HEAD(all_links);
 static DEFINE_MUTEX(links_lock);	/* protects the list; every link in it has a queue pair */
 
 static struct workqueue_struct *ends;
@@ -53,7 +58,7 @@ static bool msgs_gone(struct vrnic_link *link)
 }
 
 /* No other code finds the link any more. */
-static void end(struct vrnic_link *link)
+static void link_end(struct vrnic_link *link)
 {
 	struct vrnic_fifo *fifo = link->fifo;
 
@@ -69,14 +74,14 @@ static void end(struct vrnic_link *link)
 }
 
 /* Give the peer time to take what was sent, within limits. */
-static void end_work(struct work_struct *work)
+static void link_end_work(struct work_struct *work)
 {
 	struct vrnic_link *link = container_of(work, struct vrnic_link, ending.work);
 
 	if (!msgs_gone(link) && time_before(jiffies, link->linger_until))
 		queue_delayed_work(ends, &link->ending, msecs_to_jiffies(LINGER_STEP_MS));
 	else
-		end(link);
+		link_end(link);
 }
 
 /**
@@ -152,17 +157,17 @@ void vrnic_links_kill(struct vrnic_fifo *fifo)
  */
 void vrnic_link_begin(struct vrnic_link *link)
 {
-	INIT_DELAYED_WORK(&link->ending, end_work);
+	INIT_DELAYED_WORK(&link->ending, link_end_work);
 	link->heard = jiffies;
 	mutex_lock(&links_lock);
-	list_add(&link->all, &links);
+	list_add(&link->all, &all_links);
 	mutex_unlock(&links_lock);
 	vrnic_count(link->fifo->dev, LINKS);
 	look_later();
 }
 
 /* Is nothing in progress that the peer has to acknowledge, and was nothing heard for long? */
-static bool is_idle(struct vrnic_link *link, unsigned int idle_s)
+static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 {
 	return link->qp->roce && !READ_ONCE(link->dead) && msgs_gone(link) &&
 	       time_after(jiffies, READ_ONCE(link->heard) + idle_s * HZ);
@@ -173,7 +178,7 @@ static bool is_idle(struct vrnic_link *link, unsigned int idle_s)
  * message. The caller holds links_lock, which deregistration of memory may need. So this does not
  * wait for memory: without any, the next look tries again.
  */
-static void ping(struct vrnic_link *link)
+static void link_ping(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *msg = kzalloc(sizeof(*msg), GFP_NOWAIT | __GFP_NOWARN);
 	struct vrnic_nhdr h = { .op = VRNIC_NWIRE_PING };
@@ -200,10 +205,10 @@ static void look_around(struct work_struct *work)
 	bool any;
 
 	mutex_lock(&links_lock);
-	list_for_each_entry(link, &links, all)
-		if (idle_s && is_idle(link, idle_s))
-			ping(link);
-	any = !list_empty(&links);
+	list_for_each_entry(link, &all_links, all)
+		if (idle_s && link_is_idle(link, idle_s))
+			link_ping(link);
+	any = !list_empty(&all_links);
 	mutex_unlock(&links_lock);
 	if (any)
 		look_later();
@@ -220,7 +225,7 @@ static bool msg_holds(const struct vrnic_nmsg *msg, const struct vrnic_mr *mr)
 }
 
 /* Is the region in a message that the peer has not acknowledged, or not answered? */
-static bool holds(struct vrnic_link *link, const struct vrnic_mr *mr)
+static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 {
 	struct vrnic_nmsg *msg;
 	bool found = false;
@@ -246,8 +251,8 @@ static void links_let_go(const struct vrnic_mr *mr)
 	struct vrnic_link *link;
 
 	mutex_lock(&links_lock);
-	list_for_each_entry(link, &links, all) {
-		if (!holds(link, mr))
+	list_for_each_entry(link, &all_links, all) {
+		if (!link_holds(link, mr))
 			continue;
 		vrnic_count(link->fifo->dev, LINKS_CUT);
 		vrnic_qp_error(link->qp, -1);

@@ -4,11 +4,16 @@
  * kept that long because a lost packet is made again from it.
  */
 
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "engine/engine.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
-#include "roce/roce.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
 
 static struct vrnic_nmsg *to_msg(u64 cookie)
 {
@@ -188,7 +193,8 @@ void vrnic_link_flushed(struct vrnic_link *link)
 		vrnic_link_failed(link);
 	}
 	/*
-	 * pairs with watch(): a later endpoint sees that the link is dead, or we see the endpoint
+	 * pairs with endpoint_watch(): a later endpoint sees that the link is dead, or we see the
+	 * endpoint
 	 */
 	smp_mb();
 	vrnic_endpoints_lost(link);

@@ -12,11 +12,19 @@
  */
 
 #include <linux/hash.h>
+#include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "lib/hdr.h"
+#include "lib/link_wire.h"
+#include "lib/type_rows.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
+#include "native/type.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 /*
  * Limits for the types that a peer tells: bytes of rows, and number of types. Beyond them, all
@@ -102,7 +110,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 
 /* ---- checks ---- */
 
-static void refuse(struct vrnic_link *link, u8 status, int verr)
+static void serve_refuse(struct vrnic_link *link, u8 status, int verr)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
@@ -114,9 +122,9 @@ static void refuse(struct vrnic_link *link, u8 status, int verr)
 	rx->vendor_err = verr;
 }
 
-static void refuse_access(struct vrnic_link *link, int verr)
+static void serve_refuse_access(struct vrnic_link *link, int verr)
 {
-	refuse(link, IB_WC_REM_ACCESS_ERR, verr);
+	serve_refuse(link, IB_WC_REM_ACCESS_ERR, verr);
 }
 
 /* May the peer name this counter, or name it in what it runs on our behalf? */
@@ -132,10 +140,10 @@ static void check_counters(struct vrnic_link *link)
 
 	if (!counter_fits(link, h->counter[0]) ||
 	    !counter_fits(link, h->counter[1]))
-		refuse_access(link, VRNIC_VERR_COUNTER);
+		serve_refuse_access(link, VRNIC_VERR_COUNTER);
 }
 
-static void count(struct vrnic_link *link, u64 n)
+static void serve_count(struct vrnic_link *link, u64 n)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	int i, missing = 0;
@@ -145,11 +153,11 @@ static void count(struct vrnic_link *link, u64 n)
 			missing |= vrnic_counter_down(h->counter[i],
 						      link->fifo->uctx, n);
 	if (missing)
-		refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+		serve_refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
 }
 
-static int open_remote(struct vrnic_link *link, u64 addr, u64 len, int access,
-		       struct vrnic_held *held, struct vrnic_seg *seg)
+static int serve_open_region(struct vrnic_link *link, u64 addr, u64 len, int access,
+			     struct vrnic_held *held, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = link->fifo;
 
@@ -166,10 +174,10 @@ static void check_memory(struct vrnic_link *link, int access)
 
 	if (h->pos)
 		return;
-	verr = open_remote(link, h->addr, h->total, access,
-			   &link->qp->hold.remote, &seg);
+	verr = serve_open_region(link, h->addr, h->total, access,
+				 &link->qp->hold.remote, &seg);
 	if (verr)
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 	else
 		vrnic_seg_put(&seg);
 }
@@ -184,8 +192,8 @@ static int open_storage(struct vrnic_link *link, int access,
 
 	if (rows->lower < 0 ? addr >= base : addr < base)
 		return VRNIC_VERR_BOUNDS;
-	return open_remote(link, addr, rows->span, access,
-			   &link->qp->hold.remote, seg);
+	return serve_open_region(link, addr, rows->span, access,
+				 &link->qp->hold.remote, seg);
 }
 
 /*
@@ -207,13 +215,13 @@ static void check_typed(struct vrnic_link *link)
 		return;
 	if (rx->h.total != rows->bytes || rx->h.arg > VRNIC_PACK_BYTES ||
 	    (rx->h.pos && (rx->type != rows || rx->half.pos != rx->h.pos))) {
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
 	rx->type = rows;
 	verr = open_storage(link, access, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_seg_put(&seg);
@@ -235,14 +243,14 @@ static void check_rows(struct vrnic_link *link)
 			rx->rows = alloc_charged(link, h->total);
 	}
 	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
-		refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
 static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	/* an error is reported whatever counters it names; do_error() checks each of them */
+	/* an error is reported whatever counters it names; serve_error() checks each of them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
@@ -269,7 +277,7 @@ static bool can_answer(struct vrnic_link *link)
 }
 
 /* A request starts only when there is a way to answer it. */
-static int start_request(struct vrnic_link *link)
+static int serve_start_request(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
@@ -292,7 +300,7 @@ static int start_request(struct vrnic_link *link)
  * An answer must belong to a request, and be the only one. It has data only if the request wants
  * some.
  */
-static int start_answer(struct vrnic_link *link)
+static int serve_start_answer(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_nhdr *h = &rx->h;
@@ -310,7 +318,7 @@ static int start_answer(struct vrnic_link *link)
 	return 0;
 }
 
-static int start(struct vrnic_link *link, struct sk_buff *skb)
+static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -328,8 +336,8 @@ static int start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->req = NULL;
 	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
-		return start_answer(link);
-	return start_request(link);
+		return serve_start_answer(link);
+	return serve_start_request(link);
 }
 
 /* Find the place of the packet's data. Return: 0 or enum vrnic_vendor_err. */
@@ -343,8 +351,8 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 
 	switch (rx->h.op) {
 	case VRNIC_NWIRE_PUT:
-		return open_remote(link, rx->h.addr + rx->h.pos + off, len,
-				   IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
+		return serve_open_region(link, rx->h.addr + rx->h.pos + off, len,
+					 IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
 	case VRNIC_NWIRE_ANSWER:
 		if (!req->into.len)
 			return vrnic_seg_region(fifo->dev, fifo->pd, req->key,
@@ -404,8 +412,8 @@ static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 }
 
 /* Copy from the packet to where the type says, without a buffer in between. */
-static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
-		    struct sk_buff *skb, bool final)
+static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
+			  struct sk_buff *skb, bool final)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	unsigned int done = 0, n;
@@ -422,7 +430,7 @@ static void scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
 	skb_abort_seq_read(&seq);
 }
 
-static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
+static void serve_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 {
 	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
 	struct vrnic_half *half = answer ? &link->rx.req->half : &link->rx.half;
@@ -432,29 +440,29 @@ static void place_typed(struct vrnic_link *link, struct sk_buff *skb)
 	verr = answer ? open_asked(link, &seg) :
 			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
 	if (verr) {
-		refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
-		       verr);
+		serve_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+			     verr);
 		return;
 	}
-	scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
+	serve_scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
 	vrnic_seg_put(&seg);
 }
 
-static void place(struct vrnic_link *link, struct sk_buff *skb)
+static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	int verr;
 
 	if (is_typed(link)) {
-		place_typed(link, skb);
+		serve_place_typed(link, skb);
 		return;
 	}
 	verr = open_place(link, pkt->len, &sgl->seg[0]);
 	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
-		refuse(link, IB_WC_LOC_PROT_ERR, verr);
+		serve_refuse(link, IB_WC_LOC_PROT_ERR, verr);
 	else if (verr)
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 	if (verr)
 		return;
 	sgl->nr = 1;
@@ -501,7 +509,7 @@ static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 	link->rx.rows = NULL;
 }
 
-static void do_type(struct vrnic_link *link)
+static void serve_type(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_link_type *type;
@@ -515,11 +523,11 @@ static void do_type(struct vrnic_link *link)
 		return;
 	}
 	vrnic_rx_rows_free(link);
-	refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+	serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
 /* Pack typed data into a buffer: a message has few segments, and is made into packets later. */
-static void get_typed(struct vrnic_link *link)
+static void serve_get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;
 	u32 n = link->rx.h.arg;
@@ -528,47 +536,47 @@ static void get_typed(struct vrnic_link *link)
 
 	answer->buf = alloc_charged(link, n);
 	if (!answer->buf) {
-		refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
 	answer->charged = n;
 	link->answer_bytes += n;
 	verr = open_storage(link, IB_ACCESS_REMOTE_READ, &storage);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_half_copy(&link->rx.half, &storage, answer->buf, n, true, false);
 	vrnic_seg_put(&storage);
 	seg.kva = answer->buf;
 	vrnic_nmsg_add(answer, &seg);
-	count(link, n);
+	serve_count(link, n);
 }
 
-static void do_get(struct vrnic_link *link)
+static void serve_get(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg seg;
 	int verr;
 
-	verr = open_remote(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
-			   NULL, &seg);
+	verr = serve_open_region(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
+				 NULL, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	vrnic_nmsg_add(link->rx.answer, &seg);
 	if (h->arg)
-		count(link, h->arg);
+		serve_count(link, h->arg);
 }
 
-static void do_put(struct vrnic_link *link)
+static void serve_put(struct vrnic_link *link)
 {
 	if (link->rx.h.data)
-		count(link, link->rx.h.data);
+		serve_count(link, link->rx.h.data);
 }
 
-static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	const struct vrnic_ndesc_rmw rmw = {
@@ -579,10 +587,10 @@ static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	void *word;
 	int verr;
 
-	verr = open_remote(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
-			   &link->qp->hold.remote, &seg);
+	verr = serve_open_region(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
+				 &link->qp->hold.remote, &seg);
 	if (verr) {
-		refuse_access(link, verr);
+		serve_refuse_access(link, verr);
 		return;
 	}
 	word = vrnic_seg_word(&seg, h->total);
@@ -590,11 +598,11 @@ static void do_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		answer->pos = vrnic_native_rmw(word, h->total, h->arg, &rmw);
 	vrnic_seg_put(&seg);
 	if (!word) {
-		refuse_access(link, VRNIC_VERR_ALIGN);
+		serve_refuse_access(link, VRNIC_VERR_ALIGN);
 		return;
 	}
 	vrnic_count(link->fifo->dev, ATOMICS);
-	count(link, 1);
+	serve_count(link, 1);
 }
 
 /* Post a record that names the peer. Return: false if there is no room. */
@@ -610,7 +618,7 @@ static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
 	return false;
 }
 
-static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg seg = { .kva = link->rx.buf, .len = h->data };
@@ -623,17 +631,17 @@ static void do_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	};
 
 	if (post_record(link, &rec, &seg, answer))
-		count(link, 1);
+		serve_count(link, 1);
 }
 
-static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg descs = { .kva = link->rx.buf, .len = h->data };
 
 	switch (vrnic_rget_deliver(link->fifo, &link->peer, link->fifo, link, &descs, false)) {
 	case 0:
-		count(link, 1);
+		serve_count(link, 1);
 		break;
 	case -ENOMEM:
 		vrnic_rget_make_room(link->fifo, h->data);
@@ -642,11 +650,11 @@ static void do_rget(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		answer->flags |= VRNIC_NWIRE_AGAIN;
 		break;
 	default:
-		refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+		serve_refuse(link, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
 }
 
-static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_failure failure = {};
@@ -669,7 +677,7 @@ static void do_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
  * A descriptor that this side injected failed at the peer: post a record, and fail its counters.
  * But not counters that the peer may not name, which may be the reason for the failure.
  */
-static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_failure failure = {
@@ -696,7 +704,7 @@ static void do_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 					   h->total);
 }
 
-static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
+static void serve_execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
 	if (link->rx.unknown) {
 		answer->flags |= VRNIC_NWIRE_AGAIN;
@@ -704,31 +712,31 @@ static void execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	}
 	switch (link->rx.h.op) {
 	case VRNIC_NWIRE_PUT:
-		do_put(link);
+		serve_put(link);
 		break;
 	case VRNIC_NWIRE_GET:
 		if (link->rx.h.flags & VRNIC_NWIRE_TYPED)
-			get_typed(link);
+			serve_get_typed(link);
 		else
-			do_get(link);
+			serve_get(link);
 		break;
 	case VRNIC_NWIRE_TYPE:
-		do_type(link);
+		serve_type(link);
 		break;
 	case VRNIC_NWIRE_RMW:
-		do_rmw(link, answer);
+		serve_rmw(link, answer);
 		break;
 	case VRNIC_NWIRE_MESSAGE:
-		do_message(link, answer);
+		serve_message(link, answer);
 		break;
 	case VRNIC_NWIRE_RGET:
-		do_rget(link, answer);
+		serve_rget(link, answer);
 		break;
 	case VRNIC_NWIRE_NOTIFY:
-		do_notify(link, answer);
+		serve_notify(link, answer);
 		break;
 	default:
-		do_error(link, answer);
+		serve_error(link, answer);
 	}
 }
 
@@ -756,7 +764,7 @@ static void finish_request(struct vrnic_link *link)
 	struct vrnic_nhdr answer = { .op = VRNIC_NWIRE_ANSWER, .id = rx->h.id };
 
 	if (rx->status == IB_WC_SUCCESS)
-		execute(link, &answer);
+		serve_execute(link, &answer);
 	if (rx->status != IB_WC_SUCCESS)
 		vrnic_nmsg_release(rx->answer);
 	answer.status = rx->status;
@@ -806,14 +814,14 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 	int err;
 
 	if (pkt->info & VRNIC_PKT_START) {
-		err = start(link, skb);
+		err = serve_start(link, skb);
 		if (err)
 			return err;
 	}
 	if (pkt->len > rx->left || end == !!(rx->left - pkt->len))
 		return -EPROTO;
 	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
-		place(link, skb);
+		serve_place(link, skb);
 	rx->left -= pkt->len;
 	if (!end)
 		return 0;

@@ -10,28 +10,32 @@
 
 #include <linux/ktime.h>
 
+#include "engine/budget.h"
+#include "mem/seg.h"
 #include "native/native.h"
 #include "native/type.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* When a queue of remote gets is full: wait 20 us, then twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL
 #define FULL_TRIES	20
 
-static enum vrnic_step fail_local(struct vrnic_nop *op, int verr)
+static enum vrnic_step local_fail_own(struct vrnic_nop *op, int verr)
 {
 	return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 }
 
-static enum vrnic_step fail_remote(struct vrnic_injector *inj, int verr)
+static enum vrnic_step local_fail_peer(struct vrnic_injector *inj, int verr)
 {
 	vrnic_count(inj->peer->dev, REMOTE_ERRORS);
 	return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR, verr);
 }
 
 /* Find memory of this side by the descriptor's local key. */
-static int open_local(struct vrnic_injector *inj, u64 addr, u64 len,
-		      bool write, struct vrnic_seg *seg)
+static int local_open_own(struct vrnic_injector *inj, u64 addr, u64 len,
+			  bool write, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
@@ -42,8 +46,8 @@ static int open_local(struct vrnic_injector *inj, u64 addr, u64 len,
 				addr, len, access, &inj->local, seg);
 }
 
-static int open_remote(struct vrnic_injector *inj, u64 addr, u64 len,
-		       int access, struct vrnic_seg *seg)
+static int local_open_peer(struct vrnic_injector *inj, u64 addr, u64 len,
+			   int access, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *peer = inj->peer;
 
@@ -111,14 +115,14 @@ unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 }
 
 /* Bytes that this burst is to move. */
-static u64 share(const struct vrnic_nop *op, const struct vrnic_budget *budget)
+static u64 local_share(const struct vrnic_nop *op, const struct vrnic_budget *budget)
 {
 	return min(op->d.length - op->done, budget->bytes);
 }
 
 /* Note that @n more bytes have moved. */
-static enum vrnic_step moved(struct vrnic_injector *inj, u64 n,
-			     struct vrnic_budget *budget)
+static enum vrnic_step local_moved(struct vrnic_injector *inj, u64 n,
+				   struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 	int verr;
@@ -131,8 +135,8 @@ static enum vrnic_step moved(struct vrnic_injector *inj, u64 n,
 	return op->done == op->d.length ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }
 
-static void put_inline(struct vrnic_injector *inj, struct vrnic_seg *remote,
-		       u64 n)
+static void local_put_inline(struct vrnic_injector *inj, struct vrnic_seg *remote,
+			     u64 n)
 {
 	u64 end = inj->op.done + n, pos = 0;
 	struct vrnic_seg seg[2];
@@ -154,8 +158,8 @@ static int move_registered(struct vrnic_injector *inj,
 	struct vrnic_seg local;
 	int verr;
 
-	verr = open_local(inj, inj->op.d.local_addr + inj->op.done, n, get,
-			  &local);
+	verr = local_open_own(inj, inj->op.d.local_addr + inj->op.done, n, get,
+			      &local);
 	if (verr)
 		return verr;
 	if (get)
@@ -175,8 +179,8 @@ static int remote_access(const struct vrnic_nop *op)
 /* Find the peer's memory for the @n bytes of this burst. */
 static int open_share(struct vrnic_injector *inj, u64 n, struct vrnic_seg *seg)
 {
-	return open_remote(inj, inj->op.d.remote_addr + inj->op.done, n,
-			   remote_access(&inj->op), seg);
+	return local_open_peer(inj, inj->op.d.remote_addr + inj->op.done, n,
+			       remote_access(&inj->op), seg);
 }
 
 /*
@@ -222,7 +226,7 @@ static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
 	struct vrnic_seg local, remote;
 	struct vrnic_nop *op = &inj->op;
-	u64 n = share(op, budget);
+	u64 n = local_share(op, budget);
 	int verr;
 
 	vrnic_injector_release(inj);
@@ -231,7 +235,7 @@ static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 	if (verr == -EAGAIN)
 		return VRNIC_STEP_WAIT;
 	if (verr)
-		return fail_local(op, verr);
+		return local_fail_own(op, verr);
 	if (!vrnic_injector_hold(inj, &peer)) {
 		vrnic_virtual_unpin(inj, false);
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
@@ -242,26 +246,26 @@ static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 		vrnic_seg_put(&remote);
 	}
 	vrnic_virtual_unpin(inj, get && !verr);
-	return verr ? fail_remote(inj, verr) : moved(inj, local.len, budget);
+	return verr ? local_fail_peer(inj, verr) : local_moved(inj, local.len, budget);
 }
 
 /*
  * Check all of the operation's memory before the first byte moves; each burst checks its part
  * again.
  */
-static int check_whole(struct vrnic_injector *inj, int access)
+static int local_check_peer(struct vrnic_injector *inj, int access)
 {
 	struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg seg;
 	int verr;
 
-	verr = open_remote(inj, d->remote_addr, d->length, access, &seg);
+	verr = local_open_peer(inj, d->remote_addr, d->length, access, &seg);
 	if (!verr)
 		vrnic_seg_put(&seg);
 	return verr;
 }
 
-static int check_whole_local(struct vrnic_injector *inj)
+static int local_check_own(struct vrnic_injector *inj)
 {
 	struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg seg;
@@ -269,33 +273,33 @@ static int check_whole_local(struct vrnic_injector *inj)
 
 	if (d->flags & VRNIC_NDESC_INLINE)
 		return 0;
-	verr = open_local(inj, d->local_addr, d->length,
-			  d->opcode == VRNIC_NOP_GET, &seg);
+	verr = local_open_own(inj, d->local_addr, d->length,
+			      d->opcode == VRNIC_NOP_GET, &seg);
 	if (!verr)
 		vrnic_seg_put(&seg);
 	return verr;
 }
 
-static int check_all(struct vrnic_injector *inj, u64 n)
+static int local_check_both(struct vrnic_injector *inj, u64 n)
 {
 	if (inj->op.done || n == inj->op.d.length)
 		return 0;
-	return check_whole(inj, remote_access(&inj->op));
+	return local_check_peer(inj, remote_access(&inj->op));
 }
 
 static enum vrnic_step move_virtual(struct vrnic_injector *inj,
 				    struct vrnic_budget *budget)
 {
-	u64 n = share(&inj->op, budget);
-	int verr = check_all(inj, n);
+	u64 n = local_share(&inj->op, budget);
+	int verr = local_check_both(inj, n);
 
 	if (!verr && (!n || current->mm == inj->fifo->mm)) {
 		verr = move_own(inj, &n);
 		if (!verr && (n || !inj->op.d.length))
-			return moved(inj, n, budget);
+			return local_moved(inj, n, budget);
 	}
 	if (verr)
-		return fail_remote(inj, verr);
+		return local_fail_peer(inj, verr);
 	return move_pinned(inj, budget);
 }
 
@@ -303,47 +307,47 @@ static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
-	u64 n = share(op, budget);
+	u64 n = local_share(op, budget);
 	struct vrnic_seg remote;
 	int verr = 0;
 
 	if (op->d.flags & VRNIC_NDESC_VIRTUAL)
 		return move_virtual(inj, budget);
 	if (!op->done && n < op->d.length)
-		verr = check_whole_local(inj);
+		verr = local_check_own(inj);
 	if (verr)
-		return fail_local(op, verr);
-	verr = check_all(inj, n);
+		return local_fail_own(op, verr);
+	verr = local_check_both(inj, n);
 	if (!verr)
 		verr = open_share(inj, n, &remote);
 	if (verr)
-		return fail_remote(inj, verr);
+		return local_fail_peer(inj, verr);
 	if (op->d.flags & VRNIC_NDESC_INLINE)
-		put_inline(inj, &remote, n);
+		local_put_inline(inj, &remote, n);
 	else
 		verr = move_registered(inj, &remote, n);
 	vrnic_seg_put(&remote);
 	if (verr)
-		return fail_local(op, verr);
-	return moved(inj, n, budget);
+		return local_fail_own(op, verr);
+	return local_moved(inj, n, budget);
 }
 
 /* Open one side of a typed transfer: a single check covers all of its chunks. */
-static int open_typed(struct vrnic_injector *inj, bool remote, int access,
-		      struct vrnic_seg *seg)
+static int local_open_typed(struct vrnic_injector *inj, bool remote, int access,
+			    struct vrnic_seg *seg)
 {
 	u64 addr, len;
 
 	if (!vrnic_nop_typed_range(inj, remote, &addr, &len))
 		return VRNIC_VERR_BOUNDS;
 	if (remote)
-		return open_remote(inj, addr, len, access, seg);
-	return open_local(inj, addr, len, access, seg);
+		return local_open_peer(inj, addr, len, access, seg);
+	return local_open_own(inj, addr, len, access, seg);
 }
 
 /* Copy from page to page, along the chunks that both types have in common. */
-static enum vrnic_step typed(struct vrnic_injector *inj,
-			     struct vrnic_budget *budget)
+static enum vrnic_step local_typed(struct vrnic_injector *inj,
+				   struct vrnic_budget *budget)
 {
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
 	struct vrnic_seg local, remote;
@@ -353,14 +357,14 @@ static enum vrnic_step typed(struct vrnic_injector *inj,
 
 	verr = inj->typed_begun ? 0 : vrnic_nop_typed_begin(inj);
 	if (!verr)
-		verr = open_typed(inj, false, get, &local);
+		verr = local_open_typed(inj, false, get, &local);
 	if (verr)
-		return fail_local(op, verr);
-	verr = open_typed(inj, true, get ? IB_ACCESS_REMOTE_READ :
-			  IB_ACCESS_REMOTE_WRITE, &remote);
+		return local_fail_own(op, verr);
+	verr = local_open_typed(inj, true, get ? IB_ACCESS_REMOTE_READ :
+				IB_ACCESS_REMOTE_WRITE, &remote);
 	if (verr) {
 		vrnic_seg_put(&local);
-		return fail_remote(inj, verr);
+		return local_fail_peer(inj, verr);
 	}
 	if (get)
 		n = vrnic_typed_copy(inj->typed, &local, &remote, false,
@@ -370,14 +374,14 @@ static enum vrnic_step typed(struct vrnic_injector *inj,
 				     budget->bytes);
 	vrnic_seg_put(&remote);
 	vrnic_seg_put(&local);
-	return moved(inj, n, budget);
+	return local_moved(inj, n, budget);
 }
 
-static enum vrnic_step loop_put(struct vrnic_injector *inj,
-				struct vrnic_budget *budget)
+static enum vrnic_step local_put(struct vrnic_injector *inj,
+				 struct vrnic_budget *budget)
 {
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
-			       typed(inj, budget) : put_or_get(inj, budget);
+			       local_typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step != VRNIC_STEP_DONE)
 		return step;
@@ -386,11 +390,11 @@ static enum vrnic_step loop_put(struct vrnic_injector *inj,
 	return VRNIC_STEP_DONE;
 }
 
-static enum vrnic_step loop_get(struct vrnic_injector *inj,
-				struct vrnic_budget *budget)
+static enum vrnic_step local_get(struct vrnic_injector *inj,
+				 struct vrnic_budget *budget)
 {
 	enum vrnic_step step = inj->op.d.flags & VRNIC_NDESC_TYPED ?
-			       typed(inj, budget) : put_or_get(inj, budget);
+			       local_typed(inj, budget) : put_or_get(inj, budget);
 
 	if (step != VRNIC_STEP_DONE)
 		return step;
@@ -466,12 +470,12 @@ static int rmw_result(struct vrnic_injector *inj, struct vrnic_seg *local)
 	*local = (struct vrnic_seg){};
 	if (!inj->op.d.lkey)
 		return 0;
-	return open_local(inj, inj->op.d.local_addr, inj->op.d.length, true,
-			  local);
+	return local_open_own(inj, inj->op.d.local_addr, inj->op.d.length, true,
+			      local);
 }
 
-static enum vrnic_step loop_rmw(struct vrnic_injector *inj,
-				struct vrnic_budget *budget)
+static enum vrnic_step local_rmw(struct vrnic_injector *inj,
+				 struct vrnic_budget *budget)
 {
 	struct vrnic_seg local, remote, value = { .kva = &inj->op.value };
 	struct vrnic_nop *op = &inj->op;
@@ -481,12 +485,12 @@ static enum vrnic_step loop_rmw(struct vrnic_injector *inj,
 
 	verr = rmw_result(inj, &local);
 	if (verr)
-		return fail_local(op, verr);
-	verr = open_remote(inj, op->d.remote_addr, width,
-			   IB_ACCESS_REMOTE_ATOMIC, &remote);
+		return local_fail_own(op, verr);
+	verr = local_open_peer(inj, op->d.remote_addr, width,
+			       IB_ACCESS_REMOTE_ATOMIC, &remote);
 	if (verr) {
 		vrnic_seg_put(&local);
-		return fail_remote(inj, verr);
+		return local_fail_peer(inj, verr);
 	}
 	word = vrnic_seg_word(&remote, width);
 	if (word)
@@ -496,7 +500,7 @@ static enum vrnic_step loop_rmw(struct vrnic_injector *inj,
 		vrnic_seg_copy(&local, 0, &value, 0, width, true);
 	vrnic_seg_put(&local);
 	if (!word)
-		return fail_remote(inj, VRNIC_VERR_ALIGN);
+		return local_fail_peer(inj, VRNIC_VERR_ALIGN);
 	vrnic_count(inj->fifo->dev, ATOMICS);
 	return VRNIC_STEP_DONE;
 }
@@ -515,8 +519,8 @@ static void message_record(struct vrnic_injector *inj, struct vrnic_record *rec)
 }
 
 /* Send a message; @nr of its segments are in the ring, @seg may have one more. */
-static enum vrnic_step send(struct vrnic_injector *inj, struct vrnic_seg *seg,
-			    unsigned int nr)
+static enum vrnic_step local_send(struct vrnic_injector *inj, struct vrnic_seg *seg,
+				  unsigned int nr)
 {
 	struct vrnic_record rec;
 
@@ -545,20 +549,20 @@ static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 	if (verr == -EAGAIN)
 		return VRNIC_STEP_WAIT;
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return local_fail_own(&inj->op, verr);
 	if (seg[nr].len != d->length)
-		step = fail_local(&inj->op, VRNIC_VERR_FAULT);
+		step = local_fail_own(&inj->op, VRNIC_VERR_FAULT);
 	else if (!vrnic_injector_hold(inj, &peer))
 		step = vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);
 	else
-		step = send(inj, seg, nr + 1);
+		step = local_send(inj, seg, nr + 1);
 	vrnic_virtual_unpin(inj, false);
 	return step;
 }
 
-static enum vrnic_step loop_message(struct vrnic_injector *inj,
-				    struct vrnic_budget *budget)
+static enum vrnic_step local_message(struct vrnic_injector *inj,
+				     struct vrnic_budget *budget)
 {
 	struct vrnic_ndesc *d = &inj->op.d;
 	bool in_ring = d->flags & VRNIC_NDESC_INLINE || !d->length;
@@ -570,13 +574,13 @@ static enum vrnic_step loop_message(struct vrnic_injector *inj,
 	nr = vrnic_native_ring(inj, 0, d->header_len +
 			       (in_ring ? d->length : 0), seg);
 	if (in_ring)
-		return send(inj, seg, nr);
+		return local_send(inj, seg, nr);
 	if (d->flags & VRNIC_NDESC_VIRTUAL)
 		return send_virtual(inj, seg, nr);
-	verr = open_local(inj, d->local_addr, d->length, false, &seg[nr]);
+	verr = local_open_own(inj, d->local_addr, d->length, false, &seg[nr]);
 	if (verr)
-		return fail_local(&inj->op, verr);
-	step = send(inj, seg, nr + 1);
+		return local_fail_own(&inj->op, verr);
+	step = local_send(inj, seg, nr + 1);
 	vrnic_seg_put(&seg[nr]);
 	return step;
 }
@@ -606,16 +610,16 @@ static enum vrnic_step wait_for_room(struct vrnic_injector *inj)
 	return step;
 }
 
-static enum vrnic_step loop_rget(struct vrnic_injector *inj,
-				 struct vrnic_budget *budget)
+static enum vrnic_step local_rget(struct vrnic_injector *inj,
+				  struct vrnic_budget *budget)
 {
 	struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg descs;
 	int ret;
 
-	ret = open_local(inj, d->local_addr, d->length, false, &descs);
+	ret = local_open_own(inj, d->local_addr, d->length, false, &descs);
 	if (ret)
-		return fail_local(&inj->op, ret);
+		return local_fail_own(&inj->op, ret);
 	ret = vrnic_rget_deliver(inj->peer, &inj->fifo->address, inj->fifo, NULL, &descs,
 				 inj->rget);
 	vrnic_seg_put(&descs);
@@ -634,8 +638,8 @@ static enum vrnic_step loop_rget(struct vrnic_injector *inj,
 }
 
 /* An injected NOTIFY: tell this process, or the peer that injected it, that it was reached. */
-static enum vrnic_step loop_notify(struct vrnic_injector *inj,
-				   struct vrnic_budget *budget)
+static enum vrnic_step local_notify(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
 {
 	bool back = inj->op.d.flags & VRNIC_NDESC_BACK;
 	struct vrnic_fifo *to = back ? inj->peer : inj->fifo;
@@ -673,19 +677,19 @@ enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)
 {
 	if (!inj->op.done && !counters_fit(inj))
-		return fail_remote(inj, VRNIC_VERR_COUNTER);
+		return local_fail_peer(inj, VRNIC_VERR_COUNTER);
 	switch (inj->op.d.opcode) {
 	case VRNIC_NOP_PUT:
-		return loop_put(inj, budget);
+		return local_put(inj, budget);
 	case VRNIC_NOP_GET:
-		return loop_get(inj, budget);
+		return local_get(inj, budget);
 	case VRNIC_NOP_RMW:
-		return loop_rmw(inj, budget);
+		return local_rmw(inj, budget);
 	case VRNIC_NOP_MESSAGE:
-		return loop_message(inj, budget);
+		return local_message(inj, budget);
 	case VRNIC_NOP_RGET:
-		return loop_rget(inj, budget);
+		return local_rget(inj, budget);
 	default:
-		return loop_notify(inj, budget);
+		return local_notify(inj, budget);
 	}
 }

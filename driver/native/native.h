@@ -30,18 +30,27 @@
 
 #include <linux/cred.h>
 #include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/sched/mm.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/uverbs_ioctl.h>
 
+#include "engine/engine.h"
+#include "mem/seg.h"
 #include "native/link.h"
 #include "queue/opcode.h"
-#include "vrnic.h"
+#include "queue/ring_mem.h"
 
 struct eventfd_ctx;
+struct vrnic_crew;
+struct vrnic_dev;
 struct vrnic_fifo;
 struct vrnic_rget;
 struct vrnic_typed;
+struct vrnic_ucontext;
 struct vrnic_virtual;
 
 /**

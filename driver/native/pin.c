@@ -19,6 +19,10 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/native.h"
 
 /* A burst of 1 MiB that may start anywhere in a page. */
@@ -134,7 +138,7 @@ static void virtual_put(struct vrnic_virtual *virt)
 }
 
 /* @virt->nr is known: let the injector use the result. */
-static void pinned(struct vrnic_virtual *virt)
+static void virtual_pinned(struct vrnic_virtual *virt)
 {
 	virt->ready = true;
 	/* pairs with the acquire in vrnic_virtual_pin() */
@@ -146,7 +150,7 @@ static void pinned(struct vrnic_virtual *virt)
  * The injector may be gone and its number be that of another FIFO, for which one run more is
  * harmless.
  */
-static void go_on(u32 id)
+static void injector_go_on(u32 id)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(id);
 
@@ -163,8 +167,8 @@ static void pin_work(struct work_struct *work)
 	u32 fifo = virt->fifo;
 
 	virt->nr = pin_patiently(virt);
-	pinned(virt);
-	go_on(fifo);
+	virtual_pinned(virt);
+	injector_go_on(fifo);
 	module_put(THIS_MODULE);
 }
 
@@ -197,9 +201,9 @@ void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave)
 	WRITE_ONCE(virt->faulter, NULL);
 	virt->nr = pin_user_pages_fast(virt->addr, virt->want, gup_flags(virt),
 				       virt->page);
-	pinned(virt);
+	virtual_pinned(virt);
 	if (leave)
-		go_on(fifo);
+		injector_go_on(fifo);
 }
 
 static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
@@ -222,7 +226,7 @@ static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
 	return virt;
 }
 
-/* Use the pages that pinned() announced, if they were pinned for this burst. */
+/* Use the pages that virtual_pinned() announced, if they were pinned for this burst. */
 static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		       bool write)
 {
@@ -258,8 +262,8 @@ static int pin_later(struct vrnic_virtual *virt)
 }
 
 /* @whole: fail unless all pages can be pinned */
-static int pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
-	       bool write, bool whole)
+static int virtual_pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
+		       bool write, bool whole)
 {
 	if (take_ready(virt, addr, want, write))
 		return 0;
@@ -296,12 +300,12 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 
 	if (!virt || addr + len < addr)
 		return VRNIC_VERR_FAULT;
-	/* pairs with the release in pinned() */
+	/* pairs with the release in virtual_pinned() */
 	if (smp_load_acquire(&virt->pending))
 		return -EAGAIN;
 	len = min_t(u64, len, VIRTUAL_PAGES * PAGE_SIZE - offset);
-	if (pin(virt, addr & PAGE_MASK, DIV_ROUND_UP(offset + len, PAGE_SIZE),
-		write, inj->op.d.opcode == VRNIC_NOP_MESSAGE))
+	if (virtual_pin(virt, addr & PAGE_MASK, DIV_ROUND_UP(offset + len, PAGE_SIZE),
+			write, inj->op.d.opcode == VRNIC_NOP_MESSAGE))
 		return -EAGAIN;
 	if (virt->nr <= 0)
 		return VRNIC_VERR_FAULT;

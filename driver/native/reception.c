@@ -10,12 +10,17 @@
 
 #include <linux/eventfd.h>
 
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
 #include "native/native.h"
+#include "queue/ring.h"
+#include "vrnic.h"
 
 /* Protects the lists of stalled injectors of all FIFOs. Stalls are rare, so one lock will do. */
 static DEFINE_SPINLOCK(stall_lock);
 
-static u32 room(const struct vrnic_ring *ring)
+static u32 receive_room(const struct vrnic_ring *ring)
 {
 	u32 used = vrnic_ring_used(ring);
 
@@ -23,8 +28,8 @@ static u32 room(const struct vrnic_ring *ring)
 	return used <= ring->entries ? ring->entries - used : 0;
 }
 
-static void copy_slot(struct vrnic_ring *ring, u32 at,
-		      const struct vrnic_record *rec)
+static void receive_put_slot(struct vrnic_ring *ring, u32 at,
+			     const struct vrnic_record *rec)
 {
 	memcpy(vrnic_ring_slot(ring, at), rec, sizeof(*rec));
 }
@@ -33,24 +38,24 @@ static void copy_slot(struct vrnic_ring *ring, u32 at,
  * Slots to skip so that a record of @n slots does not wrap around the end.
  * Caller holds receive_lock.
  */
-static u32 padding(const struct vrnic_ring *ring, u32 n)
+static u32 receive_padding(const struct vrnic_ring *ring, u32 n)
 {
 	u32 left = ring->entries - (ring->idx & (ring->entries - 1));
 
 	return n <= left ? 0 : left;
 }
 
-static void put_padding(struct vrnic_ring *ring, u32 n)
+static void receive_put_padding(struct vrnic_ring *ring, u32 n)
 {
 	struct vrnic_record pad = { .kind = VRNIC_REC_PAD, .num_slots = n };
 
 	if (n)
-		copy_slot(ring, ring->idx, &pad);
+		receive_put_slot(ring, ring->idx, &pad);
 }
 
 /* Copy the segments, one after the other, into the slots from @at on. */
-static void put_data(struct vrnic_ring *ring, u32 at,
-		     const struct vrnic_seg *seg, unsigned int nr_segs)
+static void receive_put_data(struct vrnic_ring *ring, u32 at,
+			     const struct vrnic_seg *seg, unsigned int nr_segs)
 {
 	struct vrnic_seg to = { .kva = vrnic_ring_slot(ring, at) };
 	unsigned int i;
@@ -69,7 +74,7 @@ static u32 record_slots(const struct vrnic_record *rec)
 	return 1 + DIV_ROUND_UP(rec->header_len + rec->length, VRNIC_SLOT_SIZE);
 }
 
-static void notify(struct vrnic_fifo *to)
+static void receive_notify(struct vrnic_fifo *to)
 {
 	if (vrnic_ring_armed(&to->receive, true) && to->eventfd)
 		vrnic_eventfd_signal(to->eventfd);
@@ -95,23 +100,23 @@ int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 
 	rec->num_slots = n;
 	spin_lock(&to->receive_lock);
-	skip = padding(ring, n);
-	if (skip + n > room(ring)) {
+	skip = receive_padding(ring, n);
+	if (skip + n > receive_room(ring)) {
 		spin_unlock(&to->receive_lock);
 		return -EAGAIN;
 	}
-	put_padding(ring, skip);
-	copy_slot(ring, ring->idx + skip, rec);
-	put_data(ring, ring->idx + skip + 1, seg, nr_segs);
+	receive_put_padding(ring, skip);
+	receive_put_slot(ring, ring->idx + skip, rec);
+	receive_put_data(ring, ring->idx + skip + 1, seg, nr_segs);
 	vrnic_ring_produce(ring, skip + n);
 	spin_unlock(&to->receive_lock);
 	vrnic_count(to->dev, RECORDS);
-	notify(to);
+	receive_notify(to);
 	return 0;
 }
 
 /* Caller holds stall_lock. */
-static void unstall(struct vrnic_injector *inj)
+static void injector_unstall(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *on = inj->stalled_on;
 
@@ -124,10 +129,10 @@ static void unstall(struct vrnic_injector *inj)
 }
 
 /* Caller holds stall_lock, and a reference on @on. */
-static void stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
+static void injector_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 {
 	lockdep_assert_held(&stall_lock);
-	unstall(inj);
+	injector_unstall(inj);
 	refcount_inc(&on->refs);
 	inj->stalled_on = on;
 	list_add_tail(&inj->stall, &on->stalled);
@@ -147,7 +152,7 @@ void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 	if (on->closed)
 		vrnic_queue(&inj->run);
 	else if (inj->stalled_on != on)
-		stall(inj, on);
+		injector_stall(inj, on);
 	spin_unlock(&stall_lock);
 	vrnic_stalled_wake(on, false);
 }
@@ -156,7 +161,7 @@ void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 void vrnic_unstall(struct vrnic_injector *inj)
 {
 	spin_lock(&stall_lock);
-	unstall(inj);
+	injector_unstall(inj);
 	spin_unlock(&stall_lock);
 }
 
@@ -164,9 +169,9 @@ void vrnic_unstall(struct vrnic_injector *inj)
  * Stalled injectors are not called for each slot that becomes free, but when the longest record
  * fits with its padding: that takes half of the smallest ring.
  */
-static bool has_room(struct vrnic_fifo *fifo)
+static bool receive_has_room(struct vrnic_fifo *fifo)
 {
-	return room(&fifo->receive) > fifo->receive.entries / 2;
+	return receive_room(&fifo->receive) > fifo->receive.entries / 2;
 }
 
 /**
@@ -182,11 +187,11 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 		vrnic_ring_ask_doorbell(&fifo->receive);
 	spin_lock(&stall_lock);
 	fifo->closed |= always;
-	while (!list_empty(&fifo->stalled) && (always || has_room(fifo))) {
+	while (!list_empty(&fifo->stalled) && (always || receive_has_room(fifo))) {
 		inj = list_first_entry(&fifo->stalled, struct vrnic_injector,
 				       stall);
 		/* not the last reference: the owner of @fifo has one */
-		unstall(inj);
+		injector_unstall(inj);
 		/* the owner of @inj cannot free it before it had stall_lock */
 		vrnic_queue(&inj->run);
 	}

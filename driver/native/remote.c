@@ -12,15 +12,24 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/link_wire.h"
+#include "lib/type_rows.h"
+#include "mem/seg.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "native/type.h"
+#include "queue/opcode.h"
+#include "queue/qp_table.h"
+#include "vrnic.h"
 
 /* The peer's reception FIFO is full: wait 50 us, then twice as long each time, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
 
-static unsigned int slot_of(const struct vrnic_injector *inj)
+static unsigned int remote_slot(const struct vrnic_injector *inj)
 {
 	return inj != &inj->fifo->inject;
 }
@@ -51,12 +60,12 @@ void vrnic_wire_forget(struct vrnic_injector *inj)
 	req->posted = false;
 }
 
-static enum vrnic_step fail_local(struct vrnic_nop *op, int verr)
+static enum vrnic_step remote_fail_own(struct vrnic_nop *op, int verr)
 {
 	return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 }
 
-static enum vrnic_step fail_peer(struct vrnic_nop *op)
+static enum vrnic_step remote_fail_peer(struct vrnic_nop *op)
 {
 	return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 }
@@ -94,7 +103,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
  *
  * Return: VRNIC_STEP_WAIT, or, if the link is dead, VRNIC_STEP_FAIL.
  */
-static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
+static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	struct vrnic_nreq *req = &inj->req;
 
@@ -107,16 +116,16 @@ static enum vrnic_step ask(struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	req->vendor_err = VRNIC_VERR_NONE;
 	req->value = 0;
 	req->wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
-	if (link_post(inj->link, req, h, slot_of(inj)))
+	if (link_post(inj->link, req, h, remote_slot(inj)))
 		return VRNIC_STEP_WAIT;
 	vrnic_nmsg_release(&req->msg);
 	vrnic_wire_forget(inj);
-	return fail_peer(&inj->op);
+	return remote_fail_peer(&inj->op);
 }
 
 /* Find memory of this side. @seg has its own reference, as the request may outlive the burst. */
-static int open_local(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
-		      struct vrnic_seg *seg)
+static int remote_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
+			   struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
@@ -135,7 +144,7 @@ static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 }
 
 /* Check all of the local memory before the first byte moves. */
-static int check_whole(struct vrnic_injector *inj)
+static int remote_check_own(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg seg;
@@ -143,8 +152,8 @@ static int check_whole(struct vrnic_injector *inj)
 
 	if (inj->op.done || d->flags & (VRNIC_NDESC_VIRTUAL | VRNIC_NDESC_INLINE))
 		return 0;
-	verr = open_local(inj, d->local_addr, d->length,
-			  d->opcode == VRNIC_NOP_GET, &seg);
+	verr = remote_open_own(inj, d->local_addr, d->length,
+			       d->opcode == VRNIC_NOP_GET, &seg);
 	if (!verr)
 		vrnic_seg_put(&seg);
 	return verr;
@@ -176,7 +185,7 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 		*n = verr ? *n : seg[1].len;
 		req->into = seg[1];
 	} else if (!get) {
-		verr = open_local(inj, addr, *n, false, &seg[1]);
+		verr = remote_open_own(inj, addr, *n, false, &seg[1]);
 	}
 	if (!verr && !get)
 		vrnic_nmsg_add(&req->msg, &seg[1]);
@@ -198,21 +207,21 @@ static enum vrnic_step ask_move(struct vrnic_injector *inj)
 		.total = d->length,
 		.pos = op->done,
 	};
-	int verr = check_whole(inj);
+	int verr = remote_check_own(inj);
 
 	if (!verr)
 		verr = open_move(inj, &n, get);
 	if (verr == -EAGAIN)
 		return VRNIC_STEP_WAIT;
 	if (verr)
-		return fail_local(op, verr);
+		return remote_fail_own(op, verr);
 	put_counters(inj, &h);
 	inj->req.n = n;
 	if (get)
 		h.arg = n;
 	else
 		h.data = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
@@ -232,13 +241,13 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 
 	/* check the place of the old value before the word changes */
 	if (d->lkey) {
-		verr = open_local(inj, d->local_addr, d->length, true, &seg);
+		verr = remote_open_own(inj, d->local_addr, d->length, true, &seg);
 		if (verr)
-			return fail_local(&inj->op, verr);
+			return remote_fail_own(&inj->op, verr);
 		vrnic_seg_put(&seg);
 	}
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_message(struct vrnic_injector *inj)
@@ -270,17 +279,17 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 			verr = VRNIC_VERR_FAULT;
 		}
 	} else if (!in_ring) {
-		verr = open_local(inj, d->local_addr, d->length, false, &seg[2]);
+		verr = remote_open_own(inj, d->local_addr, d->length, false, &seg[2]);
 	}
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	nr = vrnic_native_ring(inj, 0, ring, seg);
 	for (i = 0; i < nr; i++)
 		vrnic_nmsg_add(&req->msg, &seg[i]);
 	if (!in_ring)
 		vrnic_nmsg_add(&req->msg, &seg[2]);
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_rget(struct vrnic_injector *inj)
@@ -291,9 +300,9 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	struct vrnic_seg descs, copy = { .len = d->length };
 	int verr;
 
-	verr = open_local(inj, d->local_addr, d->length, false, &descs);
+	verr = remote_open_own(inj, d->local_addr, d->length, false, &descs);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	/* the process may change the descriptors: grant and send the same copy */
 	copy.kva = kvmalloc(d->length, GFP_KERNEL | __GFP_NOWARN);
 	if (copy.kva)
@@ -314,7 +323,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	msg->buf = copy.kva;
 	vrnic_nmsg_add(msg, &copy);
 	put_counters(inj, &h);
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_notify(struct vrnic_injector *inj)
@@ -328,7 +337,7 @@ static enum vrnic_step ask_notify(struct vrnic_injector *inj)
 		.cookie = d->cookie,
 	};
 
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 /* ---- typed transfers (S3): the data are packed on the wire ---- */
@@ -400,22 +409,22 @@ static enum vrnic_step tell_type(struct vrnic_injector *inj,
 	vrnic_nmsg_add(&req->msg, &seg);
 	req->telling = true;
 	req->n = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
-static int open_typed(struct vrnic_injector *inj, bool write,
-		      struct vrnic_seg *seg)
+static int remote_open_typed(struct vrnic_injector *inj, bool write,
+			     struct vrnic_seg *seg)
 {
 	struct vrnic_nreq *req = &inj->req;
 
 	if (!vrnic_nop_typed_range(inj, false, &req->addr, &req->span))
 		return VRNIC_VERR_BOUNDS;
 	req->key = inj->op.d.lkey;
-	return open_local(inj, req->addr, req->span, write, seg);
+	return remote_open_own(inj, req->addr, req->span, write, seg);
 }
 
 /* Pack the next @n bytes for the request. */
-static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
+static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 {
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_seg seg = { .len = n };
@@ -429,7 +438,7 @@ static int pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 	return 0;
 }
 
-static int typed_begin(struct vrnic_injector *inj)
+static int remote_typed_begin(struct vrnic_injector *inj)
 {
 	int verr;
 
@@ -461,12 +470,12 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	struct vrnic_seg seg;
 	int verr;
 
-	verr = open_typed(inj, get, &seg);
+	verr = remote_open_typed(inj, get, &seg);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	req->was = req->half;
 	if (!get)
-		verr = pack(inj, &seg, n);
+		verr = remote_pack(inj, &seg, n);
 	vrnic_seg_put(&seg);
 	if (verr)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
@@ -477,22 +486,22 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		h.arg = n;
 	else
 		h.data = n;
-	return ask(inj, &h);
+	return remote_ask(inj, &h);
 }
 
 static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type;
-	int verr = typed_begin(inj);
+	int verr = remote_typed_begin(inj);
 
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
 }
 
 /* The peer has received some more rows. */
-static enum vrnic_step told(struct vrnic_injector *inj)
+static enum vrnic_step remote_told(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	struct vrnic_nreq *req = &inj->req;
@@ -507,7 +516,7 @@ static enum vrnic_step told(struct vrnic_injector *inj)
 }
 
 /* The peer has forgotten the type: nothing has moved, and the peer is told the type again. */
-static enum vrnic_step forgotten(struct vrnic_injector *inj)
+static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 {
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
 
@@ -555,8 +564,8 @@ static enum vrnic_step ask_any(struct vrnic_injector *inj)
 
 /* ---- answers in ---- */
 
-static enum vrnic_step moved(struct vrnic_injector *inj,
-			     struct vrnic_budget *budget)
+static enum vrnic_step remote_moved(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 	u32 n = inj->req.n;
@@ -576,7 +585,7 @@ static enum vrnic_step moved(struct vrnic_injector *inj,
 	return VRNIC_STEP_DONE;
 }
 
-static enum vrnic_step fetched(struct vrnic_injector *inj)
+static enum vrnic_step remote_fetched(struct vrnic_injector *inj)
 {
 	struct vrnic_seg local, value = { .kva = &inj->op.value };
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -585,16 +594,16 @@ static enum vrnic_step fetched(struct vrnic_injector *inj)
 	inj->op.value = inj->req.value;
 	if (!d->lkey)
 		return VRNIC_STEP_DONE;
-	verr = open_local(inj, d->local_addr, d->length, true, &local);
+	verr = remote_open_own(inj, d->local_addr, d->length, true, &local);
 	if (verr)
-		return fail_local(&inj->op, verr);
+		return remote_fail_own(&inj->op, verr);
 	vrnic_seg_copy(&local, 0, &value, 0, d->length, true);
 	vrnic_seg_put(&local);
 	return VRNIC_STEP_DONE;
 }
 
 /* For a NOTIFY to this side: the answer says what failed of the peer's counter. */
-static enum vrnic_step notified(struct vrnic_injector *inj)
+static enum vrnic_step remote_notified(struct vrnic_injector *inj)
 {
 	const struct vrnic_address *peer = &inj->link->peer;
 	struct vrnic_record rec = {
@@ -631,8 +640,8 @@ static enum vrnic_step wait_again(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-static enum vrnic_step collect(struct vrnic_injector *inj,
-			       struct vrnic_budget *budget)
+static enum vrnic_step remote_collect(struct vrnic_injector *inj,
+				      struct vrnic_budget *budget)
 {
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_nop *op = &inj->op;
@@ -640,17 +649,17 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 	if (req->status != IB_WC_SUCCESS)
 		return vrnic_nop_fail(op, req->status, req->vendor_err);
 	if (op->d.flags & VRNIC_NDESC_TYPED && req->telling)
-		return told(inj);
+		return remote_told(inj);
 	if (op->d.flags & VRNIC_NDESC_TYPED && req->again)
-		return forgotten(inj);
+		return remote_forgotten(inj);
 	if (req->again)
 		return wait_again(inj);
 	switch (op->d.opcode) {
 	case VRNIC_NOP_PUT:
 	case VRNIC_NOP_GET:
-		return moved(inj, budget);
+		return remote_moved(inj, budget);
 	case VRNIC_NOP_RMW:
-		return fetched(inj);
+		return remote_fetched(inj);
 	case VRNIC_NOP_MESSAGE:
 		vrnic_count_add(inj->fifo->dev, BYTES_SENT,
 				op->d.header_len + op->d.length);
@@ -659,7 +668,7 @@ static enum vrnic_step collect(struct vrnic_injector *inj,
 		op->done = op->d.length;
 		return VRNIC_STEP_DONE;
 	default:
-		return notified(inj);
+		return remote_notified(inj);
 	}
 }
 
@@ -675,7 +684,7 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 
 	if (!inj->req.posted)
 		return ask_any(inj);
-	step = collect(inj, budget);
+	step = remote_collect(inj, budget);
 	/* the answer was used, unless its record waits for room here */
 	if (step != VRNIC_STEP_WAIT || inj->wait_until)
 		vrnic_wire_forget(inj);
@@ -706,7 +715,7 @@ bool vrnic_wire_tell(struct vrnic_injector *inj)
 	if (!inj->req.posted) {
 		inj->req.msg.nr = 0;
 		inj->req.telling = false;
-		if (ask(inj, &h) == VRNIC_STEP_WAIT)
+		if (remote_ask(inj, &h) == VRNIC_STEP_WAIT)
 			return false;
 		inj->op = was;
 		return true;

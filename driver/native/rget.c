@@ -18,8 +18,13 @@
 #include <linux/slab.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "mem/seg.h"
+#include "native/link.h"
 #include "native/native.h"
-#include "verbs/flow.h"
+#include "queue/opcode.h"
+#include "vrnic.h"
 
 /*
  * For allocations while the target may be held, whose end would wait: they succeed at once, or not
@@ -352,8 +357,8 @@ static struct vrnic_rget *rget_new(const struct vrnic_address *from,
 	return rget;
 }
 
-static int deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
-		   struct vrnic_link *link, const struct vrnic_seg *descs, bool relayed)
+static int rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
+			struct vrnic_link *link, const struct vrnic_seg *descs, bool relayed)
 {
 	struct vrnic_rget *rget = rget_new(from, link, descs, relayed);
 	struct vrnic_source *none = NULL;
@@ -392,7 +397,7 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_seg *descs, bool relayed)
 {
 	struct mem_cgroup *was = vrnic_charge_begin(payer);
-	int ret = deliver(to, from, link, descs, relayed);
+	int ret = rget_deliver(to, from, link, descs, relayed);
 
 	vrnic_charge_end(was);
 	return ret;
@@ -437,7 +442,7 @@ static bool next_rget(struct vrnic_injector *inj)
 }
 
 /* Copy the next descriptor of @inj->rget to @inj->op. */
-static void fetch(struct vrnic_injector *inj)
+static void rget_fetch(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -449,8 +454,8 @@ static void fetch(struct vrnic_injector *inj)
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
 }
 
-static enum vrnic_step execute(struct vrnic_injector *inj,
-			       struct vrnic_budget *budget)
+static enum vrnic_step rget_execute(struct vrnic_injector *inj,
+				    struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
 	int verr;
@@ -465,7 +470,7 @@ static enum vrnic_step execute(struct vrnic_injector *inj,
 	return vrnic_loop_native(inj, budget);
 }
 
-static void failed(struct vrnic_injector *inj)
+static void rget_failed(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -526,7 +531,7 @@ static bool tell_gone(struct vrnic_injector *inj)
 }
 
 /* Drop this descriptor, and all that came with it. */
-static void drop(struct vrnic_injector *inj)
+static void rget_drop(struct vrnic_injector *inj)
 {
 	vrnic_wire_forget(inj);
 	inj->op.active = false;
@@ -534,7 +539,7 @@ static void drop(struct vrnic_injector *inj)
 }
 
 /* Hold the peer that injected the descriptor, or its link. Return: false if the peer is gone. */
-static bool hold_peer(struct vrnic_injector *inj)
+static bool rget_hold_peer(struct vrnic_injector *inj)
 {
 	struct vrnic_link *link = inj->rget->way;
 
@@ -545,17 +550,17 @@ static bool hold_peer(struct vrnic_injector *inj)
 }
 
 /* Fail the operation. Return: true if there may be more to do at once. */
-static bool fail_op(struct vrnic_injector *inj)
+static bool rget_fail_op(struct vrnic_injector *inj)
 {
 	if (!inj->op.finished)
-		failed(inj);
+		rget_failed(inj);
 	if (!tell_peer(inj))
 		return vrnic_injector_ready(inj);
-	drop(inj);
+	rget_drop(inj);
 	return true;
 }
 
-static bool done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool rget_done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	int verr = 0;
 
@@ -563,7 +568,7 @@ static bool done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		verr = vrnic_nop_count(inj, 1);
 	if (verr) {
 		vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
-		return fail_op(inj);
+		return rget_fail_op(inj);
 	}
 	inj->op.active = false;
 	vrnic_budget_spend(budget, 1);
@@ -571,7 +576,7 @@ static bool done_op(struct vrnic_injector *inj, struct vrnic_budget *budget)
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
-static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
+static bool rget_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
@@ -582,20 +587,20 @@ static bool step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	if (!inj->rget->nr)
 		return tell_gone(inj);
 	if (!inj->op.active)
-		fetch(inj);
-	if (!hold_peer(inj)) {
-		drop(inj);
+		rget_fetch(inj);
+	if (!rget_hold_peer(inj)) {
+		rget_drop(inj);
 		return true;
 	}
 	if (inj->op.finished)
-		return fail_op(inj);
-	step = execute(inj, budget);
+		return rget_fail_op(inj);
+	step = rget_execute(inj, budget);
 	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
-		return done_op(inj, budget);
+		return rget_done_op(inj, budget);
 	case VRNIC_STEP_FAIL:
-		return fail_op(inj);
+		return rget_fail_op(inj);
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;
@@ -615,7 +620,7 @@ static enum vrnic_verdict rget_run(struct vrnic_runnable *r,
 
 	while (vrnic_budget_left(budget)) {
 		before = vrnic_budget_sum(budget);
-		if (!step(inj, budget)) {
+		if (!rget_step(inj, budget)) {
 			verdict = VRNIC_IDLE;
 			break;
 		}

@@ -10,6 +10,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "lib/type_rows.h"
 
@@ -149,6 +150,7 @@ struct vrnic_half {
 };
 
 /* type.c */
+extern const struct uapi_definition vrnic_type_defs[];
 struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
 				     struct ib_ucontext *uctx,
 				     struct vrnic_type_row *row, u32 nr);

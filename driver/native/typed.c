@@ -17,8 +17,8 @@ static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
 }
 
 /* Pass the references on the types to the transfer, or put them on failure. */
-static int begin(struct vrnic_injector *inj, struct vrnic_type *local,
-		 struct vrnic_type *remote)
+static int typed_begin(struct vrnic_injector *inj, struct vrnic_type *local,
+		       struct vrnic_type *remote)
 {
 	struct vrnic_nop *op = &inj->op;
 
@@ -48,8 +48,8 @@ int vrnic_nop_typed_begin(struct vrnic_injector *inj)
 
 	if (!typed_get(inj))
 		return VRNIC_VERR_TYPE;
-	return begin(inj, vrnic_type_get(fifo->dev, fifo->uctx, d->local_type),
-		     vrnic_type_get(fifo->dev, fifo->uctx, d->remote_type));
+	return typed_begin(inj, vrnic_type_get(fifo->dev, fifo->uctx, d->local_type),
+			   vrnic_type_get(fifo->dev, fifo->uctx, d->remote_type));
 }
 
 /**

@@ -20,7 +20,10 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
+#include "lib/type_rows.h"
 #include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/type.h"
 #include "vrnic.h"
 
@@ -220,7 +223,7 @@ static __always_inline u64 copy_small(struct lane to, struct lane from,
 	return done ?: copy_lanes(to, from, bytes, n);
 }
 
-static u64 copy_run(struct lane to, struct lane from, u64 bytes, u64 n)
+static u64 copy_lane_run(struct lane to, struct lane from, u64 bytes, u64 n)
 {
 	switch (bytes) {
 	case 4:
@@ -335,7 +338,7 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 		    lane_open(src, w->row, w->chunk, &from)) {
 			done = n < FEW ?
 			       copy_lanes(to, from, w->row->bytes, n) :
-			       copy_run(to, from, w->row->bytes, n);
+			       copy_lane_run(to, from, w->row->bytes, n);
 		} else {
 			copy_piece(w, dst, src, w->row->bytes, false);
 			done = 1;
@@ -506,7 +509,7 @@ static int begin_pair(struct vrnic_typed *t, u32 mode)
 	return 0;
 }
 
-static bool same(const struct vrnic_typed *t)
+static bool types_are_same(const struct vrnic_typed *t)
 {
 	const struct vrnic_type *a = t->type[0], *b = t->type[1];
 
@@ -514,7 +517,7 @@ static bool same(const struct vrnic_typed *t)
 			  vrnic_rows_equal(&a->rows, &b->rows));
 }
 
-static int begin(struct vrnic_typed *t, u32 mode)
+static int begin_mode(struct vrnic_typed *t, u32 mode)
 {
 	switch (mode) {
 	case VRNIC_TYPED_AUTO:
@@ -523,7 +526,7 @@ static int begin(struct vrnic_typed *t, u32 mode)
 		begin_merge(t, VRNIC_TYPED_SAME);
 		return 0;
 	case VRNIC_TYPED_SAME:
-		if (!same(t))
+		if (!types_are_same(t))
 			return -EINVAL;
 		begin_merge(t, mode);
 		return 0;
@@ -561,7 +564,7 @@ int vrnic_typed_begin(struct vrnic_typed *t, struct vrnic_type *local,
 	t->walk[0].row = &t->walk[0].own;
 	t->walk[1].row = &t->walk[1].own;
 	if (local->rows.bytes == remote->rows.bytes)
-		err = begin(t, mode);
+		err = begin_mode(t, mode);
 	if (err)
 		vrnic_typed_end(t);
 	return err;

@@ -6,7 +6,14 @@
 
 #include <linux/ktime.h>
 
+#include "base/objects.h"
 #include "base/trace.h"
+#include "base/udata.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
 #include "vrnic.h"
 
 /* A completion found no room. The queue is in error from now on, so nothing is lost silently. */
@@ -115,8 +122,10 @@ static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 		goto err_free;
 	err = vrnic_udata_respond(udata, &resp, sizeof(resp),
 				  offsetofend(struct vrnic_create_cq_resp, ring));
-	if (!err)
-		return 0;
+	if (err)
+		goto err_free;
+	return 0;
+
 err_free:
 	vrnic_ring_free(ring);
 	return err;

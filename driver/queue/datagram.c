@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A datagram arrives at a queue pair, from this host or another. */
 
+#include "mem/seg.h"
 #include "queue/datagram.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
 
 /* Is @dg a datagram that @to takes? Needs no lock of @to. */
 bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg)

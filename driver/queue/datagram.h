@@ -3,7 +3,12 @@
 #ifndef VRNIC_DATAGRAM_H
 #define VRNIC_DATAGRAM_H
 
-#include "vrnic.h"
+#include <linux/types.h>
+
+struct vrnic_qp;
+struct vrnic_sgl;
+
+#define VRNIC_GRH_BYTES		40
 
 /**
  * struct vrnic_datagram - a UD message on its way

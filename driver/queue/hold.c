@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* What a send ring keeps during a burst: a locked target, and regions. */
 
-#include "mem/mem.h"
+#include "mem/seg.h"
 #include "queue/hold.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "queue/target.h"
-#include "vrnic.h"
 
 /* Put the regions that the burst kept. A later look-up finds them again. */
 void vrnic_hold_regions_put(struct vrnic_hold *hold)

@@ -12,6 +12,11 @@
 #include <linux/slab.h>
 #include <net/addrconf.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "queue/mcast.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "vrnic.h"
 
 /**
@@ -65,8 +70,8 @@ void vrnic_mcast_exit(struct vrnic_dev *dev)
 	rhashtable_destroy(&dev->groups);
 }
 
-static void announce4(struct net_device *ndev, const union ib_gid *gid,
-		      bool join)
+static void mcast_announce4(struct net_device *ndev, const union ib_gid *gid,
+			    bool join)
 {
 	struct in_device *in_dev = __in_dev_get_rtnl(ndev);
 	__be32 group;
@@ -81,8 +86,8 @@ static void announce4(struct net_device *ndev, const union ib_gid *gid,
 		ip_mc_dec_group(in_dev, group);
 }
 
-static void announce6(struct net_device *ndev, const union ib_gid *gid,
-		      bool join)
+static void mcast_announce6(struct net_device *ndev, const union ib_gid *gid,
+			    bool join)
 {
 	const struct in6_addr *group = (const struct in6_addr *)gid->raw;
 
@@ -101,7 +106,7 @@ static bool is_announced(const struct vrnic_dev *dev)
 }
 
 /* Join the group on the network for its first member, and leave it after its last. */
-static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
+static void mcast_announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
 	struct net_device *ndev = dev->ndev;
 
@@ -109,9 +114,9 @@ static void announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 		return;
 	rtnl_lock();
 	if (ipv6_addr_v4mapped((const struct in6_addr *)gid->raw))
-		announce4(ndev, gid, join);
+		mcast_announce4(ndev, gid, join);
 	else
-		announce6(ndev, gid, join);
+		mcast_announce6(ndev, gid, join);
 	rtnl_unlock();
 }
 
@@ -200,8 +205,8 @@ static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 	return is_announced(dev) && qp->groups >= max ? -ENOBUFS : 0;
 }
 
-static int join(struct vrnic_dev *dev, struct vrnic_group *g,
-		struct vrnic_qp *qp, const union ib_gid *gid)
+static int mcast_join(struct vrnic_dev *dev, struct vrnic_group *g,
+		      struct vrnic_qp *qp, const union ib_gid *gid)
 {
 	int err = may_join(dev, qp);
 
@@ -214,7 +219,7 @@ static int join(struct vrnic_dev *dev, struct vrnic_group *g,
 	}
 	err = member_add(dev, g, qp);
 	if (!err && g->nr == 1)
-		announce(dev, gid, true);
+		mcast_announce(dev, gid, true);
 	if (!g->nr)
 		group_free(dev, g);
 	return err;
@@ -238,18 +243,18 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (m)
 		m->count++;
 	else
-		err = join(dev, g, qp, gid);
+		err = mcast_join(dev, g, qp, gid);
 	mutex_unlock(&dev->mcast_lock);
 	return err;
 }
 
-static void leave(struct vrnic_dev *dev, struct vrnic_group *g,
-		  struct vrnic_member *m)
+static void mcast_leave(struct vrnic_dev *dev, struct vrnic_group *g,
+			struct vrnic_member *m)
 {
 	member_remove(dev, g, m);
 	if (g->nr)
 		return;
-	announce(dev, &g->gid, false);
+	mcast_announce(dev, &g->gid, false);
 	group_free(dev, g);
 }
 
@@ -263,7 +268,7 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	g = rhashtable_lookup_fast(&dev->groups, gid, groups_params);
 	m = g ? member_find(g, to_vqp(ibqp)) : NULL;
 	if (m && !--m->count)
-		leave(dev, g, m);
+		mcast_leave(dev, g, m);
 	mutex_unlock(&dev->mcast_lock);
 	return m ? 0 : -EINVAL;
 }

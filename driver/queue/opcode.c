@@ -6,7 +6,15 @@
 
 #include <linux/ktime.h>
 
+#include "compat/compat.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/link_ops.h"
+#include "queue/op.h"
 #include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/ring.h"
 #include "queue/target.h"
 #include "vrnic.h"
 

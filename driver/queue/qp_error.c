@@ -5,8 +5,10 @@
  */
 
 #include "base/trace.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
 #include "queue/ring.h"
-#include "vrnic.h"
 
 /**
  * vrnic_qp_event() - raise an event for the consumer

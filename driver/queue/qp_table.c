@@ -5,6 +5,11 @@
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "lib/ids.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "vrnic.h"
 
 /*

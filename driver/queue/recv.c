@@ -5,6 +5,16 @@
  * of the target's own ring.
  */
 
+#include "base/fault.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/ring.h"
+#include "queue/rq.h"
+#include "queue/srq.h"
 #include "queue/target.h"
 #include "vrnic.h"
 
@@ -27,7 +37,7 @@ static void assert_target(struct vrnic_qp *qp)
 	lockdep_assert(qp->roce || lockdep_is_held(&qp->resp_lock));
 }
 
-static int take(struct vrnic_qp *qp)
+static int recv_take(struct vrnic_qp *qp)
 {
 	unsigned long flags;
 	int ret;
@@ -40,7 +50,7 @@ static int take(struct vrnic_qp *qp)
 	return ret;
 }
 
-static void fail_recv(struct vrnic_qp *qp, u8 status, u32 vendor_err)
+static void recv_fail(struct vrnic_qp *qp, u8 status, u32 vendor_err)
 {
 	struct vrnic_cqe cqe = { .status = status, .vendor_err = vendor_err };
 
@@ -63,11 +73,11 @@ int vrnic_recv_take(struct vrnic_qp *qp)
 		return 0;
 	if (qp->type == IB_QPT_RC && vrnic_fault(qp, VRNIC_FAULT_RNR))
 		return -EAGAIN;
-	ret = take(qp);
+	ret = recv_take(qp);
 	if (!ret || ret == -EAGAIN)
 		return ret;
 	if (ret == -EINVAL)
-		fail_recv(qp, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
+		recv_fail(qp, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
 	else
 		vrnic_count(qp->dev, RING_ERRORS);
 	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
@@ -87,14 +97,14 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 	qp->recv.active = false;
 	cqe->cookie = qp->recv.cookie;
 	cqe->qpn = qp->qpn;
-	if (vrnic_cq_post(vrnic_recv_cq(qp), cqe, solicited))
+	if (vrnic_cq_post(to_vcq(qp->ibqp->recv_cq), cqe, solicited))
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 
 static void flush_one(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, FLUSHED);
-	fail_recv(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
+	recv_fail(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 }
 
 /**
@@ -118,7 +128,7 @@ bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (qp->recv.active)
 		flush_one(qp);
 	if (!qp->srq) {
-		while (budget->descs && take(qp) != -EAGAIN && qp->recv.active) {
+		while (budget->descs && recv_take(qp) != -EAGAIN && qp->recv.active) {
 			flush_one(qp);
 			vrnic_budget_spend(budget, 1);
 		}

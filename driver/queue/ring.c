@@ -5,7 +5,11 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "vrnic.h"
+#include "compat/compat.h"
+#include "queue/mmap.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "ucontext.h"
 
 static size_t ring_bytes(const struct vrnic_ring *ring)
 {
@@ -162,12 +166,16 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	map = container_of(entry, struct vrnic_mmap, rdma);
-	err = map->private && current->mm != to_vuc(uctx)->mm ? -EPERM : 0;
-	if (map->private)
+	if (map->private) {
 		vm_flags_set(vma, VM_DONTCOPY);
+		if (current->mm != to_vuc(uctx)->mm) {
+			err = -EPERM;
+			goto out_put;
+		}
+	}
 	/* the core found an entry of exactly this length */
-	if (!err)
-		err = map_pages(vma, map->mem);
+	err = map_pages(vma, map->mem);
+out_put:
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

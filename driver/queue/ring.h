@@ -39,30 +39,10 @@
 #include <linux/atomic.h>
 #include <rdma/vrnic-abi.h>
 
-struct vrnic_mmap;
+#include "queue/ring_mem.h"
 
 #define VRNIC_GATHER_SLOTS	16	/* slots for which one doorbell is enough */
 #define VRNIC_GATHER_WIRE	32	/* the same, for a doorbell that also takes packets */
-
-/**
- * struct vrnic_ring - one ring, as the kernel sees it
- * @hdr: first page of the mapping
- * @slots: the entries
- * @entries: a power of two
- * @shift: an entry is 1 << @shift bytes
- * @idx: the kernel's own index: the next entry to take (send and receive rings) or to fill
- *	(completion rings). Protected by what serialises the ring's users: the run bit of a send
- *	ring, the lock of an RQ, SRQ or CQ.
- * @map: the process's mapping of the ring; NULL if a kernel consumer has the ring
- */
-struct vrnic_ring {
-	struct vrnic_ring_hdr *hdr;
-	void *slots;
-	u32 entries;
-	u8 shift;
-	u32 idx;
-	struct vrnic_mmap *map;
-};
 
 static inline void *vrnic_ring_slot(const struct vrnic_ring *ring, u32 i)
 {
@@ -252,13 +232,5 @@ static inline u32 vrnic_desc_slots(u32 num_sge, u32 inline_len)
 		slots += DIV_ROUND_UP(inline_len - VRNIC_DESC_DATA, VRNIC_SLOT_SIZE);
 	return slots;
 }
-
-struct ib_ucontext;
-
-int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride, gfp_t gfp);
-int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
-		      struct vrnic_ring_info *info);
-void vrnic_ring_free(struct vrnic_ring *ring);
-void vrnic_ring_reset(struct vrnic_ring *ring);
 
 #endif /* VRNIC_RING_H */

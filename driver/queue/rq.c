@@ -2,8 +2,11 @@
 /* Receive rings: requests go in at one end and come out at the other, in order. */
 
 #include <linux/log2.h>
+#include <rdma/ib_verbs.h>
 
-#include "vrnic.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "queue/rq.h"
 
 /**
  * vrnic_rq_init() - make an empty receive ring

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A send ring: fetches the next descriptor, and completes the oldest one. */
 
+#include "base/fault.h"
 #include "base/trace.h"
+#include "queue/cq.h"
+#include "queue/link_ops.h"
+#include "queue/op.h"
 #include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/ring.h"
 #include "queue/sq_ring.h"
 #include "vrnic.h"
 
 /* The producer index is invalid: nothing in the ring can be trusted any more. */
-static void ring_broken(struct vrnic_qp *qp)
+static void sq_ring_broken(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, RING_ERRORS);
 	WRITE_ONCE(qp->sq.idx, READ_ONCE(qp->sq.hdr->prod));
@@ -48,7 +55,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	u32 avail = vrnic_ring_avail(&qp->sq);
 
 	if (avail > qp->sq.entries) {
-		ring_broken(qp);
+		sq_ring_broken(qp);
 		return false;
 	}
 	/* the producer may also have taken back slots that were fetched */
@@ -114,6 +121,6 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;
-	if (vrnic_cq_post(vrnic_send_cq(qp), &cqe, false))
+	if (vrnic_cq_post(to_vcq(qp->ibqp->send_cq), &cqe, false))
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }

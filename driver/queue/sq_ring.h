@@ -3,7 +3,9 @@
 #ifndef VRNIC_SQ_RING_H
 #define VRNIC_SQ_RING_H
 
-#include "vrnic.h"
+#include <linux/types.h>
+
+struct vrnic_qp;
 
 bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead);
 void vrnic_sq_complete(struct vrnic_qp *qp);

@@ -3,6 +3,12 @@
 
 #include <linux/atomic.h>
 
+#include "base/objects.h"
+#include "base/udata.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "queue/rq.h"
+#include "queue/srq.h"
 #include "vrnic.h"
 
 static atomic_t next_srqn = ATOMIC_INIT(1);

@@ -7,8 +7,8 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
 
+#include "queue/qp.h"
 #include "queue/target.h"
-#include "vrnic.h"
 
 static struct lock_class_key target_key;
 

@@ -6,8 +6,17 @@
 
 #include <linux/ktime.h>
 
+#include "base/fault.h"
 #include "base/trace.h"
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "roce/arrive.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 /* Most packets that fault injection may hold up on a device. */
 #define LATE_MAX	1024
@@ -121,7 +130,7 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
  * Queue a packet for the next run of the queue pair. Softirqs are held off. Return: false if the
  * packet was dropped.
  */
-static bool enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
+static bool arrive_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	u32 count = vrnic_pkt_count(vrnic_pkt(skb));
 	u32 bytes = vrnic_pkt_bytes(vrnic_pkt(skb));
@@ -230,7 +239,7 @@ static void arrive_late(struct vrnic_dev *dev, struct sk_buff *skb)
 	/* another queue pair may have the number by now */
 	if (!qp || qp->dev != dev || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
 		kfree_skb(skb);
-	else if (enqueue(qp, skb))
+	else if (arrive_enqueue(qp, skb))
 		vrnic_pkt_run(qp, false);
 	if (qp)
 		vrnic_qp_put(qp);
@@ -315,11 +324,11 @@ static bool arrive_faulty(struct vrnic_qp *qp, struct sk_buff *skb)
 		return false;
 	if (vrnic_fault(qp, VRNIC_FAULT_DUPLICATE))
 		more = skb_clone(skb, GFP_ATOMIC);
-	any = enqueue(qp, skb);
+	any = arrive_enqueue(qp, skb);
 	if (more)
-		any |= enqueue(qp, more);
+		any |= arrive_enqueue(qp, more);
 	while ((more = take_swapped(qp)))
-		any |= enqueue(qp, more);
+		any |= arrive_enqueue(qp, more);
 	return any;
 }
 
@@ -334,5 +343,5 @@ bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	if (static_branch_unlikely(&vrnic_faults_armed))
 		return arrive_faulty(qp, skb);
-	return enqueue(qp, skb);
+	return arrive_enqueue(qp, skb);
 }

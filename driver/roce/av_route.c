@@ -5,6 +5,8 @@
 #include <linux/sched.h>
 #include <net/dst.h>
 
+#include "roce/av_route.h"
+#include "roce/socket.h"
 #include "vrnic.h"
 
 /*

@@ -8,6 +8,8 @@
 #include <linux/ktime.h>
 #include <linux/udp.h>
 
+#include "lib/hdr.h"
+#include "lib/psn.h"
 #include "roce/roce.h"
 
 /*
@@ -27,7 +29,7 @@
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)
 
-static void drop(struct vrnic_early *e, struct sk_buff *skb)
+static void early_drop(struct vrnic_early *e, struct sk_buff *skb)
 {
 	vrnic_early_take(e, skb);
 	kfree_skb(skb);
@@ -42,19 +44,19 @@ static u16 port_of(const struct sk_buff *skb)
  * How far @a is behind @b: 0 if they are the same. An acknowledgment with the PSN of an answer says
  * that the answer was sent, so the acknowledgment comes after it.
  */
-static s32 behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
+static s32 early_behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
 {
 	return 2 * vrnic_psn_diff(a->psn, b->psn) +
 	       (a->opcode == VRNIC_BTH_ACK) - (b->opcode == VRNIC_BTH_ACK);
 }
 
 /* Find the last kept packet that is not behind @pkt; NULL if there is none. */
-static struct sk_buff *before(struct vrnic_early *e, const struct vrnic_pkt *pkt)
+static struct sk_buff *early_before(struct vrnic_early *e, const struct vrnic_pkt *pkt)
 {
 	struct sk_buff *at;
 
 	skb_queue_reverse_walk(&e->list, at)
-		if (behind(pkt, vrnic_pkt(at)) >= 0)
+		if (early_behind(pkt, vrnic_pkt(at)) >= 0)
 			return at;
 	return NULL;
 }
@@ -74,7 +76,7 @@ static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
  * Note that an early packet was not kept and has to come again; of several, the last one counts. If
  * @missing was asked for, the peer goes back to it, and sends this packet again anyway.
  */
-static void miss(struct vrnic_early *e, u32 psn, u32 missing)
+static void early_miss(struct vrnic_early *e, u32 psn, u32 missing)
 {
 	if (e->was_asked && e->asked == missing)
 		return;
@@ -92,8 +94,8 @@ static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff 
 {
 	if (vrnic_pkt_same(at, skb))
 		return -EEXIST;
-	drop(e, at);
-	miss(e, vrnic_pkt(skb)->psn, missing);
+	early_drop(e, at);
+	early_miss(e, vrnic_pkt(skb)->psn, missing);
 	return -EBADMSG;
 }
 
@@ -110,14 +112,14 @@ static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff 
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct sk_buff *at = before(e, pkt);
+	struct sk_buff *at = early_before(e, pkt);
 	bool first = skb_queue_empty(&e->list);
 
-	if (at && !behind(pkt, vrnic_pkt(at)))
+	if (at && !early_behind(pkt, vrnic_pkt(at)))
 		return keep_twice(e, at, skb, psn);
 	if (!is_likely(e, skb, psn) ||
 	    !vrnic_room_put(&e->list, at, skb, &e->bytes, KEEP_BYTES)) {
-		miss(e, pkt->psn, psn);
+		early_miss(e, pkt->psn, psn);
 		return -ENOSPC;
 	}
 	skb->tstamp = ktime_get();
@@ -152,7 +154,7 @@ struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 		e->missed = false;
 	while ((skb = skb_peek(&e->list)) &&
 	       vrnic_psn_diff(vrnic_pkt(skb)->psn, psn) < 0)
-		drop(e, skb);
+		early_drop(e, skb);
 	return skb;
 }
 
@@ -246,7 +248,7 @@ void vrnic_early_drop_answered(struct vrnic_early *e)
 
 	skb_queue_walk_safe(&e->list, skb, next) {
 		if (vrnic_pkt(skb)->info & VRNIC_PKT_ANSWERED)
-			drop(e, skb);
+			early_drop(e, skb);
 	}
 }
 
@@ -260,6 +262,6 @@ void vrnic_early_purge(struct vrnic_early *e)
 	struct sk_buff *skb;
 
 	while ((skb = skb_peek(&e->list)))
-		drop(e, skb);
+		early_drop(e, skb);
 	e->missed = false;
 }

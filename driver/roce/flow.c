@@ -9,11 +9,21 @@
 #include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 
+#include "base/port.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
 #include "queue/target.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* The first message establishes the connection: IBTA 11.6.3.1. */
-static void note_contact(struct vrnic_qp *qp)
+static void flow_note_contact(struct vrnic_qp *qp)
 {
 	if (qp->comm_est || READ_ONCE(qp->state) != IB_QPS_RTR)
 		return;
@@ -40,7 +50,7 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 		/* a part of the packet that comes here again was counted */
 		pkt->ce = false;
 	}
-	note_contact(qp);
+	flow_note_contact(qp);
 	if (pkt->info & VRNIC_PKT_RESP)
 		vrnic_req_answer(qp, skb);
 	else
@@ -271,18 +281,25 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	vrnic_early_init(&roce->req.early);
 	vrnic_early_init(&roce->resp.early);
 	err = path_to_peer(&roce->path, qp, ah, attr->dest_qp_num);
-	if (err) {
-		kfree(roce);
-		return err;
-	}
+	if (err)
+		goto err_free;
 	/* pairs with the acquire of is_welcome() in roce/arrive.c */
 	smp_store_release(&qp->roce, roce);
 	vrnic_wire_join(roce->path.wire, qp);
 	err = vrnic_resp_init(qp, attr);
-	if (!err)
-		err = req_init(qp);
 	if (err)
-		vrnic_roce_disconnect(qp);
+		goto err_disconnect;
+	err = req_init(qp);
+	if (err)
+		goto err_disconnect;
+	return 0;
+
+err_disconnect:
+	/* frees @roce, too, after an RCU grace period */
+	vrnic_roce_disconnect(qp);
+	return err;
+err_free:
+	kfree(roce);
 	return err;
 }
 

@@ -15,8 +15,13 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
+#include "lib/hdr.h"
 #include "lib/icrc.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 /* RoCEv2 packets have no IP options and no extension headers. */
 static bool network_fits(const struct sk_buff *skb, bool *ipv6)

@@ -10,7 +10,12 @@
 
 #include <linux/ktime.h>
 
+#include "lib/cc.h"
+#include "lib/hdr.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 #define CNP_EVERY	(50 * NSEC_PER_USEC)
 #define PERIOD_MIN	CNP_EVERY

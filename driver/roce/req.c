@@ -13,7 +13,19 @@
 
 #include <linux/bottom_half.h>
 
+#include "engine/budget.h"
+#include "lib/ack.h"
+#include "lib/psn.h"
+#include "queue/hold.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/sq_ring.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static bool is_local(const struct vrnic_wop *w)
 {
@@ -105,7 +117,7 @@ static void check_op(struct vrnic_qp *qp, struct vrnic_wop *w)
 }
 
 /* Compute how many packets the operation takes on each side. */
-static void plan(struct vrnic_qp *qp, struct vrnic_wop *w)
+static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 
@@ -157,7 +169,7 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
  * is about to announce it, and will send it without holding up others. (An index that is out of
  * bounds counts as announced, and vrnic_sq_fetch() finds it.)
  */
-static bool admit(struct vrnic_qp *qp)
+static bool req_admit(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 	struct vrnic_wop *w;
@@ -178,7 +190,7 @@ static bool admit(struct vrnic_qp *qp)
 	q->loaded = q->fly.tail;
 	q->has_loaded = true;
 	if (w->status == IB_WC_SUCCESS && !is_local(w))
-		plan(qp, w);
+		req_plan(qp, w);
 	vrnic_flight_add(&q->fly, w,
 			 vrnic_op_desc(&qp->op)->flags & VRNIC_DESC_FENCE);
 	if (w->status != IB_WC_SUCCESS)
@@ -204,7 +216,7 @@ static struct vrnic_wop *next_op(struct vrnic_req *q)
 }
 
 /* Return: true if there is more to send at once. */
-static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static bool req_transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_req *q = to_req(qp);
 	struct vrnic_wop *w;
@@ -215,7 +227,7 @@ static bool transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	while (n < VRNIC_BURST_OPS && budget->bytes) {
 		w = next_op(q);
 		if (!w) {
-			if (!window_open(q) || q->fly.send != q->fly.tail || !admit(qp))
+			if (!window_open(q) || q->fly.send != q->fly.tail || !req_admit(qp))
 				return false;
 			budget->taken++;
 			continue;
@@ -386,7 +398,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	vrnic_req_complete(qp, budget);
 	busy = false;
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
-		busy = transmit(qp, budget);
+		busy = req_transmit(qp, budget);
 		/* operations that need no peer, or failed at once, are complete by now */
 		busy |= vrnic_req_complete(qp, budget);
 		vrnic_req_set_timer(qp);

@@ -10,6 +10,7 @@
 #ifndef VRNIC_ROCE_REQ_H
 #define VRNIC_ROCE_REQ_H
 
+#include "queue/qp.h"
 #include "roce/roce.h"
 
 #define VRNIC_BURST	16	/* packets of a message before received packets are handled */

@@ -4,10 +4,19 @@
  * and atomics.
  */
 
+#include "compat/compat.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 /* The peer has executed all packets before @limit. Return: as vrnic_flight_acked(). */
-static bool acked(struct vrnic_qp *qp, u64 limit)
+static bool req_acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 before = q->fly.una;
@@ -43,8 +52,8 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	struct vrnic_req *q = to_req(qp);
 
 	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_ACK)
-		return acked(qp, psn + 1);
-	if (!acked(qp, psn))
+		return req_acked(qp, psn + 1);
+	if (!req_acked(qp, psn))
 		return false;
 	if (q->fly.una != psn)
 		return true;
@@ -71,8 +80,8 @@ static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
 	vrnic_req_progress(qp, q->fly.una - 1);
 }
 
-static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
-		    struct vrnic_wop *w, u32 i)
+static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
+			     struct vrnic_wop *w, u32 i)
 {
 	u64 off = (to_req(qp)->fly.una - w->first) * qp->roce->mtu;
 	u32 want = min_t(u64, qp->roce->mtu, w->total - off);
@@ -95,8 +104,8 @@ static void rx_read(struct vrnic_qp *qp, struct sk_buff *skb,
 	answer_done(qp, w);
 }
 
-static void rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb,
-		      struct vrnic_wop *w, u32 i)
+static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
+			  struct vrnic_wop *w, u32 i)
 {
 	const struct vrnic_atomicack *ack =
 		vrnic_pkt_ext(skb) + sizeof(struct vrnic_aeth);
@@ -124,7 +133,7 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	u32 i;
 
 	/* an answer acknowledges all earlier requests */
-	if (!acked(qp, psn))
+	if (!req_acked(qp, psn))
 		return false;
 	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w || q->fly.una != psn || !w->answered || w->status)
@@ -132,12 +141,12 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	switch (w->info->wc) {
 	case IB_WC_RDMA_READ:
 		if (!atomic)
-			rx_read(qp, skb, w, i);
+			rx_read_response(qp, skb, w, i);
 		break;
 	case IB_WC_COMP_SWAP:
 	case IB_WC_FETCH_ADD:
 		if (atomic)
-			rx_atomic(qp, skb, w, i);
+			rx_atomic_ack(qp, skb, w, i);
 		break;
 	default:
 		if (pkt->opcode == VRNIC_BTH_READ_RESP_ONLY && !pkt->len)

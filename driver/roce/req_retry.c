@@ -6,7 +6,13 @@
 
 #include <linux/ktime.h>
 
+#include "engine/engine.h"
+#include "lib/ack.h"
+#include "queue/qp.h"
+#include "queue/recv.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 #define RNR_FOREVER	7
 #define RTT_MIN_SHIFT	12	/* rtt_min grows by this fraction with each sample */
@@ -312,7 +318,7 @@ void vrnic_req_clock(struct vrnic_qp *qp)
  * Flows that met the same full queue at once must not look for losses at the same times, again and
  * again, or the last of them never finds room.
  */
-static u64 spread(const struct vrnic_qp *qp, u64 wait)
+static u64 retry_spread(const struct vrnic_qp *qp, u64 wait)
 {
 	return wait / 512 * (qp->qpn % 256);
 }
@@ -323,7 +329,7 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 
 	if (!q->since)
 		q->since = now;
-	q->wait = q->wait ? 2 * q->wait + spread(qp, q->wait) : first_wait(qp);
+	q->wait = q->wait ? 2 * q->wait + retry_spread(qp, q->wait) : first_wait(qp);
 	/* the last look within a try is at its end */
 	q->deadline = min(now + q->wait, q->since + timeout_ns(qp));
 	if (q->deadline <= now)

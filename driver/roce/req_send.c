@@ -6,7 +6,19 @@
 #include <linux/bottom_half.h>
 #include <linux/ktime.h>
 
+#include "engine/budget.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 #include "roce/req.h"
+#include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)
 {
@@ -52,7 +64,7 @@ static u8 data_opcode(u8 opcode, bool first, bool last)
 }
 
 /* The service of the queue pair's requests. */
-static u8 service(const struct vrnic_qp *qp)
+static u8 req_service(const struct vrnic_qp *qp)
 {
 	if (qp->link)
 		return VRNIC_SVC_NATIVE;
@@ -68,7 +80,7 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 	u8 op = data_opcode(d->opcode, !off, last);
 	u32 info = vrnic_bth_info(op);
 
-	tx->opcode = op | service(qp);
+	tx->opcode = op | req_service(qp);
 	tx->dqpn = qp->attr.dest_qp_num;
 	tx->src = &qp->sgl;
 	tx->len = last ? left : qp->roce->mtu;
@@ -153,7 +165,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
  * If an answer came with a gap, ask only for the gap. Return: how many of the @n packets from
  * @q->fly.cur on to ask for; 0: none until the gap is closed.
  */
-static u32 missing(struct vrnic_req *q, u32 n)
+static u32 req_missing(struct vrnic_req *q, u32 n)
 {
 	struct sk_buff *kept;
 	s32 gap;
@@ -173,7 +185,7 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	struct vrnic_req *q = to_req(qp);
 	u32 at = q->fly.cur - w->first;
-	u32 n = missing(q, min(w->chunk - at % w->chunk, w->pkts - at));
+	u32 n = req_missing(q, min(w->chunk - at % w->chunk, w->pkts - at));
 	u64 off = (u64)at * qp->roce->mtu;
 	struct vrnic_tx tx = {
 		.opcode = VRNIC_BTH_READ_REQUEST,

@@ -10,8 +10,14 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "queue/qp.h"
 #include "queue/target.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
@@ -122,7 +128,7 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
  * A packet that was executed before came again: its answer was lost, or is on its way. If this side
  * does not remember the answer any more, the packet is dropped.
  */
-static void duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
+static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
@@ -241,7 +247,7 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 
 	if (vrnic_pkt(skb)->psn != r->served.psn) {
-		duplicate(qp, skb);
+		resp_duplicate(qp, skb);
 		return false;
 	}
 	vrnic_early_learn(&r->early, skb);
@@ -272,7 +278,7 @@ static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	return false;
 }
 
-static void advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+static void resp_advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
@@ -329,7 +335,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	}
 	if (rx == VRNIC_RX_DONE) {
-		advance(qp, pkt);
+		resp_advance(qp, pkt);
 		next_early(qp);
 	} else if (qp->type == IB_QPT_UC) {
 		r->served.psn = vrnic_psn_add(r->served.psn, 1);

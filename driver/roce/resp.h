@@ -9,6 +9,7 @@
 #ifndef VRNIC_ROCE_RESP_H
 #define VRNIC_ROCE_RESP_H
 
+#include "queue/qp.h"
 #include "roce/roce.h"
 
 /* What became of a request. */

@@ -4,7 +4,21 @@
  * place. Memory is looked up and checked again for each packet.
  */
 
+#include "compat/compat.h"
+#include "lib/ack.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/hold.h"
+#include "queue/link_ops.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/rq.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 /* UC: drop the rest of the message; no side is told. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)
@@ -18,8 +32,8 @@ static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 }
 
 /* Refuse the request: a NAK for the peer, ERR and @event for this side. */
-static enum vrnic_rx refuse(struct vrnic_qp *qp, enum vrnic_nak code,
-			    enum ib_event_type event)
+static enum vrnic_rx resp_refuse(struct vrnic_qp *qp, enum vrnic_nak code,
+				 enum ib_event_type event)
 {
 	vrnic_count(qp->dev, REMOTE_ERRORS);
 	if (qp->type == IB_QPT_UC)
@@ -29,42 +43,42 @@ static enum vrnic_rx refuse(struct vrnic_qp *qp, enum vrnic_nak code,
 	return VRNIC_RX_DROP;
 }
 
-static enum vrnic_rx refuse_access(struct vrnic_qp *qp)
+static enum vrnic_rx resp_refuse_access(struct vrnic_qp *qp)
 {
-	return refuse(qp, VRNIC_NAK_ACCESS, IB_EVENT_QP_ACCESS_ERR);
+	return resp_refuse(qp, VRNIC_NAK_ACCESS, IB_EVENT_QP_ACCESS_ERR);
 }
 
-static enum vrnic_rx refuse_request(struct vrnic_qp *qp)
+static enum vrnic_rx resp_refuse_request(struct vrnic_qp *qp)
 {
-	return refuse(qp, VRNIC_NAK_INVALID, IB_EVENT_QP_REQ_ERR);
+	return resp_refuse(qp, VRNIC_NAK_INVALID, IB_EVENT_QP_REQ_ERR);
 }
 
 /*
  * The receive in progress fails, and the queue pair with it. On UC, too, but then the peer is not
  * told.
  */
-static enum vrnic_rx refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
-				 enum vrnic_nak code)
+static enum vrnic_rx resp_refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
+				      enum vrnic_nak code)
 {
 	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
 
 	vrnic_recv_complete(qp, &cqe, true);
 	if (qp->type == IB_QPT_UC)
 		vrnic_qp_error(qp, -1);
-	return refuse(qp, code, -1);
+	return resp_refuse(qp, code, -1);
 }
 
 /* As in the loopback flow: on UC, the receive stays for the next message. */
-static enum vrnic_rx refuse_length(struct vrnic_qp *qp)
+static enum vrnic_rx resp_refuse_length(struct vrnic_qp *qp)
 {
 	if (qp->type == IB_QPT_UC)
-		return refuse(qp, VRNIC_NAK_INVALID, -1);
-	return refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
-			   VRNIC_NAK_INVALID);
+		return resp_refuse(qp, VRNIC_NAK_INVALID, -1);
+	return resp_refuse_recv(qp, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH,
+				VRNIC_NAK_INVALID);
 }
 
 /* No receive is posted. The peer will send this packet again. */
-static enum vrnic_rx not_ready(struct vrnic_qp *qp)
+static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
@@ -78,25 +92,25 @@ static enum vrnic_rx not_ready(struct vrnic_qp *qp)
 }
 
 /* Have a receive in qp->recv. Return: VRNIC_RX_DONE if there is one. */
-static enum vrnic_rx need_recv(struct vrnic_qp *qp)
+static enum vrnic_rx resp_need_recv(struct vrnic_qp *qp)
 {
 	switch (vrnic_recv_take(qp)) {
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:
-		return not_ready(qp);
+		return resp_not_ready(qp);
 	default:
-		return refuse(qp, VRNIC_NAK_OPERATION, -1);
+		return resp_refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
 }
 
-static bool allows(const struct vrnic_qp *qp, int access)
+static bool resp_allows(const struct vrnic_qp *qp, int access)
 {
 	return (qp->attr.qp_access_flags & access) == access;
 }
 
 /* Has the packet a length that its place in the message allows? IBTA 9.7.4.1.6. */
-static bool length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+static bool resp_length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	u32 mtu = qp->roce->mtu;
 
@@ -114,8 +128,8 @@ static __be32 last_word(struct sk_buff *skb)
 					sizeof(__be32)));
 }
 
-static void deliver(struct vrnic_qp *qp, struct sk_buff *skb, u8 opcode,
-		    u64 byte_len)
+static void resp_deliver(struct vrnic_qp *qp, struct sk_buff *skb, u8 opcode,
+			 u64 byte_len)
 {
 	struct vrnic_cqe cqe = { .opcode = opcode, .byte_len = byte_len };
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -130,7 +144,7 @@ static void deliver(struct vrnic_qp *qp, struct sk_buff *skb, u8 opcode,
 	vrnic_recv_complete(qp, &cqe, pkt->solicited);
 }
 
-static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
+static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	int ret;
 
@@ -141,10 +155,10 @@ static enum vrnic_rx invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 		return VRNIC_RX_DONE;
 	if (ret == -EAGAIN)
 		return VRNIC_RX_AGAIN;
-	return refuse_recv(qp, IB_WC_LOC_PROT_ERR, ret, VRNIC_NAK_ACCESS);
+	return resp_refuse_recv(qp, IB_WC_LOC_PROT_ERR, ret, VRNIC_NAK_ACCESS);
 }
 
-static enum vrnic_rx send_data(struct vrnic_qp *qp, struct sk_buff *skb)
+static enum vrnic_rx resp_fill_recv(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_recv *recv = &qp->recv;
@@ -152,13 +166,13 @@ static enum vrnic_rx send_data(struct vrnic_qp *qp, struct sk_buff *skb)
 	int verr;
 
 	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
-		return refuse_length(qp);
+		return resp_refuse_length(qp);
 	verr = vrnic_sgl_local(qp, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
 			       &qp->recv_sgl);
 	if (verr)
-		return refuse_recv(qp, IB_WC_LOC_PROT_ERR, verr,
-				   VRNIC_NAK_OPERATION);
+		return resp_refuse_recv(qp, IB_WC_LOC_PROT_ERR, verr,
+					VRNIC_NAK_OPERATION);
 	vrnic_sgl_skip(&qp->recv_sgl, r->len);
 	vrnic_pkt_copy(skb, &qp->recv_sgl, pkt->info & VRNIC_PKT_END);
 	vrnic_sgl_put(&qp->recv_sgl);
@@ -171,26 +185,26 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 	enum vrnic_rx rx;
 
-	if (!length_fits(qp, pkt))
-		return refuse_request(qp);
+	if (!resp_length_fits(qp, pkt))
+		return resp_refuse_request(qp);
 	if (pkt->info & VRNIC_PKT_START) {
 		r->len = 0;
-		rx = need_recv(qp);
+		rx = resp_need_recv(qp);
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	} else if (!qp->recv.active) {
-		return refuse(qp, VRNIC_NAK_OPERATION, -1);
+		return resp_refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
-	rx = r->moved ? VRNIC_RX_DONE : send_data(qp, skb);
+	rx = r->moved ? VRNIC_RX_DONE : resp_fill_recv(qp, skb);
 	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
-		rx = invalidate(qp, skb);
+		rx = resp_invalidate(qp, skb);
 	/* the data are in place; the next try must not need the memory, which the key may name */
 	r->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
 		return rx;
 	r->len += vrnic_pkt_bytes(pkt);
 	if (pkt->info & VRNIC_PKT_END)
-		deliver(qp, skb, IB_WC_RECV, r->len);
+		resp_deliver(qp, skb, IB_WC_RECV, r->len);
 	return VRNIC_RX_DONE;
 }
 
@@ -223,19 +237,19 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
 
-	if (!allows(qp, IB_ACCESS_REMOTE_WRITE))
-		return refuse_request(qp);
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE))
+		return resp_refuse_request(qp);
 	r->va = be64_to_cpu(reth->va);
 	r->rkey = be32_to_cpu(reth->rkey);
 	r->left = be32_to_cpu(reth->len);
 	r->len = 0;
 	if (r->left > VRNIC_MAX_MSG)
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	/* a single packet has no effect before its own memory is looked up */
 	if (pkt->info & VRNIC_PKT_END && !(pkt->info & VRNIC_PKT_IMM))
 		return VRNIC_RX_DONE;
 	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	vrnic_sgl_put(&qp->recv_sgl);
 	return VRNIC_RX_DONE;
 }
@@ -248,29 +262,29 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 len = vrnic_pkt_bytes(pkt);
 	enum vrnic_rx rx;
 
-	if (!length_fits(qp, pkt))
-		return refuse_request(qp);
+	if (!resp_length_fits(qp, pkt))
+		return resp_refuse_request(qp);
 	if (pkt->info & VRNIC_PKT_START) {
 		rx = begin_write(qp, skb);
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
 	if (end ? len != r->left : len >= r->left)
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	if (pkt->info & VRNIC_PKT_IMM) {
-		rx = need_recv(qp);
+		rx = resp_need_recv(qp);
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
 	if (vrnic_resp_open(qp, r->rkey, r->va, len, IB_ACCESS_REMOTE_WRITE))
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	vrnic_pkt_copy(skb, &qp->recv_sgl, end);
 	vrnic_sgl_put(&qp->recv_sgl);
 	r->va += len;
 	r->left -= len;
 	r->len += len;
 	if (pkt->info & VRNIC_PKT_IMM)
-		deliver(qp, skb, IB_WC_RECV_RDMA_WITH_IMM, r->len);
+		resp_deliver(qp, skb, IB_WC_RECV_RDMA_WITH_IMM, r->len);
 	return VRNIC_RX_DONE;
 }
 
@@ -289,11 +303,11 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 len = be32_to_cpu(reth->len);
 	struct vrnic_res *res;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
-		return refuse_request(qp);
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
+		return resp_refuse_request(qp);
 	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
 			    IB_ACCESS_REMOTE_READ))
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	vrnic_sgl_put(&qp->recv_sgl);
 	res = keep_res(qp, skb, vrnic_psn_count(len, qp->roce->mtu));
 	res->va = be64_to_cpu(reth->va);
@@ -311,7 +325,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /* An atomic instruction of the CPU on the page, as in the loopback flow. */
-static u64 atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
+static u64 resp_atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
 {
 	u64 value = be64_to_cpu(eth->swap_add);
 
@@ -326,22 +340,22 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	u64 va = be64_to_cpu(eth->va), old = 0, *word;
 	struct vrnic_res *res;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
-		return refuse_request(qp);
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
+		return resp_refuse_request(qp);
 	if (vrnic_resp_open(qp, be32_to_cpu(eth->rkey), va, sizeof(u64),
 			    IB_ACCESS_REMOTE_ATOMIC))
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
 	if (word)
-		old = atomic_apply(vrnic_pkt(skb)->opcode, word, eth);
+		old = resp_atomic_apply(vrnic_pkt(skb)->opcode, word, eth);
 	vrnic_sgl_put(&qp->recv_sgl);
 	if (!word)
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	res = keep_res(qp, skb, 1);
 	res->result = old;
 	to_resp(qp)->served.msn++;
 	vrnic_resp_atomic_ack(qp, res);
-	/* advance() counts the message, as for all requests */
+	/* resp_advance() counts the message, as for all requests */
 	to_resp(qp)->served.msn--;
 	return VRNIC_RX_DONE;
 }
@@ -351,19 +365,19 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
 	u64 va = be64_to_cpu(reth->va), value, *word;
 
-	if (!allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
+	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
 	    vrnic_pkt(skb)->len != sizeof(u64) ||
 	    be32_to_cpu(reth->len) != sizeof(u64) ||
 	    skb_copy_bits(skb, vrnic_pkt(skb)->payload, &value, sizeof(value)))
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), va, sizeof(u64),
 			    IB_ACCESS_REMOTE_WRITE))
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
 	if (word)
 		WRITE_ONCE(*word, value);
 	vrnic_sgl_put(&qp->recv_sgl);
-	return word ? VRNIC_RX_DONE : refuse_request(qp);
+	return word ? VRNIC_RX_DONE : resp_refuse_request(qp);
 }
 
 /* As in the loopback flow, a flush only checks the rights. */
@@ -376,10 +390,10 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	int verr;
 
 	if (!VRNIC_ACCESS_FLUSH || !(what & VRNIC_FETH_TYPE))
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	if ((what & VRNIC_FETH_TYPE) != VRNIC_FLUSH_GLOBAL ||
-	    !allows(qp, VRNIC_ACCESS_FLUSH))
-		return refuse_access(qp);
+	    !resp_allows(qp, VRNIC_ACCESS_FLUSH))
+		return resp_refuse_access(qp);
 	if (what & VRNIC_FETH_RANGE)
 		verr = vrnic_seg_whole(qp, be32_to_cpu(reth->rkey),
 				       VRNIC_ACCESS_FLUSH, &seg);
@@ -389,7 +403,7 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 					be32_to_cpu(reth->len),
 					VRNIC_ACCESS_FLUSH, NULL, &seg);
 	if (verr)
-		return refuse_access(qp);
+		return resp_refuse_access(qp);
 	vrnic_seg_put(&seg);
 	smp_mb();	/* all earlier stores, before the answer */
 	return VRNIC_RX_DONE;
@@ -415,15 +429,15 @@ static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 
 static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	if (!length_fits(qp, vrnic_pkt(skb)))
-		return refuse_request(qp);
+	if (!resp_length_fits(qp, vrnic_pkt(skb)))
+		return resp_refuse_request(qp);
 	switch (qp->link_ops->receive(qp->link, skb)) {
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:
-		return not_ready(qp);
+		return resp_not_ready(qp);
 	default:
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	}
 }
 
@@ -450,7 +464,7 @@ bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	const struct vrnic_recv *recv = &qp->recv;
 	u32 len = vrnic_pkt_bytes(pkt);
 
-	if (!order_fits(r, pkt->info) || !length_fits(qp, pkt))
+	if (!order_fits(r, pkt->info) || !resp_length_fits(qp, pkt))
 		return false;
 	if (pkt->info & VRNIC_PKT_WRITE)
 		return len < r->left;
@@ -470,7 +484,7 @@ enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 info = vrnic_pkt(skb)->info;
 
 	if (!order_fits(to_resp(qp), info))
-		return refuse_request(qp);
+		return resp_refuse_request(qp);
 	if (info & VRNIC_PKT_SEND)
 		return rx_send(qp, skb);
 	if (info & VRNIC_PKT_WRITE)

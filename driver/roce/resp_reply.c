@@ -4,7 +4,16 @@
  * atomics. The responder remembers them, because the peer may ask again.
  */
 
+#include "engine/budget.h"
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "roce/rate.h"
 #include "roce/resp.h"
+#include "roce/roce.h"
+#include "vrnic.h"
 
 void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 {
@@ -62,7 +71,7 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * whole answer, and may have taken the memory away itself; then the READ and this NAK are only
  * late. A peer that really lacks the answer fails when it gets the NAK.
  */
-static void refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
+static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
 	reply->active = false;
 	vrnic_resp_answer(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
@@ -92,7 +101,7 @@ bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 	if (vrnic_resp_open(qp, reply->rkey, reply->va, reply->left,
 			    IB_ACCESS_REMOTE_READ)) {
-		refuse(qp, reply);
+		reply_refuse(qp, reply);
 		return true;
 	}
 	do {

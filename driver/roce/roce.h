@@ -23,15 +23,18 @@
 
 #include <linux/sizes.h>
 #include <linux/skbuff.h>
+#include <rdma/ib_verbs.h>
 
 #include "lib/ack.h"
 #include "lib/cc.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
-#include "verbs/flow.h"
-#include "vrnic.h"
 
 struct dst_entry;
+struct vrnic_budget;
+struct vrnic_dev;
+struct vrnic_qp;
+struct vrnic_sgl;
 
 #define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors in a window */
 #define VRNIC_WINDOW_PKTS	128	/* most packets in flight */

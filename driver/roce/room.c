@@ -23,7 +23,7 @@ static struct percpu_counter waiting;
 static s64 total;
 static s32 batch;
 
-static bool share(const struct sk_buff *a, const struct sk_buff *b)
+static bool same_head(const struct sk_buff *a, const struct sk_buff *b)
 {
 	return a && b && a->head == b->head;
 }
@@ -37,14 +37,14 @@ static u32 bytes_of(const struct sk_buff *prev, const struct sk_buff *skb,
 {
 	u32 bytes = sizeof(*skb);
 
-	if (share(prev, skb) || share(skb, next))
+	if (same_head(prev, skb) || same_head(skb, next))
 		return bytes;
-	if (share(prev, next))
+	if (same_head(prev, next))
 		bytes += next->truesize;
 	return bytes + skb->truesize;
 }
 
-static void count(struct sk_buff_head *list, u32 *bytes, s32 more)
+static void room_count(struct sk_buff_head *list, u32 *bytes, s32 more)
 {
 	*bytes += more;
 	percpu_counter_add_batch(&waiting, more, batch);
@@ -75,7 +75,7 @@ bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_b
 		__skb_queue_after(list, prev, skb);
 	else
 		__skb_queue_head(list, skb);
-	count(list, bytes, more);
+	room_count(list, bytes, more);
 	return true;
 }
 
@@ -91,7 +91,7 @@ void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes)
 	u32 less = bytes_of(prev, skb, skb_peek_next(skb, list));
 
 	__skb_unlink(skb, list);
-	count(list, bytes, -(s32)less);
+	room_count(list, bytes, -(s32)less);
 }
 
 int vrnic_room_init(void)

@@ -16,7 +16,21 @@
 #include <net/route.h>
 #include <net/udp_tunnel.h>
 
+#include "base/fault.h"
+#include "base/gid.h"
+#include "base/port.h"
+#include "base/stats.h"
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
+#include "queue/mcast.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "roce/av_route.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 static bool force_roce;
 module_param(force_roce, bool, 0644);
@@ -98,8 +112,8 @@ void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb))
 	on_hello = fn;
 }
 
-static void drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
-		 u32 count)
+static void socket_drop(struct net *net, struct sk_buff *skb, enum vrnic_stat why,
+			u32 count)
 {
 	vrnic_dev_count(net, skb->dev, why, count);
 	kfree_skb(skb);
@@ -117,7 +131,7 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	struct vrnic_qp *qp;
 
 	if (!fits) {
-		drop(net, skb, VRNIC_STAT_MALFORMED_PKTS, 1);
+		socket_drop(net, skb, VRNIC_STAT_MALFORMED_PKTS, 1);
 		return NULL;
 	}
 	if (vrnic_pkt(skb)->info & VRNIC_PKT_HELLO) {
@@ -130,8 +144,8 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	}
 	qp = find_qp(net, skb, last);
 	if (!qp) {
-		drop(net, skb, VRNIC_STAT_RCVD_DROPPED,
-		     vrnic_pkt_count(vrnic_pkt(skb)));
+		socket_drop(net, skb, VRNIC_STAT_RCVD_DROPPED,
+			    vrnic_pkt_count(vrnic_pkt(skb)));
 		return NULL;
 	}
 	if (vrnic_pkt_arrive(qp, skb))
@@ -178,7 +192,7 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 }
 
 /* Dispatch a buffer of the socket; under RCU. Return: queue pair to be run and put, or NULL. */
-static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
+static struct vrnic_qp *socket_sort(struct net *net, struct sk_buff *skb)
 {
 	/* the socket has overwritten skb->dev */
 	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
@@ -191,7 +205,7 @@ static struct vrnic_qp *sort(struct net *net, struct sk_buff *skb)
 	return sort_packet(net, skb, vrnic_pkt_parse(skb, 0, skb->len), NULL);
 }
 
-static struct sk_buff *take(struct sock *sk)
+static struct sk_buff *socket_take(struct sock *sk)
 {
 	struct sk_buff *skb;
 	int off = 0, err;
@@ -221,10 +235,10 @@ static void data_ready(struct sock *sk)
 	w = rcu_dereference_sk_user_data(sk);
 	if (w) {
 		spin_lock_bh(&w->order);
-		skb = take(sk);
+		skb = socket_take(sk);
 		if (skb) {
 			small = vrnic_pkt_small(skb);
-			qp = sort(sock_net(sk), skb);
+			qp = socket_sort(sock_net(sk), skb);
 		}
 		spin_unlock_bh(&w->order);
 	}
@@ -244,7 +258,7 @@ static void sock_attach(struct vrnic_wire *w, struct sock *sk)
 	sk->sk_data_ready = data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
 	/* drop what was queued before: data_ready() would not be called for it */
-	while ((skb = take(sk)))
+	while ((skb = socket_take(sk)))
 		kfree_skb(skb);
 }
 

@@ -22,8 +22,18 @@
 #include <net/route.h>
 
 #include "base/trace.h"
+#include "compat/compat.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "lib/hdr.h"
 #include "lib/icrc.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 #include "roce/roce.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* Up to this size, a copy costs less than a fragment, of which a buffer has few. */
 #define COPY_MAX	1024
@@ -52,7 +62,7 @@ static u32 pkt_bytes(const struct vrnic_tx *tx)
 	       pad_bytes(tx) + VRNIC_ICRC_BYTES;
 }
 
-static void fill_ipv4(const struct vrnic_path *path, void *at)
+static void tx_fill_ipv4(const struct vrnic_path *path, void *at)
 {
 	struct iphdr *ip = at;
 
@@ -73,7 +83,7 @@ static void fill_ipv4(const struct vrnic_path *path, void *at)
 	memcpy(&ip->daddr, path->dgid.raw + 12, sizeof(ip->daddr));
 }
 
-static void fill_ipv6(const struct vrnic_path *path, void *at)
+static void tx_fill_ipv6(const struct vrnic_path *path, void *at)
 {
 	struct ipv6hdr *ip = at;
 
@@ -90,9 +100,9 @@ static void fill_net(const struct vrnic_path *path, void *at)
 	struct udphdr *udp = at + net_bytes(path);
 
 	if (path->ipv6)
-		fill_ipv6(path, at);
+		tx_fill_ipv6(path, at);
 	else
-		fill_ipv4(path, at);
+		tx_fill_ipv4(path, at);
 	*udp = (struct udphdr) {
 		.source = htons(path->sport),
 		.dest = htons(VRNIC_ROCE_PORT),
@@ -126,7 +136,7 @@ static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
 }
 
 /* Add @n bytes of the driver's own memory to the end of the buffer; NULL if there is no memory. */
-static void *room(struct vrnic_burst *b, u32 n)
+static void *burst_append(struct vrnic_burst *b, u32 n)
 {
 	struct sk_buff *skb = b->skb;
 	void *at;
@@ -148,7 +158,7 @@ static bool put_copy(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 
 	while (left) {
 		from = vrnic_sgl_run(tx->src, left, &n);
-		to = room(b, n);
+		to = burst_append(b, n);
 		if (!to)
 			return false;
 		vrnic_memcpy(to, from, n);
@@ -213,8 +223,8 @@ static u32 frags_for(const struct vrnic_tx *tx, bool lend)
 	return frags;
 }
 
-static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
-		  const struct vrnic_tx *tx)
+static bool burst_begin(struct vrnic_burst *b, const struct vrnic_path *path,
+			const struct vrnic_tx *tx)
 {
 	u32 head = LL_RESERVED_SPACE(path->dst->dev);
 	u32 bytes = net_bytes(path) + sizeof(struct udphdr) +
@@ -238,8 +248,8 @@ static bool begin(struct vrnic_burst *b, const struct vrnic_path *path,
 }
 
 /* Has the buffer room for this packet, and may the packet follow the others? */
-static bool fits(const struct vrnic_burst *b, const struct vrnic_path *path,
-		 const struct vrnic_tx *tx, u32 frags)
+static bool burst_fits(const struct vrnic_burst *b, const struct vrnic_path *path,
+		       const struct vrnic_tx *tx, u32 frags)
 {
 	return !b->full && pkt_bytes(tx) <= b->size && b->nr < BURST_PKTS &&
 	       b->skb->len + pkt_bytes(tx) <= BURST_BYTES &&
@@ -294,7 +304,7 @@ static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
 	u32 size = pkt_bytes(tx), left = tx->len;
-	struct vrnic_bth *bth = room(b, size);
+	struct vrnic_bth *bth = burst_append(b, size);
 	void *from, *at;
 	__le32 icrc;
 	u64 n;
@@ -325,7 +335,7 @@ static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
 	void *end;
 	u32 crc;
 
-	bth = room(b, sizeof(*bth) + tx->ext_len);
+	bth = burst_append(b, sizeof(*bth) + tx->ext_len);
 	if (!bth)
 		return false;
 	fill_headers(bth, tx);
@@ -335,7 +345,7 @@ static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
 		put_pages(b, tx, &crc);
 	else if (!put_copy(b, tx, &crc))
 		return false;
-	end = room(b, pad + VRNIC_ICRC_BYTES);
+	end = burst_append(b, pad + VRNIC_ICRC_BYTES);
 	if (!end)
 		return false;
 	memset(end, 0, pad);
@@ -345,8 +355,8 @@ static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
 }
 
 /* Return: false if there is no memory; then the buffer is useless. */
-static bool put_packet(struct vrnic_burst *b, struct vrnic_path *path,
-		       const struct vrnic_tx *tx, bool lend)
+static bool burst_put_packet(struct vrnic_burst *b, struct vrnic_path *path,
+			     const struct vrnic_tx *tx, bool lend)
 {
 	if (tx->len <= HEAD_MAX ? !put_small(b, path, tx) : !put_large(b, path, tx, lend))
 		return false;
@@ -395,8 +405,8 @@ static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
  * Complete the buffer, and take it out of the burst. @connected: it belongs to a connected queue
  * pair.
  */
-static struct sk_buff *finish(const struct vrnic_path *path, struct vrnic_burst *b,
-			      bool connected)
+static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_burst *b,
+				    bool connected)
 {
 	struct sk_buff *skb = b->skb;
 
@@ -420,14 +430,14 @@ static bool is_ack(const struct vrnic_burst *b)
 	return b->ack && b->nr == 1;
 }
 
-static int push(struct vrnic_qp *qp, struct vrnic_path *path,
-		struct vrnic_burst *b)
+static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
+		      struct vrnic_burst *b)
 {
 	int err;
 
 	if (!is_ack(b))
 		vrnic_sends_in_order(&qp->run);
-	err = vrnic_path_send(path, finish(path, b, qp->roce));
+	err = vrnic_path_send(path, burst_finish(path, b, qp->roce));
 	if (err) {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 		return err;
@@ -447,11 +457,11 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 		lend = false;
 		frags = frags_for(tx, lend);
 	}
-	if (b->skb && !fits(b, path, tx, frags))
-		push(qp, path, b);
-	if (!b->skb && !begin(b, path, tx))
+	if (b->skb && !burst_fits(b, path, tx, frags))
+		burst_push(qp, path, b);
+	if (!b->skb && !burst_begin(b, path, tx))
 		return false;
-	if (put_packet(b, path, tx, lend))
+	if (burst_put_packet(b, path, tx, lend))
 		return true;
 	vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 	kfree_skb(b->skb);
@@ -467,7 +477,7 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 	int err = -ENOMEM;
 
 	if (add_packet(qp, path, &b, tx))
-		err = push(qp, path, &b);
+		err = burst_push(qp, path, &b);
 	vrnic_burst_drop(&b);
 	return err;
 }
@@ -524,7 +534,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 		return;
 	/* the route may have gone since; then the packets are lost */
 	if (vrnic_path_route(qp, path)) {
-		push(qp, path, b);
+		burst_push(qp, path, b);
 	} else {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 		kfree_skb(b->skb);
@@ -603,8 +613,8 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	int err = -ENOMEM;
 
 	memcpy(tx.ext, &ack->aeth, sizeof(ack->aeth));
-	if (begin(&b, &ack->path, &tx) && put_packet(&b, &ack->path, &tx, false)) {
-		skb = finish(&ack->path, &b, true);
+	if (burst_begin(&b, &ack->path, &tx) && burst_put_packet(&b, &ack->path, &tx, false)) {
+		skb = burst_finish(&ack->path, &b, true);
 		skb_dst_set(skb, ack->path.dst);
 		ack->path.dst = NULL;
 		err = vrnic_wire_send(ack->path.wire, skb);

@@ -4,7 +4,17 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
+#include "base/gid.h"
+#include "compat/compat.h"
+#include "lib/hdr.h"
+#include "queue/datagram.h"
+#include "queue/op.h"
+#include "queue/qp.h"
+#include "roce/av_route.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/flow.h"
+#include "vrnic.h"
 
 /* Does @av, found again by its number, still have the addresses and interface that were copied? */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)
@@ -106,7 +116,7 @@ static void put_grh(struct vrnic_datagram *dg, const struct sk_buff *skb,
 	dg->network_hdr = ipv6 ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_IPV4;
 }
 
-static void put_packet(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
+static void ud_put_payload(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 {
 	vrnic_pkt_copy(dg->arg, dst, true);
 }
@@ -141,7 +151,7 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 		.vlan = pkt->vlan,
 		.with_imm = pkt->info & VRNIC_PKT_IMM,
 		.solicited = pkt->solicited,
-		.put = put_packet,
+		.put = ud_put_payload,
 		.arg = skb,
 	};
 

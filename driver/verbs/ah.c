@@ -4,7 +4,13 @@
 #include <linux/slab.h>
 #include <net/dst.h>
 #include <rdma/ib_cache.h>
+#include <rdma/vrnic-abi.h>
 
+#include "base/objects.h"
+#include "base/port.h"
+#include "base/udata.h"
+#include "roce/av_route.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 #define NO_VLAN	0xffff	/* the core's value for "none" */

@@ -6,11 +6,15 @@
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H
 
-#include "queue/datagram.h"
-#include "queue/hold.h"
+#include <rdma/ib_verbs.h>
+
 #include "queue/opcode.h"
-#include "queue/sq_ring.h"
-#include "vrnic.h"
+
+struct vrnic_budget;
+struct vrnic_datagram;
+struct vrnic_op;
+struct vrnic_parcel;
+struct vrnic_qp;
 
 /* verbs/loop.c */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,

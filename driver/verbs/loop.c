@@ -11,6 +11,18 @@
 #include <linux/ktime.h>
 #include <linux/netdevice.h>
 
+#include "compat/compat.h"
+#include "engine/budget.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
+#include "queue/hold.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/qp_table.h"
+#include "queue/recv.h"
+#include "queue/rq.h"
 #include "queue/target.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
@@ -78,8 +90,8 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
  * The peer refuses the operation: the peer goes to error with @event, and the requester's
  * completion has @status. A UC queue pair drops the message, and no side is told.
  */
-static enum vrnic_step refuse(struct loop *l, enum ib_event_type event,
-			      u8 status, int verr)
+static enum vrnic_step loop_refuse(struct loop *l, enum ib_event_type event,
+				   u8 status, int verr)
 {
 	vrnic_count(l->peer->dev, REMOTE_ERRORS);
 	if (l->qp->type == IB_QPT_UC) {
@@ -90,41 +102,41 @@ static enum vrnic_step refuse(struct loop *l, enum ib_event_type event,
 	return vrnic_op_fail(l->op, status, verr);
 }
 
-static enum vrnic_step refuse_access(struct loop *l, int verr)
+static enum vrnic_step loop_refuse_access(struct loop *l, int verr)
 {
-	return refuse(l, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR, verr);
+	return loop_refuse(l, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR, verr);
 }
 
-static enum vrnic_step refuse_request(struct loop *l, int verr)
+static enum vrnic_step loop_refuse_request(struct loop *l, int verr)
 {
-	return refuse(l, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR, verr);
+	return loop_refuse(l, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR, verr);
 }
 
 /*
  * The receive in progress fails, and the peer with it. On UC, too, but then the requester is not
  * told.
  */
-static enum vrnic_step refuse_recv(struct loop *l, u8 recv_status,
-				   u8 status, int verr)
+static enum vrnic_step loop_refuse_recv(struct loop *l, u8 recv_status,
+					u8 status, int verr)
 {
 	struct vrnic_cqe cqe = { .status = recv_status, .vendor_err = verr };
 
 	vrnic_recv_complete(l->peer, &cqe, true);
 	if (l->qp->type == IB_QPT_UC)
 		vrnic_qp_error(l->peer, -1);
-	return refuse(l, -1, status, verr);
+	return loop_refuse(l, -1, status, verr);
 }
 
 /*
  * The message does not fit into the receive. On UC such a message is dropped as a lost one is, and
  * the receive stays for the next message (IBTA 9.9.3, class D).
  */
-static enum vrnic_step refuse_length(struct loop *l)
+static enum vrnic_step loop_refuse_length(struct loop *l)
 {
 	if (l->qp->type == IB_QPT_UC)
-		return refuse(l, -1, IB_WC_SUCCESS, VRNIC_VERR_LENGTH);
-	return refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
-			   VRNIC_VERR_LENGTH);
+		return loop_refuse(l, -1, IB_WC_SUCCESS, VRNIC_VERR_LENGTH);
+	return loop_refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
+				VRNIC_VERR_LENGTH);
 }
 
 static bool peer_allows(const struct loop *l, int access)
@@ -133,7 +145,7 @@ static bool peer_allows(const struct loop *l, int access)
 }
 
 /* Find the memory that the operation names at the peer; on success (0) it is to be put. */
-static int open_remote(struct loop *l, u64 len, int access)
+static int loop_open_remote(struct loop *l, u64 len, int access)
 {
 	struct vrnic_sgl *sgl = &l->peer->recv_sgl;
 
@@ -145,7 +157,7 @@ static int open_remote(struct loop *l, u64 len, int access)
 }
 
 /* Move this burst's share, to or from the local memory; then put the remote memory. */
-static enum vrnic_step burst(struct loop *l)
+static enum vrnic_step loop_burst(struct loop *l)
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
 	struct vrnic_op *op = l->op;
@@ -172,7 +184,7 @@ static enum vrnic_step burst(struct loop *l)
  * Have a receive in peer->recv. VRNIC_STEP_DONE without a receive: the queue pair is UC, and the
  * message was dropped.
  */
-static enum vrnic_step need_recv(struct loop *l)
+static enum vrnic_step loop_need_recv(struct loop *l)
 {
 	/* the receive with half of the message is gone: this message cannot be completed */
 	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
@@ -189,7 +201,7 @@ static enum vrnic_step need_recv(struct loop *l)
 	}
 }
 
-static void deliver(struct loop *l, u8 opcode, u64 byte_len)
+static void loop_deliver(struct loop *l, u8 opcode, u64 byte_len)
 {
 	struct vrnic_cqe cqe = { .opcode = opcode, .byte_len = byte_len };
 
@@ -210,7 +222,7 @@ static void deliver(struct loop *l, u8 opcode, u64 byte_len)
 /*
  * Invalidate a key of the peer. That waits for the region's last user, which must not be this run.
  */
-static enum vrnic_step invalidate(struct loop *l)
+static enum vrnic_step loop_invalidate(struct loop *l)
 {
 	int ret;
 
@@ -221,46 +233,46 @@ static enum vrnic_step invalidate(struct loop *l)
 		return VRNIC_STEP_DONE;
 	if (ret == -EAGAIN)
 		return wait_for(l->qp, VRNIC_TARGET_BUSY_NS);
-	return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
+	return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
 /* Copy this burst's share into the receive. */
-static enum vrnic_step send_data(struct loop *l)
+static enum vrnic_step loop_fill_recv(struct loop *l)
 {
 	struct vrnic_recv *recv = &l->peer->recv;
 	enum vrnic_step step;
 	int verr;
 
 	if (l->op->total > vrnic_sge_total(recv->sge, recv->num_sge))
-		return refuse_length(l);
+		return loop_refuse_length(l);
 	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &l->qp->hold.recv,
 			       &l->peer->recv_sgl);
 	if (verr)
-		return refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
-				   verr);
-	step = burst(l);
+		return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
+					verr);
+	step = loop_burst(l);
 	l->op->moved = step == VRNIC_STEP_DONE;
 	return step;
 }
 
 static enum vrnic_step loop_send(struct loop *l)
 {
-	enum vrnic_step step = need_recv(l);
+	enum vrnic_step step = loop_need_recv(l);
 
 	if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
 		return step;
 	if (!l->op->moved)
-		step = send_data(l);
+		step = loop_fill_recv(l);
 	if (!l->op->moved)
 		return step;
 	if (l->d->opcode == VRNIC_OP_SEND_WITH_INV)
-		step = invalidate(l);
+		step = loop_invalidate(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_SENT, l->op->total);
 	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
-	deliver(l, IB_WC_RECV, l->op->total);
+	loop_deliver(l, IB_WC_RECV, l->op->total);
 	return VRNIC_STEP_DONE;
 }
 
@@ -271,22 +283,22 @@ static enum vrnic_step loop_write(struct loop *l)
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_WRITE))
-		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (imm) {
-		step = need_recv(l);
+		step = loop_need_recv(l);
 		if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
 			return step;
 	}
-	verr = open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
+	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
 	if (verr)
-		return refuse_access(l, verr);
-	step = burst(l);
+		return loop_refuse_access(l, verr);
+	step = loop_burst(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
 	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
 	if (imm)
-		deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
+		loop_deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
 	return VRNIC_STEP_DONE;
 }
 
@@ -296,11 +308,11 @@ static enum vrnic_step loop_read(struct loop *l)
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_READ))
-		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
-	verr = open_remote(l, l->op->total, IB_ACCESS_REMOTE_READ);
+		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
+	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_READ);
 	if (verr)
-		return refuse_access(l, verr);
-	step = burst(l);
+		return loop_refuse_access(l, verr);
+	step = loop_burst(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
@@ -309,7 +321,7 @@ static enum vrnic_step loop_read(struct loop *l)
 }
 
 /* An atomic instruction of the CPU on the page: coherent with the atomics of processes. */
-static u64 atomic_apply(const struct vrnic_desc *d, u64 *target)
+static u64 loop_atomic_apply(const struct vrnic_desc *d, u64 *target)
 {
 	switch (d->opcode) {
 	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
@@ -327,18 +339,18 @@ static enum vrnic_step loop_atomic(struct loop *l)
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_ATOMIC))
-		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (l->d->remote_addr % sizeof(u64))
-		return refuse_request(l, VRNIC_VERR_ALIGN);
-	verr = open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
+		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
+	verr = loop_open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (verr)
-		return refuse_access(l, verr);
+		return loop_refuse_access(l, verr);
 	word = vrnic_seg_word(&remote->seg[0], sizeof(*word));
 	if (word)
-		old = atomic_apply(l->d, word);
+		old = loop_atomic_apply(l->d, word);
 	vrnic_sgl_put(remote);
 	if (!word)
-		return refuse_request(l, VRNIC_VERR_ALIGN);
+		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_sgl_kva(remote, &old, sizeof(old));
 	vrnic_sgl_copy(&l->qp->sgl, remote, sizeof(old), true);
 	l->op->total = sizeof(old);
@@ -353,21 +365,21 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	int verr;
 
 	if (!peer_allows(l, IB_ACCESS_REMOTE_WRITE))
-		return refuse_request(l, VRNIC_VERR_QP_ACCESS);
+		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (l->d->remote_addr % sizeof(u64))
-		return refuse_request(l, VRNIC_VERR_ALIGN);
+		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
 				sizeof(u64), IB_ACCESS_REMOTE_WRITE,
 				&l->qp->hold.remote, &seg);
 	if (verr)
-		return refuse_access(l, verr);
+		return loop_refuse_access(l, verr);
 	memcpy(&value, l->d->data, sizeof(value));
 	word = vrnic_seg_word(&seg, sizeof(*word));
 	if (word)
 		WRITE_ONCE(*word, value);
 	vrnic_seg_put(&seg);
 	if (!word)
-		return refuse_request(l, VRNIC_VERR_ALIGN);
+		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
 	vrnic_count_moved(l->qp->dev, l->peer->dev, sizeof(u64));
 	return VRNIC_STEP_DONE;
@@ -384,11 +396,11 @@ static enum vrnic_step loop_flush(struct loop *l)
 	int verr;
 
 	if (!VRNIC_ACCESS_FLUSH || !(what & ~VRNIC_FLUSH_MR))
-		return refuse_request(l, VRNIC_VERR_OPCODE);
+		return loop_refuse_request(l, VRNIC_VERR_OPCODE);
 	/* no memory is persistent here, so no region grants flushes to persistence */
 	if (what & ~(VRNIC_FLUSH_GLOBAL | VRNIC_FLUSH_MR) ||
 	    !peer_allows(l, VRNIC_ACCESS_FLUSH))
-		return refuse_access(l, VRNIC_VERR_ACCESS);
+		return loop_refuse_access(l, VRNIC_VERR_ACCESS);
 	if (what & VRNIC_FLUSH_MR)
 		verr = vrnic_seg_whole(l->peer, l->d->rkey, VRNIC_ACCESS_FLUSH,
 				       &seg);
@@ -397,7 +409,7 @@ static enum vrnic_step loop_flush(struct loop *l)
 					l->d->flush_len, VRNIC_ACCESS_FLUSH,
 					NULL, &seg);
 	if (verr)
-		return refuse_access(l, verr);
+		return loop_refuse_access(l, verr);
 	vrnic_seg_put(&seg);
 	smp_mb();	/* all earlier stores, before the completion */
 	return VRNIC_STEP_DONE;
@@ -429,7 +441,7 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 }
 
 /* Each queue pair must name the other as its peer, as packets would. @peer's resp_lock is held. */
-static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
+static bool loop_is_connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
 	lockdep_assert_held(&peer->resp_lock);
 	/* a queue pair with a wire serves its wire peer alone, and without this lock */
@@ -439,7 +451,7 @@ static bool connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 	       !memcmp(&qp->sgid, &peer->attr.ah_attr.grh.dgid, sizeof(qp->sgid));
 }
 
-static bool receives(const struct vrnic_qp *peer)
+static bool loop_receives(const struct vrnic_qp *peer)
 {
 	switch (READ_ONCE(peer->state)) {
 	case IB_QPS_RTR:
@@ -453,7 +465,7 @@ static bool receives(const struct vrnic_qp *peer)
 }
 
 /* The first message establishes the connection: IBTA 11.6.3.1. */
-static void note_contact(struct vrnic_qp *peer)
+static void loop_note_contact(struct vrnic_qp *peer)
 {
 	if (peer->comm_est || READ_ONCE(peer->state) != IB_QPS_RTR)
 		return;
@@ -462,12 +474,12 @@ static void note_contact(struct vrnic_qp *peer)
 }
 
 /* Check again, and more, with the lock held. */
-static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
+static bool loop_hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 {
-	if (!receives(peer) || !connected(qp, peer))
+	if (!loop_receives(peer) || !loop_is_connected(qp, peer))
 		return false;
 	qp->hold.peer = peer;
-	note_contact(peer);
+	loop_note_contact(peer);
 	return true;
 }
 
@@ -477,23 +489,23 @@ static bool hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
  *
  * Return: 0; -EBUSY: another runner has the peer's lock; -ENOTCONN: there is no such peer.
  */
-static int hold_peer(struct vrnic_qp *qp)
+static int loop_hold_peer(struct vrnic_qp *qp)
 {
 	struct vrnic_qp *peer = qp->hold.peer;
 	int err = -ENOTCONN;
 
 	if (peer)
-		return receives(peer) ? 0 : -ENOTCONN;
+		return loop_receives(peer) ? 0 : -ENOTCONN;
 	peer = vrnic_qp_get(qp->attr.dest_qp_num);
 	if (!peer)
 		return -ENOTCONN;
-	if (!receives(peer) || !names_us(peer, qp))
+	if (!loop_receives(peer) || !names_us(peer, qp))
 		goto err_put;
 	if (!vrnic_target_trylock(peer)) {
 		err = -EBUSY;
 		goto err_put;
 	}
-	if (hold_locked(qp, peer))
+	if (loop_hold_locked(qp, peer))
 		return 0;
 	vrnic_target_unlock(peer);
 err_put:
@@ -501,8 +513,8 @@ err_put:
 	return err;
 }
 
-static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
-			       struct vrnic_budget *budget)
+static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
+				    struct vrnic_budget *budget)
 {
 	struct loop l = {
 		.qp = qp,
@@ -511,7 +523,7 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		.budget = budget,
 	};
 
-	switch (hold_peer(qp)) {
+	switch (loop_hold_peer(qp)) {
 	case 0:
 		break;
 	case -EBUSY:
@@ -541,7 +553,7 @@ enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	verr = op->moved ? 0 : vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	step = execute(qp, op, budget);
+	step = loop_execute(qp, op, budget);
 	vrnic_sgl_put(&qp->sgl);
 	return step;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Protection domains: there is nothing to them but the core's object. */
 
+#include "base/objects.h"
+#include "base/udata.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)

@@ -4,7 +4,12 @@
  * completion handlers take. So a thread runs the ring, never the caller.
  */
 
-#include "vrnic.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "queue/ring.h"
+#include "queue/rq.h"
+#include "roce/av_route.h"
+#include "verbs/verbs.h"
 
 static const u8 wr_opcode[] = {
 	[IB_WR_RDMA_WRITE] = VRNIC_OP_RDMA_WRITE,

@@ -4,9 +4,20 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "queue/opcode.h"
+#include "base/objects.h"
+#include "base/udata.h"
+#include "engine/engine.h"
+#include "queue/link_ops.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "queue/ring.h"
+#include "queue/ring_mem.h"
+#include "queue/rq.h"
+#include "queue/srq.h"
 #include "queue/target.h"
+#include "ucontext.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 static int check_init(const struct ib_qp_init_attr *init)
@@ -67,9 +78,21 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 		return 0;
 	}
 	err = vrnic_rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge, qp->gfp);
-	if (!err)
-		cap->max_recv_wr = qp->rq.max_wr;
-	return err;
+	if (err)
+		return err;
+	cap->max_recv_wr = qp->rq.max_wr;
+	return 0;
+}
+
+/* After a failure, qp_free() frees what there is. */
+static int rings_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
+{
+	int err;
+
+	err = sq_init(qp, cap);
+	if (err)
+		return err;
+	return rq_init(qp, cap);
 }
 
 static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
@@ -78,10 +101,15 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 	int err;
 
 	err = vrnic_ring_export(&qp->sq, qp->uctx, &resp.sq);
-	if (!err && !qp->srq)
+	if (err)
+		return err;
+	if (!qp->srq) {
 		err = vrnic_ring_export(&qp->rq.ring, qp->uctx, &resp.rq);
-	return err ?: vrnic_udata_respond(udata, &resp, sizeof(resp),
-					  offsetofend(struct vrnic_create_qp_resp, rq));
+		if (err)
+			return err;
+	}
+	return vrnic_udata_respond(udata, &resp, sizeof(resp),
+				   offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
 /* @crew: threads that run the queue pair when no caller does */
@@ -132,13 +160,14 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	qp->uctx = uctx;
-	err = sq_init(qp, &init->cap);
-	if (!err)
-		err = rq_init(qp, &init->cap);
-	if (!err && udata)
-		err = rings_export(qp, udata);
+	err = rings_init(qp, &init->cap);
 	if (err)
 		goto err_free;
+	if (udata) {
+		err = rings_export(qp, udata);
+		if (err)
+			goto err_free;
+	}
 	qp->cap = init->cap;
 	err = vrnic_qp_publish(qp);
 	if (err)
@@ -201,17 +230,18 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 	qp->link_ops = ops;
 	/* code that finds the queue pair by its number gets to the link, and back from there */
 	ops->created(link, qp);
-	err = sq_init(qp, &init.cap);
-	if (!err)
-		err = rq_init(qp, &init.cap);
-	if (!err)
-		err = vrnic_qp_publish(qp);
-	if (err) {
-		qp_free(qp);
-		return err;
-	}
+	err = rings_init(qp, &init.cap);
+	if (err)
+		goto err_free;
+	err = vrnic_qp_publish(qp);
+	if (err)
+		goto err_free;
 	ibqp->qp = qp;
 	return 0;
+
+err_free:
+	qp_free(qp);
+	return err;
 }
 
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,

@@ -4,9 +4,16 @@
  * them after errors. Both write the state under state_lock.
  */
 
-#include "base/trace.h"
+#include "base/gid.h"
+#include "base/port.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/ring_mem.h"
 #include "queue/target.h"
+#include "roce/socket.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 #define KBPS	125	/* a rate limit of 1, in bytes a second */
@@ -19,7 +26,7 @@ static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 }
 
 /* A peer on this host is reached through memory, any other peer over the wire. */
-static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
+static bool qp_needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
 	return vrnic_force_roce() ||
 	       !vrnic_gid_is_local(qp->dev, &ah->grh.dgid);
@@ -29,8 +36,8 @@ static bool needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
  * The queue pair goes to RTR, or gets another path. The flow to the peer is chosen in RTR and does
  * not change afterwards. @qp->attr does not have the values of @attr yet.
  */
-static int connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
-		   enum ib_qp_state next)
+static int qp_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
+		      enum ib_qp_state next)
 {
 	int err;
 
@@ -38,7 +45,7 @@ static int connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		return 0;
 	if (next != IB_QPS_RTR)
 		return qp->roce ? vrnic_roce_reroute(qp, &attr->ah_attr) : 0;
-	if (!needs_wire(qp, &attr->ah_attr))
+	if (!qp_needs_wire(qp, &attr->ah_attr))
 		return 0;
 	err = vrnic_wire_open(qp->dev);
 	return err ?: vrnic_roce_connect(qp, attr);
@@ -154,8 +161,8 @@ static void to_reset(struct vrnic_qp *qp)
  * Move from @cur to @next, with new attributes. If an error has changed the state before, this
  * fails, except for moves to RESET and ERR.
  */
-static int move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
-		enum ib_qp_state cur, enum ib_qp_state next)
+static int qp_move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
+		   enum ib_qp_state cur, enum ib_qp_state next)
 {
 	unsigned long flags;
 
@@ -196,17 +203,18 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
  * What may sleep is done before peers are locked out, or after. Peers do not look at what begins
  * before RTR, nor at what ends after RESET.
  */
-static int change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
-		  enum ib_qp_state cur, enum ib_qp_state next)
+static int qp_change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
+		     enum ib_qp_state cur, enum ib_qp_state next)
 {
-	int err = 0;
+	int err;
 
-	if (mask & IB_QP_AV)
-		err = connect(qp, attr, next);
-	if (err)
-		return err;
+	if (mask & IB_QP_AV) {
+		err = qp_connect(qp, attr, next);
+		if (err)
+			return err;
+	}
 	vrnic_target_lock(qp);
-	err = move(qp, attr, mask, cur, next);
+	err = qp_move(qp, attr, mask, cur, next);
 	vrnic_target_unlock(qp);
 	if (err)
 		return err;
@@ -218,14 +226,16 @@ static int change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 }
 
 /* The ring is parked, so no runner is in the middle of an operation. */
-static int change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
+static int qp_change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state), next;
 	int err;
 
 	err = check_transition(qp, attr, mask, cur, &next);
-	if (!err)
-		err = change(qp, attr, mask, cur, next);
+	if (err)
+		goto out_resume;
+	err = qp_change(qp, attr, mask, cur, next);
+out_resume:
 	vrnic_roce_resume(qp);
 	return err;
 }
@@ -240,7 +250,7 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);
-	err = change_parked(qp, attr, mask);
+	err = qp_change_parked(qp, attr, mask);
 	vrnic_unpark(&qp->run);
 	mutex_unlock(&qp->ctrl);
 	/* flush in ERR, report the end of draining in SQD, go on in RTS */

@@ -11,18 +11,29 @@
 #include <linux/ktime.h>
 
 #include "base/trace.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/hold.h"
+#include "queue/link_ops.h"
 #include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "queue/recv.h"
+#include "queue/ring.h"
+#include "queue/sq_ring.h"
+#include "roce/rate.h"
 #include "verbs/flow.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
-static void fail_op(struct vrnic_qp *qp)
+static void sq_fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
 	vrnic_sq_complete(qp);
 	vrnic_sq_error(qp);
 }
 
-static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_op *op = &qp->op;
 	int verr;
@@ -48,9 +59,9 @@ static enum vrnic_step execute(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return vrnic_loop_execute(qp, op, budget);
 }
 
-/* As execute(), at the allowed rate. Code for the wire counts its packets itself. */
-static enum vrnic_step execute_paced(struct vrnic_qp *qp,
-				     struct vrnic_budget *budget)
+/* As sq_execute(), at the allowed rate. Code for the wire counts its packets itself. */
+static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
+					struct vrnic_budget *budget)
 {
 	u64 room = vrnic_rate_room(qp, &qp->wait_until);
 	enum vrnic_step step;
@@ -61,7 +72,7 @@ static enum vrnic_step execute_paced(struct vrnic_qp *qp,
 	used = min(budget->bytes, room);
 	kept = budget->bytes - used;
 	budget->bytes = used;
-	step = execute(qp, budget);
+	step = sq_execute(qp, budget);
 	used -= budget->bytes;
 	budget->bytes += kept;
 	if (!qp->roce)
@@ -86,7 +97,7 @@ static bool must_wait(struct vrnic_qp *qp)
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
-static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
@@ -97,7 +108,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 			return false;
 		budget->taken++;
 	}
-	step = execute_paced(qp, budget);
+	step = sq_execute_paced(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
@@ -105,7 +116,7 @@ static bool step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_budget_spend(budget, 1);
 		return true;
 	case VRNIC_STEP_FAIL:
-		fail_op(qp);
+		sq_fail_op(qp);
 		return true;
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
@@ -152,28 +163,28 @@ static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		if (!vrnic_roce_idle(qp))
 			return false;
 	} else if (qp->op.active) {
-		return step(qp, budget);
+		return sq_step(qp, budget);
 	}
 	vrnic_sq_drained(qp);
 	return false;
 }
 
 /* Handle packets before anything is sent, as answers make room for requests. */
-static bool receive(struct vrnic_qp *qp, enum ib_qp_state state,
-		    struct vrnic_budget *budget)
+static bool sq_receive(struct vrnic_qp *qp, enum ib_qp_state state,
+		       struct vrnic_budget *budget)
 {
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
 		return false;
 	return vrnic_roce_receive(qp, budget);
 }
 
-static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
+static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum ib_qp_state state = READ_ONCE(qp->state);
 
 	if (state != IB_QPS_RTS)
 		vrnic_hold_release(qp);
-	if (receive(qp, state, budget))
+	if (sq_receive(qp, state, budget))
 		return true;
 	if (state == IB_QPS_ERR && budget->atomic) {
 		/* a thread flushes, because that takes a mutex */
@@ -183,7 +194,7 @@ static bool run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	switch (state) {
 	case IB_QPS_RTS:
 		return has_window(qp) ? vrnic_roce_send(qp, budget) :
-					step(qp, budget);
+					sq_step(qp, budget);
 	case IB_QPS_SQD:
 		return drain_sq(qp, budget);
 	case IB_QPS_SQE:
@@ -209,7 +220,7 @@ static bool nothing_left(struct vrnic_qp *qp)
 	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
 }
 
-static bool expects(const struct vrnic_qp *qp)
+static bool sq_expects(const struct vrnic_qp *qp)
 {
 	return has_window(qp) && READ_ONCE(qp->state) == IB_QPS_RTS &&
 	       vrnic_roce_expects(qp);
@@ -226,8 +237,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 		vrnic_roce_begin(qp, budget);
 	while (vrnic_budget_left(budget)) {
 		before = vrnic_budget_sum(budget);
-		if (!run_step(qp, budget)) {
-			verdict = expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
+		if (!sq_run_step(qp, budget)) {
+			verdict = sq_expects(qp) ? VRNIC_EXPECTS : VRNIC_IDLE;
 			break;
 		}
 		vrnic_budget_step(budget, before);

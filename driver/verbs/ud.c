@@ -13,7 +13,18 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
+#include "base/gid.h"
+#include "base/port.h"
+#include "engine/budget.h"
+#include "mem/seg.h"
+#include "queue/datagram.h"
+#include "queue/mcast.h"
+#include "queue/op.h"
+#include "queue/opcode.h"
+#include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "queue/target.h"
+#include "roce/av_route.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
 
@@ -29,7 +40,7 @@ struct loop_ud {
 	int oif;
 };
 
-static void fill_ipv4(struct loop_ud *l)
+static void ud_fill_ipv4(struct loop_ud *l)
 {
 	const struct ib_global_route *grh = &l->attr.grh;
 	struct iphdr ip = {
@@ -49,7 +60,7 @@ static void fill_ipv4(struct loop_ud *l)
 	l->dg.network_hdr = RDMA_NETWORK_IPV4;
 }
 
-static void fill_ipv6(struct loop_ud *l)
+static void ud_fill_ipv6(struct loop_ud *l)
 {
 	const struct ib_global_route *grh = &l->attr.grh;
 	struct ipv6hdr ip = {
@@ -76,7 +87,7 @@ static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 }
 
 /* Copy what the address handle says: the handle may be destroyed right after. */
-static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
+static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
 	struct vrnic_av *av;
@@ -103,14 +114,14 @@ static int fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	l->dg.put = put_local;
 	l->dg.arg = &qp->sgl;
 	if (ipv6_addr_v4mapped((struct in6_addr *)l->sgid.raw))
-		fill_ipv4(l);
+		ud_fill_ipv4(l);
 	else
-		fill_ipv6(l);
+		ud_fill_ipv6(l);
 	return 0;
 }
 
 /* Return: false if another runner has locked the target. */
-static bool deliver(struct vrnic_qp *to, struct loop_ud *l)
+static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
 	/* a sender that the target does not accept must not delay it */
 	if (!vrnic_ud_accepts(to, &l->dg)) {
@@ -180,7 +191,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 			return VRNIC_STEP_DONE;
 		}
 		/* a sender does not receive its own multicast: IBTA 10.5.2.2 */
-		busy = to != qp && !deliver(to, l);
+		busy = to != qp && !ud_deliver(to, l);
 		vrnic_qp_put(to);
 		if (busy && !give_up(qp, op))
 			return wait_target(qp);
@@ -200,7 +211,7 @@ static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
 		vrnic_count(l->qp->dev, UD_DROPPED);
 		return VRNIC_STEP_DONE;
 	}
-	done = deliver(to, l);
+	done = ud_deliver(to, l);
 	vrnic_qp_put(to);
 	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE : wait_target(l->qp);
 }
@@ -216,8 +227,8 @@ static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)
 	return VRNIC_STEP_DONE;
 }
 
-static enum vrnic_step send(struct loop_ud *l, struct vrnic_op *op,
-			    struct vrnic_budget *budget)
+static enum vrnic_step ud_send(struct loop_ud *l, struct vrnic_op *op,
+			       struct vrnic_budget *budget)
 {
 	if (rdma_is_multicast_addr((struct in6_addr *)l->attr.grh.dgid.raw))
 		return send_group(l, op, budget);
@@ -240,13 +251,13 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 
 	if (op->total > ib_mtu_enum_to_int(vrnic_active_mtu(qp->dev)))
 		return vrnic_op_fail(op, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH);
-	verr = fill(&l, qp, op);
+	verr = ud_fill(&l, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	verr = vrnic_op_open(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	step = send(&l, op, budget);
+	step = ud_send(&l, op, budget);
 	vrnic_sgl_put(&qp->sgl);
 	if (step != VRNIC_STEP_DONE)
 		return step;

@@ -12,7 +12,11 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
+#include "base/stats.h"
+#include "lib/hdr.h"
+#include "queue/qp.h"
 #include "roce/roce.h"
+#include "vrnic.h"
 
 #define PEER		0xc0000201U	/* 192.0.2.1 */
 #define OWN		0xc0000202U

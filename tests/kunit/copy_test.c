@@ -5,7 +5,8 @@
 #include <linux/gfp.h>
 #include <linux/prandom.h>
 
-#include "vrnic.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
 
 #define ORDER		4
 #define ARENA_PAGES	BIT(ORDER)

@@ -7,6 +7,8 @@
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 
+#include "engine/engine.h"
+#include "engine/threads.h"
 #include "engine_common.h"
 
 static void stop_engine(void *engine)

@@ -14,6 +14,7 @@
 #include <linux/jiffies.h>
 
 #include "engine/engine.h"
+#include "engine/threads.h"
 
 #define PATIENCE	(10 * HZ)
 

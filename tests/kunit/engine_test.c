@@ -10,6 +10,10 @@
 #include <linux/ktime.h>
 #include <linux/sched.h>
 
+#include "engine/budget.h"
+#include "engine/crew.h"
+#include "engine/engine.h"
+#include "engine/threads.h"
 #include "engine_common.h"
 
 #define KICKERS		4

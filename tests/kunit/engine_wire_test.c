@@ -14,6 +14,9 @@
 #include <linux/netdevice.h>
 #include <linux/sched.h>
 
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "engine/threads.h"
 #include "engine_common.h"
 
 #define CALLERS		4

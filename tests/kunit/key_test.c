@@ -6,6 +6,11 @@
 
 #include <kunit/test.h>
 
+#include "lib/ids.h"
+#include "mem/mem.h"
+#include "mem/mw.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "vrnic.h"
 
 #define IOVA		0x10000ULL

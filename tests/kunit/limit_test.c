@@ -4,6 +4,7 @@
  * the objects that are kept for kernel consumers, which get no more than these.
  */
 
+#include "base/objects.h"
 #include "consumer.h"
 #include "vrnic.h"
 

@@ -9,8 +9,16 @@
 #include <linux/percpu.h>
 #include <linux/sizes.h>
 
+#include "base/stats.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
 #include "engine_common.h"
+#include "lib/link_wire.h"
+#include "mem/seg.h"
+#include "native/link.h"
 #include "native/native.h"
+#include "queue/ring_mem.h"
+#include "vrnic.h"
 
 #define TURN	16	/* descriptors of a turn */
 #define SLOTS	256

@@ -3,8 +3,10 @@
 
 #include <kunit/test.h>
 
+#include "queue/op.h"
 #include "queue/opcode.h"
-#include "vrnic.h"
+#include "queue/qp.h"
+#include "queue/ring.h"
 
 #define RC	BIT(IB_QPT_RC)
 #define UC	BIT(IB_QPT_UC)

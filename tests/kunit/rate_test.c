@@ -4,7 +4,8 @@
 #include <kunit/test.h>
 #include <linux/ktime.h>
 
-#include "vrnic.h"
+#include "queue/qp.h"
+#include "roce/rate.h"
 
 #define LIMIT	1000	/* bytes a second */
 #define UNIT	4096	/* that may always be sent */

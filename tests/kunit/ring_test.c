@@ -4,6 +4,7 @@
 #include <kunit/test.h>
 
 #include "queue/ring.h"
+#include "queue/ring_mem.h"
 
 #define ENTRIES		8
 #define NEAR_WRAP	(U32_MAX - 2)	/* a ring of 8 laps 2^32 from here */

@@ -12,8 +12,16 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
+#include "base/stats.h"
 #include "consumer.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "roce/av_route.h"
 #include "roce/roce.h"
+#include "roce/socket.h"
+#include "verbs/flow.h"
+#include "verbs/verbs.h"
+#include "vrnic.h"
 
 #define MSG		64
 #define QPN		17

@@ -11,8 +11,9 @@
 #include <linux/sched/mm.h>
 
 #include "consumer.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
 #include "queue/target.h"
-#include "vrnic.h"
 
 #define MSG	64
 

@@ -8,6 +8,10 @@
 #include <linux/udp.h>
 #include <net/net_namespace.h>
 
+#include "lib/hdr.h"
+#include "lib/psn.h"
+#include "mem/seg.h"
+#include "queue/qp.h"
 #include "roce/roce.h"
 
 #define PAYLOAD		64

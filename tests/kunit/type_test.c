@@ -10,6 +10,11 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
+#include "base/stats.h"
+#include "lib/ids.h"
+#include "lib/type_rows.h"
+#include "mem/mem.h"
+#include "mem/seg.h"
 #include "native/type.h"
 #include "vrnic.h"
 

@@ -5,7 +5,6 @@
 #include <linux/jiffies.h>
 
 #include "consumer.h"
-#include "vrnic.h"
 
 #define CQES	4	/* the smallest queue that these tests need */
 

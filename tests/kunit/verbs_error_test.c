@@ -2,7 +2,12 @@
 /* What a kernel consumer sees when something is wrong: status, flush, events. */
 
 #include "consumer.h"
-#include "vrnic.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+#include "queue/qp_error.h"
+#include "verbs/verbs.h"
 
 #define MSG	64
 #define RECVS	(CONSUMER_DEPTH / 2)

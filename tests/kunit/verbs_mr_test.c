@@ -5,7 +5,7 @@
 #include <linux/scatterlist.h>
 
 #include "consumer.h"
-#include "vrnic.h"
+#include "mem/mem.h"
 
 #define SIZE	(3 * PAGE_SIZE)
 

@@ -6,8 +6,9 @@
 #include <linux/random.h>
 #include <linux/spinlock.h>
 
+#include "compat/compat.h"
 #include "consumer.h"
-#include "vrnic.h"
+#include "queue/qp.h"
 
 #define MSG	5000	/* more than a page, and not a multiple of anything */
 

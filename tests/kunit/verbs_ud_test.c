@@ -7,7 +7,12 @@
 #include <linux/jiffies.h>
 
 #include "consumer.h"
-#include "vrnic.h"
+#include "engine/budget.h"
+#include "engine/engine.h"
+#include "queue/cq.h"
+#include "queue/datagram.h"
+#include "queue/qp.h"
+#include "verbs/verbs.h"
 
 #define MSG	500
 #define GRH	VRNIC_GRH_BYTES

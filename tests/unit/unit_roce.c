@@ -19,6 +19,7 @@
 #include "queue/target.h"
 #include "roce/req.h"
 #include "roce/resp.h"
+#include "verbs/flow.h"
 
 #include "unit.h"
 

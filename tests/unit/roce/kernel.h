@@ -10,7 +10,22 @@
 
 /* Instead of the headers of the driver that have these names. */
 #define VRNIC_H
+#define VRNIC_BUDGET_H
+#define VRNIC_COMPAT_H
+#define VRNIC_ENGINE_H
+#define VRNIC_FAULT_H
 #define VRNIC_LINK_H
+#define VRNIC_LINK_OPS_H
+#define VRNIC_MEM_H
+#define VRNIC_MW_H
+#define VRNIC_OP_H
+#define VRNIC_PORT_H
+#define VRNIC_QP_H
+#define VRNIC_QP_ERROR_H
+#define VRNIC_RATE_H
+#define VRNIC_RECV_H
+#define VRNIC_RQ_H
+#define VRNIC_SEG_H
 
 #include <assert.h>
 #include <errno.h>

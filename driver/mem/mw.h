@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Memory windows. */
+#ifndef VRNIC_MW_H
+#define VRNIC_MW_H
+
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+struct vrnic_desc;
+struct vrnic_mr;
+struct vrnic_qp;
+struct vrnic_seg;
+
+/**
+ * struct vrnic_window - a memory window
+ * @rcu: for kfree_rcu()
+ * @lock: protects what follows
+ * @rkey: key; its low 8 bits change with each bind
+ * @bound: the window is bound to @mr
+ * @dead: the window was deallocated: code that found it before must not bind it
+ * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
+ * @pd: protection domain
+ * @mr: region that the window is bound to; counted in @mr->windows
+ * @qpn: type 2: the queue pair that bound the window, and the only one that may use it
+ * @access: IB_ACCESS_*
+ * @addr: address of the first byte, as users of the region see it
+ * @base: address of the first byte, as users of the window see it
+ * @length: bytes
+ *
+ * A window is freed an RCU grace period after the core's object.
+ */
+struct vrnic_window {
+	struct rcu_head rcu;
+	spinlock_t lock;	/* protects all below */
+	u32 rkey;
+	bool bound;
+	bool dead;
+	enum ib_mw_type type;
+	struct ib_pd *pd;
+	struct vrnic_mr *mr;
+	u32 qpn;
+	int access;
+	u64 addr;
+	u64 base;
+	u64 length;
+};
+
+struct vrnic_mw {
+	struct ib_mw ibmw;
+	struct vrnic_window *win;
+};
+
+int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int vrnic_dealloc_mw(struct ib_mw *ibmw);
+int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
+int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
+		      const struct vrnic_desc *d);
+int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+			bool remote);
+int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+		  u64 addr, u64 len, int access, struct vrnic_seg *seg);
+
+#endif /* VRNIC_MW_H */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Pieces of memory that a key names, and the copy itself. */
+#ifndef VRNIC_SEG_H
+#define VRNIC_SEG_H
+
+#include <linux/types.h>
+#include <rdma/vrnic-abi.h>
+
+struct ib_pd;
+struct vrnic_dev;
+struct vrnic_mr;
+struct vrnic_qp;
+
+/**
+ * struct vrnic_held - the region found last, kept for the rest of a burst
+ * @mr: region, with a reference held, or NULL
+ * @key: key that the region was found by
+ *
+ * Operations that follow each other mostly name the same memory. Each struct vrnic_held is for one
+ * kind of key: a local key never matches where a remote key is claimed.
+ */
+struct vrnic_held {
+	struct vrnic_mr *mr;
+	u32 key;
+};
+
+/**
+ * struct vrnic_seg - a piece of memory that may be used until it is put
+ * @mr: region, with a reference held; NULL if @kva is enough
+ * @held: a struct vrnic_held owns the reference on @mr
+ * @kva: kernel address, if the piece is contiguous in kernel memory
+ * @off: otherwise: offset of the piece from the start of the region's first page
+ * @len: bytes
+ */
+struct vrnic_seg {
+	struct vrnic_mr *mr;
+	bool held;
+	void *kva;
+	u64 off;
+	u64 len;
+};
+
+/**
+ * struct vrnic_sgl - a list of segments, and a position in it
+ * @nr: number of segments
+ * @cur: index of the segment with the position
+ * @pos: offset of the position in that segment
+ * @seg: the segments
+ */
+struct vrnic_sgl {
+	unsigned int nr;
+	unsigned int cur;
+	u64 pos;
+	struct vrnic_seg seg[VRNIC_MAX_SGE];
+};
+
+int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
+		     bool remote, u64 addr, u64 len, int access,
+		     struct vrnic_held *held, struct vrnic_seg *seg);
+int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
+		    int access, struct vrnic_held *held, struct vrnic_seg *seg);
+int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
+		     int access, struct vrnic_held *held,
+		     struct vrnic_seg *seg);
+void vrnic_held_put(struct vrnic_held *held);
+int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
+		    struct vrnic_seg *seg);
+void vrnic_seg_put(struct vrnic_seg *seg);
+void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
+void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
+		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
+u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
+			bool to_user, bool final);
+void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
+
+int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
+		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
+void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
+void vrnic_sgl_put(struct vrnic_sgl *sgl);
+void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
+void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
+void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
+		    bool final);
+void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
+u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
+
+#endif /* VRNIC_SEG_H */

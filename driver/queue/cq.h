@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Completion queues. */
+#ifndef VRNIC_CQ_H
+#define VRNIC_CQ_H
+
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+#include "queue/ring_mem.h"
+
+/**
+ * struct vrnic_cq - a completion queue
+ * @ibcq: the core's part
+ * @lock: protects what follows, except the consumer's side of @ring
+ * @ring: completions
+ * @failed: the ring overflowed once; no completion is written any more
+ * @timestamps: the process asked for timestamps
+ * @poll_idx: kernel consumers: next entry to poll
+ * @resize: serialises resize calls, which replace @ring; the core does not serialise them
+ */
+struct vrnic_cq {
+	struct ib_cq ibcq;
+	spinlock_t lock;	/* protects all below, except the consumer's side */
+	struct vrnic_ring ring;
+	bool failed;
+	bool timestamps;
+	u32 poll_idx;
+	struct mutex resize;	/* serialises calls that replace @ring */
+};
+
+static inline struct vrnic_cq *to_vcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct vrnic_cq, ibcq);
+}
+
+int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct ib_udata *udata);
+int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
+		  bool solicited);
+
+#endif /* VRNIC_CQ_H */

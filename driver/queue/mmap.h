@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Memory that processes map. */
+#ifndef VRNIC_MMAP_H
+#define VRNIC_MMAP_H
+
+#include <linux/types.h>
+#include <rdma/ib_verbs.h>
+
+struct vm_area_struct;
+
+/**
+ * struct vrnic_mmap - memory that a process maps: a ring, or counters
+ * @rdma: the core's part
+ * @mem: the memory
+ * @private: only the process that opened the context may map it, and its
+ *	children do not get it
+ */
+struct vrnic_mmap {
+	struct rdma_user_mmap_entry rdma;
+	void *mem;
+	bool private;
+};
+
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
+int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
+void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
+
+#endif /* VRNIC_MMAP_H */

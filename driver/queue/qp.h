@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Queue pairs.
+ *
+ * Locks, in the order in which they nest:
+ *
+ *	vrnic_qp.ctrl		mutex; modify, destroy
+ *	  vrnic_qp.resp_lock	mutex; the queue pair as the target of a peer: target.h
+ *	    vrnic_qp.state_lock	spinlock, irq
+ *	    vrnic_rq.lock	spinlock, irq
+ *	    vrnic_cq.lock	spinlock, irq
+ *	      vrnic_crew.lock	spinlock, irq
+ *
+ * A runner holds the run bit of one send ring and at most one resp_lock: the resp_lock of its
+ * target or, to flush, that of its own queue pair. A runner never waits for a run bit or a
+ * resp_lock, so runners cannot wait for each other in a circle.
+ */
+#ifndef VRNIC_QP_H
+#define VRNIC_QP_H
+
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/skbuff.h>
+#include <rdma/ib_verbs.h>
+
+#include "engine/engine.h"
+#include "mem/seg.h"
+#include "queue/hold.h"
+#include "queue/op.h"
+#include "queue/ring_mem.h"
+#include "queue/rq.h"
+
+struct vrnic_dev;
+struct vrnic_link;
+struct vrnic_link_ops;
+struct vrnic_roce;
+struct vrnic_srq;
+
+/**
+ * struct vrnic_qp - a queue pair
+ * @rcu: for the RCU grace period between the end of the queue pair and its release
+ * @refs: one reference of the owner, and one of each peer during a burst
+ * @gone: the last reference was put
+ * @dev: device; valid while a reference is held
+ * @ibqp: the core's part; valid while a reference is held
+ * @qpn: number; unique on this host, also for a GSI queue pair, whose number
+ *	on the wire is 1
+ * @type: IB_QPT_*
+ * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
+ *	compared, never followed.
+ * @sig_all: every send request makes a completion
+ * @cap: capabilities that were granted
+ * @ctrl: serialises modify and destroy
+ * @attr: attributes as last modified; protected by @ctrl. The attributes that runners read are
+ *	stable from RTR on, or are single words.
+ * @sgid: the queue pair's own GID, once it has an address vector
+ * @state_lock: protects writes of @state
+ * @state: enum ib_qp_state
+ * @sq_draining: the state is SQD, and the event was not raised yet; protected by @state_lock
+ * @comm_est: COMM_EST was raised; protected by @resp_lock
+ * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
+ * @run: the engine's handle; its run bit protects @sq, @sq_done, @op and @sgl
+ * @sq: send ring
+ * @sq_done: send requests that have ended since RESET
+ * @op: the descriptor that the send ring is working on
+ * @sgl: scratch: the local memory of @op during a burst
+ * @hold: what a burst keeps; protected by the run bit
+ * @wait_until: time before which @op must not run; 0: @op may run
+ * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
+ *	with the ring parked.
+ * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
+ * @post_lock: kernel consumers: serialises calls of post_send()
+ * @rq: receive ring, if there is no @srq
+ * @srq: shared receive ring or NULL
+ * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
+ * @recv: the receive request that takes the present message; protected by @resp_lock
+ * @recv_sgl: scratch: the memory of @recv that a burst reaches; protected by @resp_lock
+ * @roce: wire to the peer; NULL: the peer is on this host. Changed with the ring parked, in a state
+ *	in which no local peer looks at the pointer. While it is set, no local peer uses this queue
+ *	pair, and the run bit protects @recv and @recv_sgl. Softirqs that bring packets read the
+ *	path in it.
+ * @rxq: packets that wait for a run; has a lock of its own
+ * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
+ * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
+ * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
+ * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
+ * @link_ops: what the queue pair asks of @link
+ * @wired: entry in the list of the wire while the queue pair may have a route; changed with @ctrl
+ *	held
+ * @gfp: flags for allocations
+ */
+struct vrnic_qp {
+	struct rcu_head rcu;
+	refcount_t refs;
+	struct completion gone;
+	struct vrnic_dev *dev;
+	struct ib_qp *ibqp;
+	u32 qpn;
+	enum ib_qp_type type;
+	struct ib_ucontext *uctx;
+	bool sig_all;
+	struct ib_qp_cap cap;
+	struct mutex ctrl;		/* serialises modify and destroy */
+	struct ib_qp_attr attr;
+	union ib_gid sgid;
+	spinlock_t state_lock;		/* protects writes of @state */
+	enum ib_qp_state state;
+	bool sq_draining;
+	bool comm_est;
+	bool last_wqe;
+	struct vrnic_runnable run;
+	struct vrnic_ring sq;
+	u32 sq_done;
+	struct vrnic_op op;
+	struct vrnic_sgl sgl;
+	struct vrnic_hold hold;
+	u64 wait_until;
+	u64 limit;
+	u64 paid_at;
+	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
+	struct vrnic_rq rq;
+	struct vrnic_srq *srq;
+	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
+	struct vrnic_recv recv;
+	struct vrnic_sgl recv_sgl;
+	struct vrnic_roce *roce;
+	struct sk_buff_head rxq;
+	u32 rxq_bytes;
+	u32 ud_psn;
+	u32 groups;
+	struct vrnic_link *link;
+	const struct vrnic_link_ops *link_ops;
+	struct list_head wired;
+	gfp_t gfp;
+};
+
+/* The core allocates and frees this structure; a struct vrnic_qp has to live longer. */
+struct vrnic_ibqp {
+	struct ib_qp ibqp;
+	struct vrnic_qp *qp;
+};
+
+static inline struct vrnic_qp *to_vqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct vrnic_ibqp, ibqp)->qp;
+}
+
+#endif /* VRNIC_QP_H */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Shared receive queues. */
+#ifndef VRNIC_SRQ_H
+#define VRNIC_SRQ_H
+
+#include <rdma/ib_verbs.h>
+
+#include "queue/rq.h"
+
+struct vrnic_srq {
+	struct ib_srq ibsrq;
+	struct vrnic_rq rq;
+	u32 srqn;
+};
+
+static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct vrnic_srq, ibsrq);
+}
+
+int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata);
+int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask mask, struct ib_udata *udata);
+int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+int vrnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad);
+int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv);
+
+#endif /* VRNIC_SRQ_H */

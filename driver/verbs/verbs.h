@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Queue pairs, address handles and protection domains, as consumers use them. */
+#ifndef VRNIC_VERBS_H
+#define VRNIC_VERBS_H
+
+#include <rdma/ib_verbs.h>
+
+struct vrnic_av;
+struct vrnic_crew;
+struct vrnic_ibqp;
+struct vrnic_link;
+struct vrnic_link_ops;
+struct vrnic_runnable_ops;
+
+/* verbs/pd.c */
+struct vrnic_pd {
+	struct ib_pd ibpd;
+};
+
+int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+
+/* verbs/ah.c */
+struct vrnic_ah {
+	struct ib_ah ibah;
+	struct vrnic_av *av;
+	bool user;	/* the owner is a process, not a kernel consumer */
+};
+
+int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		    struct ib_udata *udata);
+int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int vrnic_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* verbs/qp.c */
+int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata);
+int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
+			 u32 slots, gfp_t gfp);
+int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+
+/* verbs/qp_modify.c */
+int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata);
+
+/* verbs/post.c: kernel consumers */
+int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad);
+int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad);
+
+/* verbs/sq.c: runs a send ring */
+extern const struct vrnic_runnable_ops vrnic_sq_ops;
+
+#endif /* VRNIC_VERBS_H */
