@@ -838,6 +838,7 @@ long long kept_statistic(const char *name)
 	return value;
 }
 
+/* More than a jiffy, if there are at least a hundred in a second. */
 long long statistic(const char *name)
 {
 	usleep(15000);

@@ -249,7 +249,7 @@ bool readable(int fd, int ms);
 
 /* A statistic of the device, or -1 if there is none of the name. */
 long long statistic(const char *name);
-/* The same without a rest before it: up to 10 ms old, as the core keeps it. */
+/* The same without a rest before it: the core may have read it earlier in this jiffy. */
 long long kept_statistic(const char *name);
 
 /*
