@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../userlib/lib/pace.h"
+#include "../../userlib/libvrnic/pace.h"
 #include "unit.h"
 #include "wrap.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../userlib/lib/lib.h"
+#include "../../userlib/libvrnic/lib.h"
 #include "unit.h"
 
 static unsigned int destroyed;
