@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <sys/uio.h>
 
-#include "ring.h"
+#include "record.h"
 #include "rows.h"
 #include "vrnic.h"
 
@@ -34,18 +34,6 @@ struct vrnic_op;
 struct vrnic_pool_chunk;
 struct vrnic_queued;
 struct vrnic_transfer;
-
-#define VRNIC_LATE	32
-
-/**
- * struct vrnic_late - FIFOs whose doorbell is due before the program waits
- * @set: bits of the places in @fifo that are taken
- * @fifo: numbers. A FIFO may be gone when it is rung for; that does no harm.
- */
-struct vrnic_late {
-	uint32_t set;
-	uint32_t fifo[VRNIC_LATE];
-};
 
 /**
  * struct vrnic_client - an open device
@@ -327,7 +315,7 @@ int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
 static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
 {
 	__atomic_fetch_add(&client->vain, 1, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&client->late.set, __ATOMIC_RELAXED))
+	if (vrnic_late_any(&client->late))
 		vrnic_uv_advance_late(client);
 }
 

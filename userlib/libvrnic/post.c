@@ -169,6 +169,11 @@ static inline void count(const struct vrnic_done *done, int64_t n)
 
 /* ---- into the ring ---- */
 
+static bool has_room(struct vrnic_context *ctx, uint32_t slots)
+{
+	return vrnic_ring_room(&ctx->inject, ctx->inject.next + slots);
+}
+
 /* Parts follow the first slot without a gap. */
 static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 {
@@ -178,7 +183,7 @@ static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 
 	*slot = req->desc;
 	for (i = 0; i < req->nr_parts; i++) {
-		vrnic_ring_copy_in(ring, offset, req->parts[i].iov_base,
+		vrnic_ring_copy_in(ring, ring->next, offset, req->parts[i].iov_base,
 				   req->parts[i].iov_len);
 		offset += req->parts[i].iov_len;
 	}
@@ -291,9 +296,8 @@ int vrnic_post_flush(struct vrnic_context *ctx)
 	struct vrnic_queued *item;
 	bool posted = false;
 
-	while ((item = ctx->queue) &&
-	       vrnic_ring_room(&ctx->inject, item->slots)) {
-		vrnic_ring_copy_in(&ctx->inject, 0, item->image,
+	while ((item = ctx->queue) && has_room(ctx, item->slots)) {
+		vrnic_ring_copy_in(&ctx->inject, ctx->inject.next, 0, item->image,
 				   (size_t)item->slots * VRNIC_SLOT_SIZE);
 		step(ctx, item->ep, item->slots, item->types[0]);
 		queue_remove_first(ctx);
@@ -337,12 +341,12 @@ int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots)
 	if (slots > ctx->inject.entries)
 		return -EMSGSIZE;
 	ret = vrnic_post_flush(ctx);
-	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+	if (ret || (!ctx->queue && has_room(ctx, slots)))
 		return ret;
 	ret = vrnic_uv_advance(ctx);
 	if (!ret)
 		ret = vrnic_post_flush(ctx);
-	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+	if (ret || (!ctx->queue && has_room(ctx, slots)))
 		return ret;
 	return -EAGAIN;
 }
@@ -442,7 +446,7 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		return ret;
 	if (vrnic_ring_failed(&ctx->inject))
 		return -EIO;
-	if (ctx->queue || !vrnic_ring_room(&ctx->inject, req->desc.num_slots)) {
+	if (ctx->queue || !has_room(ctx, req->desc.num_slots)) {
 		ret = vrnic_post_room(ctx, req->desc.num_slots);
 		queue = ret == -EAGAIN && done && done->flags & VRNIC_QUEUE;
 		if (ret && !queue)

@@ -134,11 +134,8 @@ static bool passed(const struct vrnic_context *ctx, uint32_t end)
 	/* another thread may post: the index that this thread published will do */
 	uint32_t prod = __atomic_load_n(&ctx->inject.hdr->prod,
 					__ATOMIC_RELAXED);
-	/* P2 */
-	uint32_t cons = __atomic_load_n(&ctx->inject.hdr->cons,
-					__ATOMIC_ACQUIRE);
 
-	return prod - end >= prod - cons;
+	return prod - end >= prod - vrnic_ring_cons(&ctx->inject);
 }
 
 /* Caller holds the client's lock. */
