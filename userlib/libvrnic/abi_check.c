@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "vrnic.h"
+#include "pace.h"
 
 #define SIZE(type, size)						       \
 	static_assert(sizeof(struct type) == (size), "size of struct " #type)
@@ -72,10 +72,13 @@ SIZE(vrnic_wait, 24);
 SIZE(vrnic_count, 32);
 
 /* An offer travels from library to library as it is. */
-SIZE(vrnic_rts, 56);
-AT(vrnic_rts, length, 8);
-AT(vrnic_rts, remote, 16);
-AT(vrnic_rts, table, 24);
-AT(vrnic_rts, rkey, 32);
-AT(vrnic_rts, id, 44);
-AT(vrnic_rts, host, 48);
+SIZE(vrnic_offer, 56);
+AT(vrnic_offer, length, 8);
+AT(vrnic_offer, remote, 16);
+AT(vrnic_offer, table, 24);
+AT(vrnic_offer, rkey, 32);
+AT(vrnic_offer, id, 44);
+
+/* Programs keep these as they are, and they do not grow. */
+SIZE(vrnic_peer, 16);
+SIZE(vrnic_rts, 128);

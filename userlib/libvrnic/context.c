@@ -187,7 +187,11 @@ int vrnic_context_create(struct vrnic_client *client,
 
 	if (!attr)
 		attr = &none;
-	if (!client || !context || !attr_fits(attr))
+	if (!client || !context)
+		return -EINVAL;
+	if (vrnic_is_extended(attr->comp_mask))
+		return -E2BIG;
+	if (!attr_fits(attr))
 		return -EINVAL;
 	ctx = context_new(client, attr->flags & VRNIC_CONTEXT_SHARED);
 	if (!ctx)

@@ -27,6 +27,19 @@
 
 #define VRNIC_PAGE_BUCKETS	64
 
+/*
+ * Bits of comp_mask that this library knows, of any struct. A program's struct ends where the
+ * program's own header says: so the library reads and writes members that were there from the
+ * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
+ * whole.
+ */
+#define VRNIC_EXTENSIONS	0ULL
+
+static inline bool vrnic_is_extended(uint64_t comp_mask)
+{
+	return comp_mask & ~VRNIC_EXTENSIONS;
+}
+
 /* ---- objects ---- */
 
 struct vrnic_counter_page;
@@ -354,6 +367,7 @@ struct vrnic_request {
 	struct vrnic_type *types[2];
 };
 
+int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done);
 int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	       struct vrnic_request *req, const struct vrnic_done *done);
 int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
@@ -375,6 +389,22 @@ void vrnic_fences_cancel(struct vrnic_endpoint *ep);
 
 /* ---- endpoint.c ---- */
 
+/*
+ * Is @peer, of a record, this endpoint's? The number of a peer on another host is the peer's
+ * own claim; only the address of its host is sure.
+ */
+static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, const struct vrnic_peer *peer)
+{
+	return ep->peer.fifo == peer->fifo && ep->host == peer->host;
+}
+
+static inline struct vrnic_peer vrnic_sender(const struct vrnic_record *rec)
+{
+	return (struct vrnic_peer){ .host = rec->host, .fifo = rec->source, .task = rec->task };
+}
+
+struct vrnic_endpoint *vrnic_endpoint_lookup(const struct vrnic_context *ctx,
+					     const struct vrnic_peer *peer);
 bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force);
 
 /* ---- message.c ---- */

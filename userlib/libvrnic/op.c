@@ -11,62 +11,71 @@ static bool range_fits(uint64_t addr, uint64_t length)
 	return length <= INT64_MAX && addr <= UINT64_MAX - length;
 }
 
-static int post_virtual(uint8_t opcode, struct vrnic_endpoint *ep,
-			const void *local, size_t length, uint64_t remote,
-			uint32_t rkey, struct vrnic_counter *counter)
+/* Return: 0, -EINVAL or -E2BIG. */
+static int wr_check(const struct vrnic_endpoint *ep, const struct vrnic_wr *wr)
 {
-	const struct vrnic_done done = { .local = counter };
-	struct vrnic_request req = {
-		.desc = {
-			.opcode = opcode,
-			.flags = VRNIC_NDESC_VIRTUAL,
-			.length = length,
-			.local_addr = (uintptr_t)local,
-			.remote_addr = remote,
-			.rkey = rkey,
-		},
-	};
-
-	if (!ep || (!local && length) || !range_fits((uintptr_t)local, length) ||
-	    !range_fits(remote, length))
+	if (!ep || !wr)
 		return -EINVAL;
-	return vrnic_post(ep->context, ep, &req, &done);
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if (!range_fits((uintptr_t)wr->local, wr->length) ||
+	    !range_fits(wr->remote, wr->length))
+		return -EINVAL;
+	return 0;
 }
 
-VRNIC_EXPORT
-int vrnic_read(struct vrnic_endpoint *endpoint, void *local, size_t length,
-	       uint64_t remote, uint32_t rkey, struct vrnic_counter *counter)
+static int post_virtual(uint8_t opcode, struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+			const struct vrnic_done *done)
 {
-	return post_virtual(VRNIC_NOP_GET, endpoint, local, length, remote,
-			    rkey, counter);
-}
+	struct vrnic_request req = {};
+	int ret = wr_check(ep, wr);
 
-VRNIC_EXPORT
-int vrnic_write(struct vrnic_endpoint *endpoint, const void *local,
-		size_t length, uint64_t remote, uint32_t rkey,
-		struct vrnic_counter *counter)
-{
-	return post_virtual(VRNIC_NOP_PUT, endpoint, local, length, remote,
-			    rkey, counter);
-}
-
-static inline int post_plain(uint8_t opcode, struct vrnic_endpoint *ep,
-			     const void *local, const struct ibv_mr *mr,
-			     size_t length, uint64_t remote, uint32_t rkey,
-			     const struct vrnic_done *done)
-{
-	struct vrnic_request req;
-
-	if (!ep || !mr || !range_fits((uintptr_t)local, length) ||
-	    !range_fits(remote, length))
+	if (ret)
+		return ret;
+	if (!wr->local && wr->length)
 		return -EINVAL;
 	req.desc = (struct vrnic_ndesc){
 		.opcode = opcode,
-		.length = length,
-		.local_addr = (uintptr_t)local,
-		.remote_addr = remote,
-		.lkey = mr->lkey,
-		.rkey = rkey,
+		.flags = VRNIC_NDESC_VIRTUAL,
+		.length = wr->length,
+		.local_addr = (uintptr_t)wr->local,
+		.remote_addr = wr->remote,
+		.rkey = wr->rkey,
+	};
+	return vrnic_post(ep->context, ep, &req, done);
+}
+
+VRNIC_EXPORT
+int vrnic_read(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+	       const struct vrnic_done *done)
+{
+	return post_virtual(VRNIC_NOP_GET, ep, wr, done);
+}
+
+VRNIC_EXPORT
+int vrnic_write(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		const struct vrnic_done *done)
+{
+	return post_virtual(VRNIC_NOP_PUT, ep, wr, done);
+}
+
+static inline int post_plain(uint8_t opcode, struct vrnic_endpoint *ep,
+			     const struct vrnic_wr *wr, const struct vrnic_done *done)
+{
+	struct vrnic_request req;
+	int ret = wr_check(ep, wr);
+
+	if (ret)
+		return ret;
+	if (!wr->mr)
+		return -EINVAL;
+	req.desc = (struct vrnic_ndesc){
+		.opcode = opcode,
+		.length = wr->length,
+		.local_addr = (uintptr_t)wr->local,
+		.remote_addr = wr->remote,
+		.lkey = wr->mr->lkey,
+		.rkey = wr->rkey,
 	};
 	req.nr_parts = 0;
 	req.types[0] = NULL;
@@ -75,75 +84,76 @@ static inline int post_plain(uint8_t opcode, struct vrnic_endpoint *ep,
 }
 
 VRNIC_EXPORT
-int vrnic_put(struct vrnic_endpoint *endpoint, const void *local,
-	      const struct ibv_mr *mr, size_t length, uint64_t remote,
-	      uint32_t rkey, const struct vrnic_done *done)
+int vrnic_put(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done)
 {
-	return post_plain(VRNIC_NOP_PUT, endpoint, local, mr, length, remote,
-			  rkey, done);
+	return post_plain(VRNIC_NOP_PUT, ep, wr, done);
 }
 
 VRNIC_EXPORT
-int vrnic_get(struct vrnic_endpoint *endpoint, void *local,
-	      const struct ibv_mr *mr, size_t length, uint64_t remote,
-	      uint32_t rkey, const struct vrnic_done *done)
+int vrnic_get(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done)
 {
-	return post_plain(VRNIC_NOP_GET, endpoint, local, mr, length, remote,
-			  rkey, done);
+	return post_plain(VRNIC_NOP_GET, ep, wr, done);
 }
 
 VRNIC_EXPORT
-int vrnic_put_inline(struct vrnic_endpoint *endpoint, const void *data,
-		     size_t length, uint64_t remote, uint32_t rkey,
+int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
 		     const struct vrnic_done *done)
 {
-	struct vrnic_request req = {
-		.desc = {
-			.opcode = VRNIC_NOP_PUT,
-			.flags = VRNIC_NDESC_INLINE,
-			.length = length,
-			.remote_addr = remote,
-			.rkey = rkey,
-		},
-		.parts = { { .iov_base = (void *)data, .iov_len = length } },
-		.nr_parts = 1,
-	};
+	struct vrnic_request req = { .nr_parts = 1 };
+	int ret = wr_check(ep, wr);
 
-	if (!endpoint || (!data && length) || !range_fits(remote, length))
+	if (ret)
+		return ret;
+	if (!wr->local && wr->length)
 		return -EINVAL;
-	return vrnic_post(endpoint->context, endpoint, &req, done);
+	req.desc = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT,
+		.flags = VRNIC_NDESC_INLINE,
+		.length = wr->length,
+		.remote_addr = wr->remote,
+		.rkey = wr->rkey,
+	};
+	req.parts[0] = (struct iovec){ wr->local, wr->length };
+	return vrnic_post(ep->context, ep, &req, done);
 }
 
-static bool rmw_fits(uint32_t op, uint32_t width, uint64_t remote)
+static int rmw_check(const struct vrnic_rmw_wr *wr)
 {
-	return (op & ~(uint32_t)VRNIC_RMW_COMPARE) <= VRNIC_RMW_XOR &&
-	       (width == 4 || width == 8) && !(remote % width);
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if ((wr->op & ~(uint32_t)VRNIC_RMW_COMPARE) > VRNIC_RMW_XOR ||
+	    (wr->width != 4 && wr->width != 8) || wr->remote % wr->width ||
+	    (wr->result && !wr->mr))
+		return -EINVAL;
+	return 0;
 }
 
 VRNIC_EXPORT
-int vrnic_rmw(struct vrnic_endpoint *endpoint, uint32_t op, uint32_t width,
-	      uint64_t remote, uint32_t rkey, uint64_t operand,
-	      uint64_t compare, void *result, const struct ibv_mr *mr,
+int vrnic_rmw(struct vrnic_endpoint *ep, const struct vrnic_rmw_wr *wr,
 	      const struct vrnic_done *done)
 {
-	struct vrnic_ndesc_rmw more = { .operand = operand, .compare = compare };
-	struct vrnic_request req = {
-		.desc = {
-			.opcode = VRNIC_NOP_RMW,
-			.length = width,
-			.local_addr = (uintptr_t)result,
-			.remote_addr = remote,
-			.lkey = result && mr ? mr->lkey : 0,
-			.rkey = rkey,
-			.arg = op,
-		},
-		.parts = { { .iov_base = &more, .iov_len = sizeof(more) } },
-		.nr_parts = 1,
-	};
+	struct vrnic_request req = { .nr_parts = 1 };
+	struct vrnic_ndesc_rmw more = {};
+	int ret;
 
-	if (!endpoint || (result && !mr) || !rmw_fits(op, width, remote))
+	if (!ep || !wr)
 		return -EINVAL;
-	return vrnic_post(endpoint->context, endpoint, &req, done);
+	ret = rmw_check(wr);
+	if (ret)
+		return ret;
+	more.operand = wr->operand;
+	more.compare = wr->compare;
+	req.desc = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RMW,
+		.length = wr->width,
+		.local_addr = (uintptr_t)wr->result,
+		.remote_addr = wr->remote,
+		.lkey = wr->result ? wr->mr->lkey : 0,
+		.rkey = wr->rkey,
+		.arg = wr->op,
+	};
+	req.parts[0] = (struct iovec){ &more, sizeof(more) };
+	return vrnic_post(ep->context, ep, &req, done);
 }
 
 /* ---- typed (S3) ---- */
@@ -154,65 +164,58 @@ static bool type_fits(const struct vrnic_context *ctx,
 	return type && type->complete && type->client == ctx->client;
 }
 
-static bool types_fit(const struct vrnic_context *ctx,
-		      const struct vrnic_type *a, const struct vrnic_type *b,
-		      uint32_t mode)
+static bool types_fit(const struct vrnic_context *ctx, const struct vrnic_typed_wr *wr)
 {
+	const struct vrnic_type *a = wr->local_type, *b = wr->remote_type;
+
 	if (!type_fits(ctx, a) || !type_fits(ctx, b) ||
-	    a->info.bytes != b->info.bytes || mode > VRNIC_TYPED_CHUNKS)
+	    a->info.bytes != b->info.bytes || wr->mode > VRNIC_TYPED_CHUNKS)
 		return false;
-	return mode != VRNIC_TYPED_SAME || a == b ||
+	return wr->mode != VRNIC_TYPED_SAME || a == b ||
 	       vrnic_rows_equal(&a->rows, &b->rows);
 }
 
 static int post_typed(uint8_t opcode, struct vrnic_endpoint *ep,
-		      const void *local, const struct ibv_mr *mr,
-		      const struct vrnic_type *local_type, uint64_t remote,
-		      uint32_t rkey, const struct vrnic_type *remote_type,
-		      uint32_t mode, const struct vrnic_done *done)
+		      const struct vrnic_typed_wr *wr, const struct vrnic_done *done)
 {
-	struct vrnic_ndesc_typed more = { .mode = mode };
-	struct vrnic_request req = {
-		.desc = {
-			.opcode = opcode,
-			.flags = VRNIC_NDESC_TYPED,
-			.local_addr = (uintptr_t)local,
-			.remote_addr = remote,
-			.rkey = rkey,
-		},
-		.parts = { { .iov_base = &more, .iov_len = sizeof(more) } },
-		.nr_parts = 1,
-		/* held, not changed */
-		.types = { (void *)local_type, (void *)remote_type },
-	};
+	struct vrnic_request req = { .nr_parts = 1 };
+	struct vrnic_ndesc_typed more = {};
 
-	if (!ep || !mr || !types_fit(ep->context, local_type, remote_type, mode))
+	if (!ep || !wr)
 		return -EINVAL;
-	more.local_type = local_type->number;
-	more.remote_type = remote_type->number;
-	req.desc.length = local_type->info.bytes;
-	req.desc.lkey = mr->lkey;
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if (!wr->mr || !types_fit(ep->context, wr))
+		return -EINVAL;
+	more.local_type = wr->local_type->number;
+	more.remote_type = wr->remote_type->number;
+	more.mode = wr->mode;
+	req.desc = (struct vrnic_ndesc){
+		.opcode = opcode,
+		.flags = VRNIC_NDESC_TYPED,
+		.length = wr->local_type->info.bytes,
+		.local_addr = (uintptr_t)wr->local,
+		.remote_addr = wr->remote,
+		.lkey = wr->mr->lkey,
+		.rkey = wr->rkey,
+	};
+	req.parts[0] = (struct iovec){ &more, sizeof(more) };
+	/* held, not changed */
+	req.types[0] = (struct vrnic_type *)wr->local_type;
+	req.types[1] = (struct vrnic_type *)wr->remote_type;
 	return vrnic_post(ep->context, ep, &req, done);
 }
 
 VRNIC_EXPORT
-int vrnic_put_typed(struct vrnic_endpoint *endpoint, const void *local,
-		    const struct ibv_mr *mr, const struct vrnic_type *local_type,
-		    uint64_t remote, uint32_t rkey,
-		    const struct vrnic_type *remote_type, uint32_t mode,
+int vrnic_put_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
 		    const struct vrnic_done *done)
 {
-	return post_typed(VRNIC_NOP_PUT, endpoint, local, mr, local_type,
-			  remote, rkey, remote_type, mode, done);
+	return post_typed(VRNIC_NOP_PUT, ep, wr, done);
 }
 
 VRNIC_EXPORT
-int vrnic_get_typed(struct vrnic_endpoint *endpoint, void *local,
-		    const struct ibv_mr *mr, const struct vrnic_type *local_type,
-		    uint64_t remote, uint32_t rkey,
-		    const struct vrnic_type *remote_type, uint32_t mode,
+int vrnic_get_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
 		    const struct vrnic_done *done)
 {
-	return post_typed(VRNIC_NOP_GET, endpoint, local, mr, local_type,
-			  remote, rkey, remote_type, mode, done);
+	return post_typed(VRNIC_NOP_GET, ep, wr, done);
 }

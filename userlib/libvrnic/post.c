@@ -131,12 +131,18 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 
 /* ---- how the user is told ---- */
 
-static bool done_fits(const struct vrnic_context *ctx,
-		      const struct vrnic_done *done)
+/* Only counters of this client. @done may be NULL. Return: 0, -EINVAL or -E2BIG. */
+int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done)
 {
-	return (!done->local || done->local->client == ctx->client) &&
-	       (!done->remote || done->remote->client == ctx->client) &&
-	       !(done->flags & ~(uint32_t)VRNIC_QUEUE);
+	if (!done)
+		return 0;
+	if (vrnic_is_extended(done->comp_mask))
+		return -E2BIG;
+	if ((done->local && done->local->client != ctx->client) ||
+	    (done->remote && done->remote->client != ctx->client) ||
+	    done->flags & ~(uint32_t)VRNIC_QUEUE)
+		return -EINVAL;
+	return 0;
 }
 
 static void desc_set_done(struct vrnic_ndesc *desc,
@@ -430,7 +436,7 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
  * @done: how to be told, or NULL
  * @internal: @done->callback is the library's own
  *
- * Return: 0 or what vrnic.h says of all operations; then nothing was counted.
+ * Return: 0 or what vrnic_put(3) says of all operations; then nothing was counted.
  */
 int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		      struct vrnic_request *req, const struct vrnic_done *done,
@@ -439,9 +445,9 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	bool queue = false;
 	int ret;
 
-	if (done && !done_fits(ctx, done))
-		return -EINVAL;
-	ret = set_slots(ctx, req);
+	ret = vrnic_done_check(ctx, done);
+	if (!ret)
+		ret = set_slots(ctx, req);
 	if (ret)
 		return ret;
 	if (vrnic_ring_failed(&ctx->inject))

@@ -86,7 +86,13 @@ int vrnic_type_query(const struct vrnic_type *type,
 {
 	if (!type || !info || !type->complete)
 		return -EINVAL;
-	*info = type->info;
+	if (vrnic_is_extended(info->comp_mask))
+		return -E2BIG;
+	info->bytes = type->info.bytes;
+	info->lower = type->info.lower;
+	info->upper = type->info.upper;
+	info->chunks = type->info.chunks;
+	info->rows = type->info.rows;
 	return 0;
 }
 
