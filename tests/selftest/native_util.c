@@ -202,8 +202,8 @@ int nbed_put(struct nbed *bed, size_t from, size_t to, size_t len,
 {
 	struct node *a = &bed->a;
 
-	return vrnic_put(a->to, a->buf.addr + from, a->buf.mr, len,
-			 a->peer.addr + to, a->peer.rkey, done);
+	return vrnic_put(a->to, WR(.local = a->buf.addr + from, .mr = a->buf.mr, .length = len,
+				   .remote = a->peer.addr + to, .rkey = a->peer.rkey), done);
 }
 
 int nbed_get(struct nbed *bed, size_t to, size_t from, size_t len,
@@ -211,8 +211,8 @@ int nbed_get(struct nbed *bed, size_t to, size_t from, size_t len,
 {
 	struct node *a = &bed->a;
 
-	return vrnic_get(a->to, a->buf.addr + to, a->buf.mr, len,
-			 a->peer.addr + from, a->peer.rkey, done);
+	return vrnic_get(a->to, WR(.local = a->buf.addr + to, .mr = a->buf.mr, .length = len,
+				   .remote = a->peer.addr + from, .rkey = a->peer.rkey), done);
 }
 
 bool nbed_arrived(const struct nbed *bed, uint32_t seed, size_t from,
@@ -270,10 +270,11 @@ int nbed_until(struct nbed *bed, const int *count, int n)
 int node_fill(struct node *node, size_t bytes, const struct vrnic_done *done)
 {
 	static uint8_t data[VRNIC_MAX_MESSAGE];
+	const struct vrnic_send_wr wr = { .id = 1, .data = data, .length = bytes };
 	int n = 0, refused = 0;
 
 	while (n < 1000 && refused < 30) {
-		if (!vrnic_send(node->to, 1, NULL, 0, data, bytes, done)) {
+		if (!vrnic_send(node->to, &wr, done)) {
 			n++;
 			refused = 0;
 			continue;

@@ -18,6 +18,12 @@
 
 #define DONE(...)	(&(struct vrnic_done){ __VA_ARGS__ })
 #define CONTEXT(...)	(&(struct vrnic_context_attr){ __VA_ARGS__ })
+#define WR(...)		(&(struct vrnic_wr){ __VA_ARGS__ })
+#define TYPED(...)	(&(struct vrnic_typed_wr){ __VA_ARGS__ })
+#define RMW(...)	(&(struct vrnic_rmw_wr){ __VA_ARGS__ })
+#define SEND(...)	(&(struct vrnic_send_wr){ __VA_ARGS__ })
+#define OFFER(...)	(&(struct vrnic_rts_wr){ __VA_ARGS__ })
+#define ACCEPT(...)	(&(struct vrnic_accept_wr){ __VA_ARGS__ })
 
 /* False on devices of other drivers, which these tests are not for. */
 bool native_device(void);

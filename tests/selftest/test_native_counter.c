@@ -179,7 +179,7 @@ TEST_F(counter, timeout_races)
 TEST_F(counter, failure_wakes)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct waiting w = { bed->a.counter, 0, WAIT_NS };
 	int i;
 
@@ -187,8 +187,9 @@ TEST_F(counter, failure_wakes)
 		vrnic_counter_set(bed->a.counter, 1000000);
 		ASSERT_OK(start_waiting(&w));
 		usleep(i & 1 ? 2000 : 0);
-		ASSERT_OK(vrnic_put(bed->a.to, bed->a.buf.addr, bed->a.buf.mr, 8,
-				    bed->a.peer.addr, ~bed->a.peer.rkey,
+		ASSERT_OK(vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,
+						  .length = 8, .remote = bed->a.peer.addr,
+						  .rkey = ~bed->a.peer.rkey),
 				    DONE(.remote = bed->a.counter, .cookie = i)));
 		ASSERT_OK(pthread_join(w.thread, NULL));
 		EXPECT_EQ(-EIO, w.ret);
@@ -205,17 +206,16 @@ TEST_F(counter, first_failure_is_told)
 {
 	struct nbed *bed = &self->bed;
 	struct node *a = &bed->a;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	int i;
 
-	ASSERT_OK(vrnic_put(a->to, a->buf.addr, a->buf.mr, 8,
-			    a->peer.addr + LEN, a->peer.rkey,
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+				      .remote = a->peer.addr + LEN, .rkey = a->peer.rkey),
 			    DONE(.remote = a->counter, .cookie = 100)));
 	for (i = 1; i < 10; i++)
-		ASSERT_OK(vrnic_get(a->to, a->buf.addr, a->buf.mr, 8,
-				    a->peer.addr, ~a->peer.rkey,
-				    DONE(.local = a->counter,
-					 .cookie = 100 + i)));
+		ASSERT_OK(vrnic_get(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+					      .remote = a->peer.addr, .rkey = ~a->peer.rkey),
+				    DONE(.local = a->counter, .cookie = 100 + i)));
 	EXPECT_EQ(-EIO, vrnic_fence_wait(a->to, WAIT_NS, NULL));
 	EXPECT_EQ(10, vrnic_counter_error(a->counter, &error));
 	EXPECT_EQ(10, error.count);
@@ -303,8 +303,9 @@ TEST_F(counter, file_is_readable_after_a_failure)
 
 	vrnic_counter_set(a->counter, 1000);
 	EXPECT_FALSE(readable(vrnic_counter_fd(a->counter), 10));
-	ASSERT_OK(vrnic_put(a->to, a->buf.addr, a->buf.mr, 8, a->peer.addr,
-			    ~a->peer.rkey, DONE(.remote = a->counter)));
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+				      .remote = a->peer.addr, .rkey = ~a->peer.rkey),
+			    DONE(.remote = a->counter)));
 	EXPECT_TRUE(readable(vrnic_counter_fd(a->counter), WAIT_SECONDS * 1000));
 }
 
@@ -330,8 +331,9 @@ static int put_many(struct putter *p)
 
 	for (i = 0; i < PUTS; i++) {
 		len = 1 + rng_below(&rng, 300);
-		while ((ret = vrnic_put(n->to, n->buf.addr, n->buf.mr, len,
-					p->target.addr, p->target.rkey,
+		while ((ret = vrnic_put(n->to, WR(.local = n->buf.addr, .mr = n->buf.mr,
+						  .length = len, .remote = p->target.addr,
+						  .rkey = p->target.rkey),
 					DONE(.target = p->target.counter,
 					     .remote = n->counter))) == -EAGAIN)
 			vrnic_advance(n->context, 10);

@@ -63,8 +63,8 @@ static void *write_from_it(void *arg)
 {
 	struct stuck *s = arg;
 
-	vrnic_write(s->bed.a.to, s->mem, LEN, s->bed.a.peer.addr,
-		    s->bed.a.peer.rkey, s->bed.a.counter);
+	vrnic_write(s->bed.a.to, WR(.local = s->mem, .length = LEN, .remote = s->bed.a.peer.addr,
+				    .rkey = s->bed.a.peer.rkey), DONE(.local = s->bed.a.counter));
 	return NULL;
 }
 

@@ -15,6 +15,8 @@ TEST_F(fence, s5_1_endpoint_is_client_context_task)
 	struct vrnic_context *c[4];
 	struct vrnic_endpoint *to[4];
 	struct vrnic_context_attr attr = {};
+	struct vrnic_address address;
+	struct vrnic_peer peer;
 	char name[32];
 	int i;
 
@@ -28,7 +30,10 @@ TEST_F(fence, s5_1_endpoint_is_client_context_task)
 	for (i = 0; i < 4; i++) {
 		ASSERT_OK(vrnic_endpoint_find(self->bed.a.context, name, i / 2,
 					      i % 2, &to[i]));
-		EXPECT_EQ(i / 2, vrnic_endpoint_task(to[i]));
+		vrnic_context_address(c[i], &address);
+		vrnic_endpoint_peer(to[i], &peer);
+		EXPECT_EQ(address.fifo, peer.fifo);
+		EXPECT_EQ(i / 2, peer.task);
 	}
 	EXPECT_EQ(-ENOENT, vrnic_endpoint_find(self->bed.a.context, name, 2, 0,
 					       &to[0]));
@@ -210,8 +215,9 @@ static int bad_put(struct nbed *bed, uint64_t cookie)
 {
 	struct node *a = &bed->a;
 
-	return vrnic_put(a->to, a->buf.addr, a->buf.mr, 8, a->peer.addr,
-			 ~a->peer.rkey, DONE(.cookie = cookie));
+	return vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+				   .remote = a->peer.addr, .rkey = ~a->peer.rkey),
+			 DONE(.cookie = cookie));
 }
 
 TEST_F(fence, s5_5_tells_the_first_that_failed)
@@ -268,7 +274,7 @@ TEST_F(fence, s5_5_all_endpoints)
 	struct vrnic_status status = {};
 	struct node *a = &bed->a;
 	struct node_info info;
-	uint32_t rkey;
+	struct vrnic_wr wr = { .local = a->buf.addr, .mr = a->buf.mr };
 	int i, j, round;
 
 	buf_fill(&a->buf, 55);
@@ -280,14 +286,12 @@ TEST_F(fence, s5_5_all_endpoints)
 	for (round = 0; round < 3; round++) {
 		for (j = 0; j < 20; j++)
 			for (i = 0; i < ENDPOINTS; i++) {
-				rkey = peers[i].buf.mr->rkey;
+				wr.remote = (uintptr_t)peers[i].buf.addr;
+				wr.length = j ? 1000 : LEN;
+				wr.rkey = peers[i].buf.mr->rkey;
 				if (round == 1 && i == 2 && j == 7)
-					rkey ^= 1;
-				ASSERT_OK(vrnic_put(to[i], a->buf.addr, a->buf.mr,
-						    j ? 1000 : LEN,
-						    (uintptr_t)peers[i].buf.addr,
-						    rkey,
-						    DONE(.cookie = i * 100 + j)));
+					wr.rkey ^= 1;
+				ASSERT_OK(vrnic_put(to[i], &wr, DONE(.cookie = i * 100 + j)));
 			}
 		EXPECT_EQ(round == 1 ? -EIO : 0,
 			  vrnic_fence_all_wait(a->context, WAIT_NS, &status));
@@ -355,7 +359,7 @@ TEST_F(fence, timeout)
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, count_message, &got));
 	/* a receiver that is full keeps what is behind it */
 	for (i = 0; i < 40; i++)
-		ASSERT_OK(vrnic_send(bed->a.to, 1, NULL, 0, data, 3000, NULL));
+		ASSERT_OK(vrnic_send(bed->a.to, SEND(.id = 1, .data = data, .length = 3000), NULL));
 	EXPECT_EQ(-ETIME, vrnic_fence_wait(bed->a.to, 20 * MSEC_NS, NULL));
 	ASSERT_OK(advance_until(bed->b.context, &got, 40));
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
@@ -391,7 +395,8 @@ TEST(waits_end_with_the_endpoint)
 		if (full)
 			ASSERT_LT(0, node_fill(&bed.a, 3000, NULL));
 		for (int i = 0; i < 40 && !full; i++)
-			ASSERT_OK(vrnic_send(bed.a.to, 1, NULL, 0, data, 3000, NULL));
+			ASSERT_OK(vrnic_send(bed.a.to, SEND(.id = 1, .data = data, .length = 3000),
+					     NULL));
 		w = (struct fence_waiter){ .to = bed.a.to };
 		ASSERT_OK(pthread_create(&thread, NULL, wait_for_ever, &w));
 		usleep(50000);	/* so that it is waiting, as a rule */
@@ -419,8 +424,9 @@ static int grind(struct node *n)
 
 	for (i = 0; i < 100 && !ret; i++) {
 		for (j = 0; j < 20 && !ret; j++)
-			ret = vrnic_put(n->to, n->buf.addr, n->buf.mr, 500 * j + 1,
-					n->peer.addr, n->peer.rkey,
+			ret = vrnic_put(n->to, WR(.local = n->buf.addr, .mr = n->buf.mr,
+						  .length = 500 * j + 1, .remote = n->peer.addr,
+						  .rkey = n->peer.rkey),
 					DONE(TELL(&told), .flags = VRNIC_QUEUE));
 		if (!ret)
 			ret = vrnic_fence_wait(n->to, WAIT_NS, NULL);
@@ -482,9 +488,10 @@ static void *share(void *arg)
 	int i, ret;
 
 	for (i = 0; i < 1000 && !s->error; i++) {
-		while ((ret = vrnic_put(s->node->to, s->node->buf.addr,
-					s->node->buf.mr, 64, s->node->peer.addr,
-					s->node->peer.rkey,
+		while ((ret = vrnic_put(s->node->to, WR(.local = s->node->buf.addr,
+							.mr = s->node->buf.mr, .length = 64,
+							.remote = s->node->peer.addr,
+							.rkey = s->node->peer.rkey),
 					DONE(.callback = count_shared,
 					     .arg = &s->told.count,
 					     .target = s->node->peer.counter))) == -EAGAIN)

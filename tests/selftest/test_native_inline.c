@@ -12,8 +12,9 @@ NBED(inline_put, LEN, .inject_slots = SLOTS);
 static int put_inline(struct nbed *bed, const void *data, size_t len, size_t to,
 		      const struct vrnic_done *done)
 {
-	return vrnic_put_inline(bed->a.to, data, len, bed->a.peer.addr + to,
-				bed->a.peer.rkey, done);
+	return vrnic_put_inline(bed->a.to, WR(.local = (void *)data, .length = len,
+					      .remote = bed->a.peer.addr + to,
+					      .rkey = bed->a.peer.rkey), done);
 }
 
 /* One descriptor of @len bytes in a ring of its own. */

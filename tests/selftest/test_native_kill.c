@@ -55,37 +55,41 @@ static int submit(struct node *n, enum traffic kind, struct vrnic_type *type)
 
 	switch (kind) {
 	case PUT:
-		return vrnic_put(n->to, n->buf.addr, n->buf.mr, LEN,
-				 n->peer.addr, n->peer.rkey, done);
+		return vrnic_put(n->to, WR(.local = n->buf.addr, .mr = n->buf.mr, .length = LEN,
+					   .remote = n->peer.addr, .rkey = n->peer.rkey), done);
 	case GET:
-		return vrnic_get(n->to, n->buf.addr, n->buf.mr, LEN,
-				 n->peer.addr, n->peer.rkey,
+		return vrnic_get(n->to, WR(.local = n->buf.addr, .mr = n->buf.mr, .length = LEN,
+					   .remote = n->peer.addr, .rkey = n->peer.rkey),
 				 DONE(.local = n->counter));
 	case READ:
-		return vrnic_read(n->to, n->buf.addr, LEN, n->peer.addr,
-				  n->peer.rkey, n->counter);
+		return vrnic_read(n->to, WR(.local = n->buf.addr, .length = LEN,
+					    .remote = n->peer.addr, .rkey = n->peer.rkey),
+				  DONE(.local = n->counter));
 	case WRITE:
-		return vrnic_write(n->to, n->buf.addr, LEN, n->peer.addr,
-				   n->peer.rkey, n->counter);
+		return vrnic_write(n->to, WR(.local = n->buf.addr, .length = LEN,
+					     .remote = n->peer.addr, .rkey = n->peer.rkey),
+				   DONE(.local = n->counter));
 	case INLINE:
-		return vrnic_put_inline(n->to, data, sizeof(data), n->peer.addr,
-					n->peer.rkey, done);
+		return vrnic_put_inline(n->to, WR(.local = data, .length = sizeof(data),
+						  .remote = n->peer.addr, .rkey = n->peer.rkey),
+					done);
 	case MESSAGE:
-		return vrnic_send(n->to, 1, NULL, 0, data, sizeof(data), done);
+		return vrnic_send(n->to, SEND(.id = 1, .data = data, .length = sizeof(data)), done);
 	case TYPED:
-		return vrnic_put_typed(n->to, n->buf.addr, n->buf.mr, type,
-				       n->peer.addr, n->peer.rkey, type,
-				       VRNIC_TYPED_CHUNKS, done);
+		return vrnic_put_typed(n->to, TYPED(.local = n->buf.addr, .mr = n->buf.mr,
+						    .local_type = type, .remote = n->peer.addr,
+						    .rkey = n->peer.rkey, .remote_type = type,
+						    .mode = VRNIC_TYPED_CHUNKS), done);
 	case RMW:
-		return vrnic_rmw(n->to, VRNIC_RMW_ADD, 8, n->peer.addr,
-				 n->peer.rkey, 1, 0, NULL, NULL, done);
+		return vrnic_rmw(n->to, RMW(.op = VRNIC_RMW_ADD, .width = 8, .remote = n->peer.addr,
+					    .rkey = n->peer.rkey, .operand = 1), done);
 	case FENCE:
-		ret = vrnic_put_inline(n->to, data, 8, n->peer.addr,
-				       n->peer.rkey, NULL);
+		ret = vrnic_put_inline(n->to, WR(.local = data, .length = 8, .remote = n->peer.addr,
+						 .rkey = n->peer.rkey), NULL);
 		return ret ? ret : vrnic_fence(n->to, done);
 	case PACED:
-		return vrnic_rts_send(n->to, n->buf.addr, n->buf.mr, LEN, NULL,
-				      0, done);
+		return vrnic_rts_send(n->to, OFFER(.local = n->buf.addr, .mr = n->buf.mr,
+						   .length = LEN), done);
 	}
 	return -EINVAL;
 }
@@ -96,9 +100,9 @@ static void accept_into(struct vrnic_context *context,
 			size_t header_len, void *arg)
 {
 	struct node *n = arg;
-	struct vrnic_pace pace = { 65536 };
 
-	vrnic_accept(n->to, rts, n->buf.addr, n->buf.mr, &pace, NULL);
+	vrnic_accept(n->to, rts, ACCEPT(.local = n->buf.addr, .mr = n->buf.mr,
+					.portion = 65536), NULL);
 }
 
 /* Keep the queue full; tell by a byte that the traffic runs. */
@@ -238,7 +242,7 @@ TEST_F(death, no_write_after_it)
 TEST_F(death, receiver_is_killed)
 {
 	struct node *n = &self->node;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	int i, j, ret;
 
 	for (i = 0; i < scaled(TIMES); i++) {

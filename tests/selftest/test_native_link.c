@@ -517,7 +517,7 @@ static int offer(FIXTURE_DATA(others) *self)
 {
 	struct node *a = &self->bed.a;
 	int n = self->offers;
-	int ret = vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, LEN, NULL, 0,
+	int ret = vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = a->buf.mr, .length = LEN),
 				 DONE(TELL(&self->sent)));
 
 	return ret ? ret : nbed_until(&self->bed, &self->offers, n + 1);
@@ -527,7 +527,7 @@ static int take(FIXTURE_DATA(others) *self)
 {
 	struct node *b = &self->bed.b;
 
-	return vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, NULL,
+	return vrnic_accept(b->to, &self->offer, ACCEPT(.local = b->buf.addr, .mr = b->buf.mr),
 			    DONE(TELL(&self->taken)));
 }
 
@@ -594,7 +594,6 @@ TEST_F(others, many_accepts_at_a_time)
 {
 	struct node *b = &self->bed.b;
 	struct vrnic_counter *counter[MANY];
-	struct vrnic_pace pace = { LEN / 16 };
 	int i;
 
 	for (i = 0; i < MANY; i++)
@@ -603,7 +602,9 @@ TEST_F(others, many_accepts_at_a_time)
 	for (i = 0; i < MANY; i++) {
 		if (i)
 			ASSERT_OK(offer(self));
-		ASSERT_OK(vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, &pace,
+		ASSERT_OK(vrnic_accept(b->to, &self->offer, ACCEPT(.local = b->buf.addr,
+								   .mr = b->buf.mr,
+								   .portion = LEN / 16),
 				       DONE(.local = counter[i], TELL(&self->taken),
 					    .flags = VRNIC_QUEUE)));
 	}
@@ -618,7 +619,6 @@ TEST_F(others, many_accepts_at_a_time)
 /* The wire is cut while a transfer paces itself: the side that offered hears of it. */
 TEST_F(others, the_origin_hears_of_a_wire_that_was_cut)
 {
-	struct vrnic_pace pace = { 4096 };
 	struct node *b = &self->bed.b;
 	long was = module_param("link_idle_s");
 
@@ -627,7 +627,8 @@ TEST_F(others, the_origin_hears_of_a_wire_that_was_cut)
 	ASSERT_OK(set_module_param("link_idle_s", 1));
 	ASSERT_OK(offer(self));
 	ASSERT_OK(ARM("drop"));
-	ASSERT_OK(vrnic_accept(b->to, &self->offer, b->buf.addr, b->buf.mr, &pace,
+	ASSERT_OK(vrnic_accept(b->to, &self->offer, ACCEPT(.local = b->buf.addr, .mr = b->buf.mr,
+							   .portion = 4096),
 			       DONE(TELL(&self->taken))));
 	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
 	EXPECT_NE(IBV_WC_SUCCESS, self->taken.status.status);

@@ -64,7 +64,8 @@ static int send_seq(struct vrnic_endpoint *to, uint32_t seq, uint32_t id,
 	uint8_t data[500];
 
 	stamp(data, seq % 500, seq);
-	return vrnic_send(to, id, &seq, sizeof(seq), data, seq % 500, done);
+	return vrnic_send(to, SEND(.id = id, .header = &seq, .header_len = sizeof(seq),
+				   .data = data, .length = seq % 500), done);
 }
 
 static const struct split {
@@ -74,6 +75,40 @@ static const struct split {
 	{ 0, 64 }, { 65, 0 }, { 32, 33 }, { 100, 1000 }, { 1000, 100 },
 	{ 4096, 0 }, { 0, 4096 }, { 1, 4095 }, { 4095, 1 }, { 2048, 2048 },
 };
+
+/* A message names its sender: host and number together, as the endpoint to it does. */
+TEST_F(message, sender_is_found_by_its_name)
+{
+	struct nbed *bed = &self->bed;
+	struct inbox *in = calloc(1, sizeof(*in));
+	struct vrnic_endpoint *back = NULL;
+	struct vrnic_peer peer;
+
+	ASSERT_NE(NULL, in);
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 7, keep_last, in));
+	ASSERT_OK(vrnic_send(bed->a.to, SEND(.id = 7), NULL));
+	ASSERT_OK(advance_until(bed->b.context, &in->count, 1));
+	EXPECT_EQ(0, in->last.comp_mask);
+	vrnic_endpoint_peer(bed->b.to, &peer);
+	EXPECT_EQ(peer.fifo, in->last.peer.fifo);
+	EXPECT_EQ(peer.host, in->last.peer.host);
+	EXPECT_EQ(peer.task, in->last.peer.task);
+	EXPECT_OK(vrnic_endpoint_of(bed->b.context, &in->last.peer, &back));
+	EXPECT_EQ(bed->b.to, back);
+	/* the same number on another host is another peer */
+	peer.host ^= 1;
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_of(bed->b.context, &peer, &back));
+	peer.host ^= 1;
+	peer.fifo ^= 1;
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_of(bed->b.context, &peer, &back));
+	/* and what the peer says of its task does not matter */
+	in->last.peer.task ^= 1;
+	EXPECT_OK(vrnic_endpoint_of(bed->b.context, &in->last.peer, &back));
+	ASSERT_OK(vrnic_endpoint_destroy(bed->b.to));
+	bed->b.to = NULL;
+	EXPECT_EQ(-ENOENT, vrnic_endpoint_of(bed->b.context, &in->last.peer, &back));
+	free(in);
+}
 
 TEST_F(message, header_and_data)
 {
@@ -91,8 +126,10 @@ TEST_F(message, header_and_data)
 		stamp(header, splits[i].header, 2 * i);
 		stamp(data, splits[i].data, 2 * i + 1);
 		/* a message that came keeps its slots until the wire says so */
-		while ((ret = vrnic_send(bed->a.to, 7, header, splits[i].header,
-					 data, splits[i].data, NULL)) == -EAGAIN)
+		while ((ret = vrnic_send(bed->a.to, SEND(.id = 7, .header = header,
+							 .header_len = splits[i].header,
+							 .data = data, .length = splits[i].data),
+					 NULL)) == -EAGAIN)
 			ASSERT_GE(vrnic_advance(bed->b.context, 100), 0);
 		ASSERT_OK(ret);
 		memset(header, 0, sizeof(header));
@@ -100,7 +137,7 @@ TEST_F(message, header_and_data)
 		ASSERT_OK(advance_until(bed->b.context, &in->count, i + 1));
 		ASSERT_EQ(splits[i].header, in->last.header_len);
 		ASSERT_EQ(splits[i].data, in->last.length);
-		EXPECT_EQ(source.fifo, in->last.source);
+		EXPECT_EQ(source.fifo, in->last.peer.fifo);
 		stamp(header, splits[i].header, 2 * i);
 		stamp(data, splits[i].data, 2 * i + 1);
 		EXPECT_OK(memcmp(header, in->header, splits[i].header));
@@ -114,14 +151,18 @@ TEST_F(message, longer_than_a_message_may_be)
 	static uint8_t data[2 * VRNIC_MAX_MESSAGE];
 	struct vrnic_endpoint *to = self->bed.a.to;
 
-	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, 1, NULL, 0, data, 4097, NULL));
-	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, 1, data, 4097, NULL, 0, NULL));
-	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, 1, data, 4096, data, 1, NULL));
-	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, 1, data, SIZE_MAX, data, 1, NULL));
-	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, 1, data, 8, data, SIZE_MAX - 4, NULL));
-	EXPECT_EQ(-EINVAL, vrnic_send(to, VRNIC_DISPATCH_MAX, data, 8, NULL, 0,
-				      NULL));
-	EXPECT_EQ(-EINVAL, vrnic_send(to, ~0U, data, 8, NULL, 0, NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, SEND(.id = 1, .data = data, .length = 4097), NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, SEND(.id = 1, .header = data, .header_len = 4097),
+					NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, SEND(.id = 1, .header = data, .header_len = 4096,
+						 .data = data, .length = 1), NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, SEND(.id = 1, .header = data, .header_len = SIZE_MAX,
+						 .data = data, .length = 1), NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_send(to, SEND(.id = 1, .header = data, .header_len = 8,
+						 .data = data, .length = SIZE_MAX - 4), NULL));
+	EXPECT_EQ(-EINVAL, vrnic_send(to, SEND(.id = VRNIC_DISPATCH_MAX, .header = data,
+					       .header_len = 8), NULL));
+	EXPECT_EQ(-EINVAL, vrnic_send(to, SEND(.id = ~0U, .header = data, .header_len = 8), NULL));
 }
 
 /* Of one context in sequence, of all sizes, around the ring many times. */
@@ -292,8 +333,8 @@ static void hit(struct vrnic_context *context, const struct vrnic_message *m,
 
 	ball->hits++;
 	if (ball->hits < 500)
-		ball->failed += !!vrnic_send(ball->back, 2, m->header,
-					     m->header_len, NULL, 0,
+		ball->failed += !!vrnic_send(ball->back, SEND(.id = 2, .header = m->header,
+							      .header_len = m->header_len),
 					     DONE(.flags = VRNIC_QUEUE));
 }
 
@@ -304,7 +345,7 @@ TEST_F(message, handlers_may_answer)
 
 	ASSERT_OK(vrnic_dispatch_set(bed->a.context, 2, hit, &a));
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 2, hit, &b));
-	ASSERT_OK(vrnic_send(bed->a.to, 2, "ball", 4, NULL, 0, NULL));
+	ASSERT_OK(vrnic_send(bed->a.to, SEND(.id = 2, .header = "ball", .header_len = 4), NULL));
 	ASSERT_OK(nbed_until(bed, &b.hits, 500));
 	EXPECT_EQ(0, a.failed + b.failed);
 }
@@ -320,7 +361,8 @@ TEST_F(message, arm_and_poll)
 	for (i = 0; i < 200; i++) {
 		ASSERT_EQ(0, vrnic_context_arm(bed->b.context));
 		ASSERT_FALSE(readable(fd, 0));
-		ASSERT_OK(vrnic_send(bed->a.to, 1, "x", 1, NULL, 0, NULL));
+		ASSERT_OK(vrnic_send(bed->a.to, SEND(.id = 1, .header = "x", .header_len = 1),
+				     NULL));
 		ASSERT_TRUE(readable(fd, WAIT_SECONDS * 1000));
 		ASSERT_EQ(1, vrnic_context_arm(bed->b.context));
 		ASSERT_OK(advance_until(bed->b.context, &in->count, i + 1));
@@ -333,7 +375,7 @@ static void *send_after_a_while(void *arg)
 	struct nbed *bed = arg;
 
 	usleep(20000);
-	vrnic_send(bed->a.to, 1, "x", 1, NULL, 0, NULL);
+	vrnic_send(bed->a.to, SEND(.id = 1, .header = "x", .header_len = 1), NULL);
 	return NULL;
 }
 
@@ -386,7 +428,8 @@ TEST_F(message, advance_wait_races)
 	ASSERT_OK(vrnic_dispatch_set(bed->a.context, 2, keep_last, in));
 	ASSERT_OK(pthread_create(&thread, NULL, echo, &p));
 	for (i = 0; i < p.rounds; i++) {
-		ASSERT_OK(vrnic_send(bed->a.to, 2, "x", 1, NULL, 0, NULL));
+		ASSERT_OK(vrnic_send(bed->a.to, SEND(.id = 2, .header = "x", .header_len = 1),
+				     NULL));
 		while (in->count <= i) {
 			ret = vrnic_advance_wait(bed->a.context, 1, WAIT_NS);
 			ASSERT_GE(ret, 0) TH_LOG("round %d", i);
@@ -413,10 +456,10 @@ static void check_crowd(struct vrnic_context *context,
 
 	memcpy(&seq, m->header, sizeof(seq));
 	crowd->count++;
-	if (m->task >= SENDERS)
+	if (m->peer.task >= SENDERS)
 		crowd->bad++;
 	else
-		crowd->bad += seq != crowd->next[m->task]++;
+		crowd->bad += seq != crowd->next[m->peer.task]++;
 }
 
 static int one_of_many(int fd, const void *arg)
@@ -464,7 +507,7 @@ TEST(many_senders)
 TEST_F(message, receiver_goes)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 
 	ASSERT_LT(0, node_fill(&bed->a, 3000, DONE(.remote = bed->a.counter)));
 	ASSERT_OK(node_close(&bed->b));

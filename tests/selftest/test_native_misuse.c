@@ -164,17 +164,19 @@ static int start(struct nbed *bed, enum kind kind, uint64_t len, uint64_t remote
 
 	switch (kind) {
 	case PUT:
-		return vrnic_put(a->to, a->buf.addr, a->buf.mr, len, remote,
-				 a->peer.rkey, DONE(.remote = a->counter));
+		return vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = len,
+					   .remote = remote, .rkey = a->peer.rkey),
+				 DONE(.remote = a->counter));
 	case GET:
-		return vrnic_get(a->to, a->buf.addr, a->buf.mr, len, remote,
-				 a->peer.rkey, DONE(.local = a->counter));
+		return vrnic_get(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = len,
+					   .remote = remote, .rkey = a->peer.rkey),
+				 DONE(.local = a->counter));
 	case READ:
-		return vrnic_read(a->to, a->buf.addr, len, remote, a->peer.rkey,
-				  a->counter);
+		return vrnic_read(a->to, WR(.local = a->buf.addr, .length = len, .remote = remote,
+					    .rkey = a->peer.rkey), DONE(.local = a->counter));
 	default:
-		return vrnic_write(a->to, a->buf.addr, len, remote,
-				   a->peer.rkey, a->counter);
+		return vrnic_write(a->to, WR(.local = a->buf.addr, .length = len, .remote = remote,
+					     .rkey = a->peer.rkey), DONE(.local = a->counter));
 	}
 }
 
@@ -202,19 +204,233 @@ TEST_F(misuse, lengths_that_cannot_be)
 	}
 }
 
+/* ---- structs of a program that knows more of them than the library ---- */
+
+static int with_context(struct nbed *bed, uint64_t mask)
+{
+	struct vrnic_context *context;
+	int ret = vrnic_context_create(bed->a.client, CONTEXT(.comp_mask = mask), &context);
+
+	return ret ? ret : vrnic_context_destroy(context);
+}
+
+static int with_done(struct nbed *bed, uint64_t mask)
+{
+	return nbed_put(bed, 0, 0, 8, DONE(.comp_mask = mask, .remote = bed->a.counter));
+}
+
+static int with_fence(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_fence(bed->a.to, DONE(.comp_mask = mask, .remote = bed->a.counter));
+}
+
+static struct vrnic_wr *extended_wr(struct nbed *bed, uint64_t mask)
+{
+	static struct vrnic_wr wr;
+
+	wr = (struct vrnic_wr){
+		.comp_mask = mask,
+		.local = bed->a.buf.addr,
+		.mr = bed->a.buf.mr,
+		.length = 8,
+		.remote = bed->a.peer.addr,
+		.rkey = bed->a.peer.rkey,
+	};
+	return &wr;
+}
+
+static int with_put(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_put(bed->a.to, extended_wr(bed, mask), DONE(.remote = bed->a.counter));
+}
+
+static int with_get(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_get(bed->a.to, extended_wr(bed, mask), DONE(.remote = bed->a.counter));
+}
+
+static int with_put_inline(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_put_inline(bed->a.to, extended_wr(bed, mask),
+				DONE(.remote = bed->a.counter));
+}
+
+static int with_read(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_read(bed->a.to, extended_wr(bed, mask), DONE(.local = bed->a.counter));
+}
+
+static int with_write(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_write(bed->a.to, extended_wr(bed, mask), DONE(.local = bed->a.counter));
+}
+
+static int with_rmw(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_rmw(bed->a.to, RMW(.comp_mask = mask, .op = VRNIC_RMW_ADD, .width = 8,
+					.remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			 DONE(.remote = bed->a.counter));
+}
+
+static int with_send(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_send(bed->a.to, SEND(.comp_mask = mask), DONE(.remote = bed->a.counter));
+}
+
+/* The peer has no handler for offers, so it rejects an offer that is made. */
+static int with_rts_send(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_rts_send(bed->a.to, OFFER(.comp_mask = mask, .local = bed->a.buf.addr,
+					       .mr = bed->a.buf.mr, .length = 8), NULL);
+}
+
+static int typed(struct nbed *bed, uint64_t mask, struct vrnic_type *type)
+{
+	struct vrnic_typed_wr wr = {
+		.comp_mask = mask,
+		.local = bed->a.buf.addr,
+		.mr = bed->a.buf.mr,
+		.local_type = type,
+		.remote = bed->a.peer.addr,
+		.rkey = bed->a.peer.rkey,
+		.remote_type = type,
+	};
+	int put = vrnic_put_typed(bed->a.to, &wr, DONE(.remote = bed->a.counter));
+	int get = vrnic_get_typed(bed->a.to, &wr, DONE(.remote = bed->a.counter));
+
+	return put == get ? put : -ERANGE;
+}
+
+static int with_type(struct nbed *bed, uint64_t mask, bool query)
+{
+	struct vrnic_type_info info = { .comp_mask = mask, .bytes = 99 };
+	struct vrnic_type *type;
+	int ret;
+
+	ret = vrnic_type_create(bed->a.client, &type);
+	if (!ret)
+		ret = vrnic_type_add_simple(type, 8, 0, 1, 0);
+	if (!ret)
+		ret = vrnic_type_complete(type);
+	if (!ret)
+		ret = query ? vrnic_type_query(type, &info) : typed(bed, mask, type);
+	if (query && info.bytes != (ret ? 99 : 8))
+		ret = -ERANGE;
+	vrnic_type_destroy(type);
+	return ret;
+}
+
+static int with_typed(struct nbed *bed, uint64_t mask)
+{
+	return with_type(bed, mask, false);
+}
+
+static int with_type_query(struct nbed *bed, uint64_t mask)
+{
+	return with_type(bed, mask, true);
+}
+
+static int with_counter_error(struct nbed *bed, uint64_t mask)
+{
+	struct vrnic_error error = { .comp_mask = mask, .count = 99 };
+	int ret = vrnic_counter_error(bed->a.counter, &error);
+
+	return error.count == (ret ? 99 : 0) ? ret : -ERANGE;
+}
+
+/* On a fence that has something to say. A refused call posts nothing: the failure stays. */
+static int with_fence_wait(struct nbed *bed, uint64_t mask, bool all)
+{
+	struct vrnic_status status = { .comp_mask = mask };
+	int ret;
+
+	ret = vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr, .length = 8,
+				      .remote = bed->a.peer.addr, .rkey = ~bed->a.peer.rkey),
+			DONE(.cookie = 5));
+	if (ret)
+		return ret;
+	ret = all ? vrnic_fence_all_wait(bed->a.context, WAIT_NS, &status) :
+		    vrnic_fence_wait(bed->a.to, WAIT_NS, &status);
+	if (ret == -EIO)
+		return status.cookie == 5 ? 0 : -ERANGE;
+	return vrnic_fence_wait(bed->a.to, WAIT_NS, NULL) == -EIO && !status.cookie ? ret : -ERANGE;
+}
+
+static int with_status(struct nbed *bed, uint64_t mask)
+{
+	return with_fence_wait(bed, mask, false);
+}
+
+static int with_status_of_all(struct nbed *bed, uint64_t mask)
+{
+	return with_fence_wait(bed, mask, true);
+}
+
+static const struct extended {
+	const char *name;
+	int (*call)(struct nbed *bed, uint64_t mask);
+} extended[] = {
+	{ "context_create", with_context }, { "put, done", with_done },
+	{ "fence, done", with_fence }, { "put", with_put }, { "get", with_get },
+	{ "put_inline", with_put_inline }, { "read", with_read }, { "write", with_write },
+	{ "rmw", with_rmw }, { "send", with_send }, { "rts_send", with_rts_send },
+	{ "put_typed, get_typed", with_typed }, { "type_query", with_type_query },
+	{ "counter_error", with_counter_error }, { "fence_wait", with_status },
+	{ "fence_all_wait", with_status_of_all },
+};
+
+TEST_F(misuse, extensions_that_the_library_does_not_know)
+{
+	struct nbed *bed = &self->bed;
+	unsigned int i, bit;
+
+	for (i = 0; i < ARRAY_SIZE(extended); i++) {
+		for (bit = 0; bit < 64; bit++) {
+			EXPECT_EQ(-E2BIG, extended[i].call(bed, 1ULL << bit))
+				TH_LOG("%s, bit %u", extended[i].name, bit);
+			ASSERT_EQ(0, vrnic_counter_read(bed->a.counter));
+		}
+		EXPECT_EQ(-E2BIG, extended[i].call(bed, ~0ULL));
+		EXPECT_OK(extended[i].call(bed, 0)) TH_LOG("%s", extended[i].name);
+		EXPECT_OK(counter_done(bed->a.counter));
+	}
+}
+
+/* What takes a struct takes no NULL for it, but for NULL that has a meaning. */
+TEST_F(misuse, nothing_for_a_struct)
+{
+	struct vrnic_endpoint *to = self->bed.a.to;
+
+	EXPECT_EQ(-EINVAL, vrnic_put(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_get(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_put_inline(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_read(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_write(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_put_typed(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_get_typed(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_rmw(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_send(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_rts_send(to, NULL, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_accept(to, NULL, ACCEPT(.mr = self->bed.a.buf.mr), NULL));
+	EXPECT_EQ(-EINVAL, vrnic_reject(to, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_put(NULL, WR(), NULL));
+	EXPECT_EQ(-EINVAL, vrnic_endpoint_of(self->bed.a.context, NULL, &to));
+}
+
 /* A region that is not of the context's protection domain. */
 TEST_F(misuse, memory_of_another_domain)
 {
 	struct node *a = &self->bed.a;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct ibv_pd *pd = ibv_alloc_pd(vrnic_client_verbs(a->client));
 	struct ibv_mr *mr;
 
 	ASSERT_NE(NULL, pd);
 	mr = ibv_reg_mr(pd, a->buf.addr, LEN, ACCESS_REMOTE);
 	ASSERT_NE(NULL, mr);
-	ASSERT_OK(vrnic_put(a->to, a->buf.addr, mr, 64, a->peer.addr,
-			    a->peer.rkey, DONE(.remote = a->counter)));
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr, .mr = mr, .length = 64,
+				      .remote = a->peer.addr, .rkey = a->peer.rkey),
+			    DONE(.remote = a->counter)));
 	EXPECT_EQ(-EIO, counter_done(a->counter));
 	vrnic_counter_error(a->counter, &error);
 	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, error);
@@ -228,10 +444,11 @@ TEST_F(misuse, memory_of_another_domain)
 TEST_F(misuse, local_bounds)
 {
 	struct node *a = &self->bed.a;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 
-	ASSERT_OK(vrnic_put(a->to, a->buf.addr - 1, a->buf.mr, 64, a->peer.addr,
-			    a->peer.rkey, DONE(.remote = a->counter)));
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr - 1, .mr = a->buf.mr, .length = 64,
+				      .remote = a->peer.addr, .rkey = a->peer.rkey),
+			    DONE(.remote = a->counter)));
 	EXPECT_EQ(-EIO, counter_done(a->counter));
 	vrnic_counter_error(a->counter, &error);
 	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, error);
@@ -467,8 +684,9 @@ static void *make_and_break(void *arg)
 		if (!ret)
 			ret = node_join(&node, &info);
 		if (!ret)
-			ret = vrnic_put(node.to, node.buf.addr, node.buf.mr,
-					4096, node.peer.addr, node.peer.rkey,
+			ret = vrnic_put(node.to, WR(.local = node.buf.addr, .mr = node.buf.mr,
+						    .length = 4096, .remote = node.peer.addr,
+						    .rkey = node.peer.rkey),
 					DONE(.remote = node.counter));
 		if (!ret)
 			ret = vrnic_type_create(node.client, &type);

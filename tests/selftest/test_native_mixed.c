@@ -54,10 +54,10 @@ TEST_F(mixed, one_region_two_ways)
 		memset(bed->dst.addr, 0, LEN);
 		ASSERT_OK(POST(bed->a, .op = IBV_WR_RDMA_WRITE, .len = LEN / 2,
 			       .local = &bed->src, .remote = &bed->dst));
-		ASSERT_OK(vrnic_put(self->a.to, bed->src.addr + LEN / 2,
-				    bed->src.mr, LEN / 2,
-				    (uintptr_t)bed->dst.addr + LEN / 2,
-				    bed->dst.mr->rkey,
+		ASSERT_OK(vrnic_put(self->a.to, WR(.local = bed->src.addr + LEN / 2,
+						   .mr = bed->src.mr, .length = LEN / 2,
+						   .remote = (uintptr_t)bed->dst.addr + LEN / 2,
+						   .rkey = bed->dst.mr->rkey),
 				    DONE(.remote = self->a.counter)));
 		ASSERT_DONE(wait_send(bed->a));
 		ASSERT_OK(counter_done(self->a.counter));
@@ -73,8 +73,9 @@ TEST_F(mixed, relay)
 	buf_fill(&bed->src, 5);
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .len = LEN,
 			.local = &bed->src, .remote = &self->a.buf));
-	ASSERT_OK(vrnic_put(self->a.to, self->a.buf.addr, self->a.buf.mr, LEN,
-			    self->a.peer.addr, self->a.peer.rkey,
+	ASSERT_OK(vrnic_put(self->a.to, WR(.local = self->a.buf.addr, .mr = self->a.buf.mr,
+					   .length = LEN, .remote = self->a.peer.addr,
+					   .rkey = self->a.peer.rkey),
 			    DONE(.remote = self->a.counter)));
 	ASSERT_OK(counter_done(self->a.counter));
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_READ, .len = LEN,
@@ -90,9 +91,9 @@ TEST_F(mixed, atomics_of_both)
 
 	for (i = 0; i < 200; i++) {
 		/* each way has its own runner, and this ring may be full */
-		while ((ret = vrnic_rmw(self->a.to, VRNIC_RMW_ADD, 8,
-					(uintptr_t)bed->dst.addr,
-					bed->dst.mr->rkey, 1, 0, NULL, NULL,
+		while ((ret = vrnic_rmw(self->a.to, RMW(.op = VRNIC_RMW_ADD, .width = 8,
+							.remote = (uintptr_t)bed->dst.addr,
+							.rkey = bed->dst.mr->rkey, .operand = 1),
 					DONE(.remote = self->a.counter))) == -EAGAIN)
 			sched_yield();
 		ASSERT_OK(ret);
@@ -111,8 +112,9 @@ TEST_F(mixed, queue_pair_in_error_does_not_touch_the_fifo)
 
 	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_ERR));
 	buf_fill(&self->a.buf, 6);
-	ASSERT_OK(vrnic_put(self->a.to, self->a.buf.addr, self->a.buf.mr, LEN,
-			    self->a.peer.addr, self->a.peer.rkey,
+	ASSERT_OK(vrnic_put(self->a.to, WR(.local = self->a.buf.addr, .mr = self->a.buf.mr,
+					   .length = LEN, .remote = self->a.peer.addr,
+					   .rkey = self->a.peer.rkey),
 			    DONE(.remote = self->a.counter)));
 	ASSERT_OK(counter_done(self->a.counter));
 	EXPECT_EQ(-1, buf_differs(&self->b.buf, 0, LEN, 6, 0));

@@ -58,9 +58,9 @@ static int offer(FIXTURE_DATA(paced) *self, size_t from, size_t len)
 {
 	struct node *a = &self->bed.a;
 	int n = self->offers->count;
-	int ret = vrnic_rts_send(a->to, a->buf.addr + from, a->buf.mr, len,
-				 "head", 4, DONE(TELL(&self->sent),
-						 .remote = a->counter));
+	int ret = vrnic_rts_send(a->to, OFFER(.local = a->buf.addr + from, .mr = a->buf.mr,
+					      .length = len, .header = "head", .header_len = 4),
+				 DONE(TELL(&self->sent), .remote = a->counter));
 
 	return ret ? ret : nbed_until(&self->bed, &self->offers->count, n + 1);
 }
@@ -69,10 +69,10 @@ static int offer(FIXTURE_DATA(paced) *self, size_t from, size_t len)
 static int take(FIXTURE_DATA(paced) *self, size_t to, uint64_t portion)
 {
 	struct node *b = &self->bed.b;
-	struct vrnic_pace pace = { portion };
 
 	return vrnic_accept(b->to, &self->offers->rts[(self->offers->count - 1) % OFFERS],
-			    b->buf.addr + to, b->buf.mr, portion ? &pace : NULL,
+			    ACCEPT(.local = b->buf.addr + to, .mr = b->buf.mr,
+				   .portion = portion),
 			    DONE(TELL(&self->taken), .local = b->counter));
 }
 
@@ -88,6 +88,43 @@ static int both_told(FIXTURE_DATA(paced) *self, int n)
 	return ret;
 }
 
+/* Of a later library, or made up. What is refused does not use the offer up. */
+TEST_F(paced, offers_that_the_library_does_not_understand)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_accept_wr wr = { .local = b->buf.addr, .mr = b->buf.mr };
+	struct vrnic_rts rts;
+	unsigned int i;
+
+	ASSERT_OK(offer(self, 0, 5000));
+	for (i = 0; i < 64; i++) {
+		rts = self->offers->rts[0];
+		EXPECT_EQ(0, rts.comp_mask);
+		rts.comp_mask = 1ULL << i;
+		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &rts, &wr, NULL));
+		EXPECT_EQ(-E2BIG, vrnic_reject(b->to, &rts));
+		wr.comp_mask = 1ULL << i;
+		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &self->offers->rts[0], &wr, NULL));
+		wr.comp_mask = 0;
+	}
+	for (i = 0; i < ARRAY_SIZE(rts.reserved); i++) {
+		rts = self->offers->rts[0];
+		EXPECT_EQ(0, rts.reserved[i]);
+		rts.reserved[i] = 1ULL << 63;
+		EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
+		EXPECT_EQ(-EINVAL, vrnic_reject(b->to, &rts));
+	}
+	rts = self->offers->rts[0];
+	rts.peer.fifo ^= 1;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
+	rts.peer.fifo ^= 1;
+	rts.peer.host ^= 1;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
+	EXPECT_EQ(0, self->sent.count);
+	ASSERT_OK(take(self, 0, 0));
+	EXPECT_OK(both_told(self, 1));
+}
+
 TEST_F(paced, s4_1_offer_says_what_there_is)
 {
 	struct node *a = &self->bed.a;
@@ -97,7 +134,7 @@ TEST_F(paced, s4_1_offer_says_what_there_is)
 	vrnic_context_address(a->context, &source);
 	ASSERT_OK(offer(self, 100, 5000));
 	EXPECT_EQ(5000, rts->length);
-	EXPECT_EQ(source.fifo, rts->source);
+	EXPECT_EQ(source.fifo, rts->peer.fifo);
 	EXPECT_EQ((uintptr_t)a->buf.addr + 100, rts->remote);
 	EXPECT_EQ(4, self->offers->header_len);
 	EXPECT_OK(memcmp(self->offers->header, "head", 4));
@@ -172,7 +209,6 @@ TEST(s4_5_large)
 	size_t len = (size_t)scaled(64) * (1 << 20) - 5;
 	struct offers *offers = calloc(1, sizeof(*offers));
 	struct told sent = {}, taken = {};
-	struct vrnic_pace pace;
 	struct nbed bed = {};
 	unsigned int i;
 
@@ -182,12 +218,14 @@ TEST(s4_5_large)
 	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
 	for (i = 0; i < ARRAY_SIZE(portions); i++) {
 		buf_fill(&bed.a.buf, i);
-		pace.portion = portions[i];
-		ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr,
-					 len, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr,
+							 .mr = bed.a.buf.mr, .length = len),
+					 DONE(TELL(&sent))));
 		ASSERT_OK(nbed_until(&bed, &offers->count, i + 1));
-		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[i], bed.b.buf.addr,
-				       bed.b.buf.mr, &pace, DONE(TELL(&taken))));
+		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[i], ACCEPT(.local = bed.b.buf.addr,
+									 .mr = bed.b.buf.mr,
+									 .portion = portions[i]),
+				       DONE(TELL(&taken))));
 		ASSERT_OK(nbed_until(&bed, &taken.count, i + 1));
 		ASSERT_OK(nbed_until(&bed, &sent.count, i + 1));
 		EXPECT_EQ(IBV_WC_SUCCESS, sent.status.status);
@@ -244,8 +282,8 @@ static int big_origin(int fd, const void *arg)
 		ret = node_meet(&node, fd);
 	buf_fill(&node.buf, 99);
 	if (!ret)
-		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
-				     big->len, NULL, 0, DONE(TELL(&sent)));
+		ret = vrnic_rts_send(node.to, OFFER(.local = node.buf.addr, .mr = node.buf.mr,
+						    .length = big->len), DONE(TELL(&sent)));
 	if (!ret)
 		warm_up(vrnic_context_fd(node.context));
 	/* the offer's own record is not what to wait for */
@@ -293,8 +331,9 @@ static void watch_big(struct __test_metadata *_metadata, const struct big *big,
 	ASSERT_OK(hear(peer.fd));
 	usleep(100000);	/* until the origin sleeps */
 	start = now_ns();
-	ret = vrnic_accept(node.to, &offers->rts[0], node.buf.addr, node.buf.mr,
-			   NULL, DONE(TELL(&taken), .local = node.counter));
+	ret = vrnic_accept(node.to, &offers->rts[0], ACCEPT(.local = node.buf.addr,
+							    .mr = node.buf.mr),
+			   DONE(TELL(&taken), .local = node.counter));
 	before = cpu_ns();
 	ASSERT_OK(ret);
 	ASSERT_OK(sleep_on(vrnic_counter_fd(node.counter)));
@@ -382,7 +421,7 @@ TEST_F(paced, rights)
 	mr = ibv_reg_mr(vrnic_client_pd(a->client), a->buf.addr, LEN,
 			IBV_ACCESS_LOCAL_WRITE);
 	ASSERT_NE(NULL, mr);
-	ret = vrnic_rts_send(a->to, a->buf.addr, mr, LEN, NULL, 0,
+	ret = vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = mr, .length = LEN),
 			     DONE(TELL(&self->sent)));
 	if (!ret) {
 		ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
@@ -405,7 +444,7 @@ TEST_F(paced, offered_memory_is_deregistered)
 	ASSERT_OK(buf_open(&buf, vrnic_client_pd(a->client), LEN, 0,
 			   ACCESS_REMOTE));
 	mr = buf.mr;
-	ASSERT_OK(vrnic_rts_send(a->to, buf.addr, mr, LEN, NULL, 0,
+	ASSERT_OK(vrnic_rts_send(a->to, OFFER(.local = buf.addr, .mr = mr, .length = LEN),
 				 DONE(TELL(&self->sent))));
 	ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
 	buf_close(&buf);
@@ -437,7 +476,7 @@ TEST_F(paced, forged_answers)
 		memcpy(&rts, words, sizeof(rts));
 		if (rts.length > LEN)
 			rts.length = LEN;
-		ret = vrnic_accept(b->to, &rts, b->buf.addr, b->buf.mr, NULL,
+		ret = vrnic_accept(b->to, &rts, ACCEPT(.local = b->buf.addr, .mr = b->buf.mr),
 				   DONE(TELL(&self->taken), .flags = VRNIC_QUEUE));
 		ASSERT_LE(ret, 0);
 		if (!ret && nbed_until(&self->bed, &self->taken.count, ++n))
@@ -463,14 +502,15 @@ static void accept_at_once(struct vrnic_context *context,
 			   size_t header_len, void *arg)
 {
 	struct busy *b = arg;
-	struct vrnic_pace pace = { 1000 + rts->length / 7 };
+	struct vrnic_accept_wr wr = { .mr = b->node->buf.mr };
 	uint32_t at;
 
 	memcpy(&at, header, sizeof(at));
 	b->failed += header_len != sizeof(at);
 	b->accepted++;
-	b->failed += !!vrnic_accept(b->back, rts, b->node->buf.addr + at,
-				    b->node->buf.mr, at & 1 ? &pace : NULL,
+	wr.local = b->node->buf.addr + at;
+	wr.portion = at & 1 ? 1000 + rts->length / 7 : 0;
+	b->failed += !!vrnic_accept(b->back, rts, &wr,
 				    DONE(TELL(&b->taken), .flags = VRNIC_QUEUE));
 }
 
@@ -484,9 +524,10 @@ static int offer_all(struct busy *b, struct buf *src, struct told *sent,
 
 	for (i = 0; i < OFFERS && !ret; i++) {
 		len = 1 + rng_below(&rng, LEN / OFFERS - 1);
-		ret = vrnic_rts_send(b->back, src->addr + at, src->mr, len, &at,
-				     sizeof(at), DONE(TELL(sent),
-						      .flags = VRNIC_QUEUE));
+		ret = vrnic_rts_send(b->back, OFFER(.local = src->addr + at, .mr = src->mr,
+						    .length = len, .header = &at,
+						    .header_len = sizeof(at)),
+				     DONE(TELL(sent), .flags = VRNIC_QUEUE));
 		at += len;
 	}
 	return ret;
@@ -540,8 +581,8 @@ static int offers_and_waits(int fd, const void *arg)
 	if (!ret)
 		ret = node_meet(&node, fd);
 	if (!ret)
-		ret = vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
-				     big->len, NULL, 0, DONE(TELL(&sent)));
+		ret = vrnic_rts_send(node.to, OFFER(.local = node.buf.addr, .mr = node.buf.mr,
+						    .length = big->len), DONE(TELL(&sent)));
 	for (;;)
 		pause();
 	return ret;
@@ -550,7 +591,6 @@ static int offers_and_waits(int fd, const void *arg)
 TEST(origin_is_killed)
 {
 	struct big big = { 64 << 20 };
-	struct vrnic_pace pace = { 1 << 18 };
 	struct offers *offers = calloc(1, sizeof(*offers));
 	struct told taken = {};
 	struct node node = {};
@@ -566,8 +606,10 @@ TEST(origin_is_killed)
 		ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
 		ASSERT_OK(node_meet(&node, peer.fd));
 		ASSERT_OK(advance_until(node.context, &offers->count, i + 1));
-		ASSERT_OK(vrnic_accept(node.to, &offers->rts[i], node.buf.addr,
-				       node.buf.mr, &pace, DONE(TELL(&taken))));
+		ASSERT_OK(vrnic_accept(node.to, &offers->rts[i], ACCEPT(.local = node.buf.addr,
+									.mr = node.buf.mr,
+									.portion = 1 << 18),
+				       DONE(TELL(&taken))));
 		usleep(i * 200);
 		ASSERT_OK(peer_kill(&peer));
 		ASSERT_OK(advance_until(node.context, &taken.count, i + 1));
@@ -660,8 +702,9 @@ TEST(a_sleeper_hears_that_the_origin_died)
 	ASSERT_OK(advance_until(node.context, &offers->count, 1));
 	/* however much comes, one byte more is waited for */
 	vrnic_counter_add(node.counter, 1);
-	ASSERT_OK(vrnic_accept(node.to, &offers->rts[0], node.buf.addr,
-			       node.buf.mr, NULL, DONE(.local = node.counter)));
+	ASSERT_OK(vrnic_accept(node.to, &offers->rts[0], ACCEPT(.local = node.buf.addr,
+								.mr = node.buf.mr),
+			       DONE(.local = node.counter)));
 	ASSERT_OK(sleeper_start(&sleeper, node.counter));
 	ASSERT_OK(peer_kill(&peer));
 	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
@@ -677,8 +720,8 @@ TEST(a_sleeper_hears_that_the_target_died)
 
 	NEED_NATIVE();
 	ASSERT_OK(nbed_open(&bed, LEN, NULL));
-	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN,
-				 NULL, 0, DONE(.remote = bed.a.counter)));
+	ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr, .mr = bed.a.buf.mr,
+						 .length = LEN), DONE(.remote = bed.a.counter)));
 	ASSERT_OK(sleeper_start(&sleeper, bed.a.counter));
 	ASSERT_OK(node_close(&bed.b));
 	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
@@ -702,12 +745,13 @@ TEST(a_sleeper_hears_it_with_a_handle_that_was_given_out_again)
 	ASSERT_OK(nbed_open(&bed, LEN, NULL));
 	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
 	ASSERT_OK(vrnic_counter_create(bed.a.client, 0, &first));
-	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN, NULL, 0,
+	ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr, .mr = bed.a.buf.mr,
+						 .length = LEN),
 				 DONE(TELL(&sent), .remote = first)));
 	ASSERT_OK(vrnic_counter_destroy(first));
 	ASSERT_OK(vrnic_counter_create(bed.a.client, 0, &second));
-	ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr, LEN, NULL, 0,
-				 DONE(.remote = second)));
+	ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr, .mr = bed.a.buf.mr,
+						 .length = LEN), DONE(.remote = second)));
 	ASSERT_OK(advance_until(bed.b.context, &offers->count, 2));
 	ASSERT_OK(vrnic_reject(bed.b.to, &offers->rts[0]));
 	ASSERT_OK(nbed_until(&bed, &sent.count, 1));
@@ -761,10 +805,9 @@ TEST(target_dies_without_an_answer)
 			ASSERT_OK(node_open(&node, LEN, NULL));
 		ASSERT_OK(node_meet(&node, peer.fd));
 		for (j = 0; j < 3; j++)
-			ASSERT_OK(vrnic_rts_send(node.to, node.buf.addr,
-						 node.buf.mr, LEN, NULL, 0,
-						 DONE(TELL(&sent),
-						      .remote = node.counter)));
+			ASSERT_OK(vrnic_rts_send(node.to, OFFER(.local = node.buf.addr,
+								.mr = node.buf.mr, .length = LEN),
+						 DONE(TELL(&sent), .remote = node.counter)));
 		ASSERT_OK(hear(peer.fd));
 		EXPECT_EQ(3 * i, sent.count);
 		ASSERT_OK(peer_kill(&peer));
@@ -782,7 +825,6 @@ TEST(target_dies_without_an_answer)
 static int accepts_and_waits(int fd, const void *arg)
 {
 	const struct big *big = arg;
-	struct vrnic_pace pace = { 1 << 18 };
 	struct offers offers = {};
 	struct told taken = {};
 	struct node node = {};
@@ -795,8 +837,10 @@ static int accepts_and_waits(int fd, const void *arg)
 	if (!ret)
 		ret = advance_until(node.context, &offers.count, 1);
 	if (!ret)
-		ret = vrnic_accept(node.to, &offers.rts[0], node.buf.addr,
-				   node.buf.mr, &pace, DONE(TELL(&taken)));
+		ret = vrnic_accept(node.to, &offers.rts[0], ACCEPT(.local = node.buf.addr,
+								   .mr = node.buf.mr,
+								   .portion = 1 << 18),
+				   DONE(TELL(&taken)));
 	if (!ret)
 		ret = say(fd);
 	for (;;)
@@ -818,8 +862,8 @@ TEST(target_is_killed)
 		if (!i)
 			ASSERT_OK(node_open(&node, big.len, NULL));
 		ASSERT_OK(node_meet(&node, peer.fd));
-		ASSERT_OK(vrnic_rts_send(node.to, node.buf.addr, node.buf.mr,
-					 big.len, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(vrnic_rts_send(node.to, OFFER(.local = node.buf.addr, .mr = node.buf.mr,
+							.length = big.len), DONE(TELL(&sent))));
 		ASSERT_OK(hear(peer.fd));
 		usleep(i * 200);
 		ASSERT_OK(peer_kill(&peer));
@@ -847,11 +891,12 @@ TEST(contexts_are_closed_under_way)
 		memset(offers, 0, sizeof(*offers));
 		ASSERT_OK(nbed_open(&bed, 8 << 20, NULL));
 		ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
-		ASSERT_OK(vrnic_rts_send(bed.a.to, bed.a.buf.addr, bed.a.buf.mr,
-					 8 << 20, NULL, 0, DONE(TELL(&sent))));
+		ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr,
+							 .mr = bed.a.buf.mr, .length = 8 << 20),
+					 DONE(TELL(&sent))));
 		ASSERT_OK(nbed_until(&bed, &offers->count, 1));
-		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[0],
-				       bed.b.buf.addr, bed.b.buf.mr, NULL,
+		ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[0], ACCEPT(.local = bed.b.buf.addr,
+									 .mr = bed.b.buf.mr),
 				       DONE(TELL(&taken))));
 		EXPECT_OK(node_close(i & 1 ? &bed.a : &bed.b));
 		EXPECT_OK(node_close(i & 1 ? &bed.b : &bed.a));
@@ -888,13 +933,14 @@ static int move_and_break(struct nbed *bed, struct offers *offers, struct told *
 	struct node_info info = node_info(b);
 	int n = offers->count, ret;
 
-	ret = vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 4096, NULL, 0,
+	ret = vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = a->buf.mr, .length = 4096),
 			     DONE(TELL(sent), .local = a->counter));
 	if (!ret)
 		ret = advance_until(b->context, &offers->count, n + 1);
 	if (!ret)
-		ret = vrnic_accept(b->to, &offers->rts[n % OFFERS], b->buf.addr,
-				   b->buf.mr, NULL, DONE(.local = b->counter));
+		ret = vrnic_accept(b->to, &offers->rts[n % OFFERS], ACCEPT(.local = b->buf.addr,
+									   .mr = b->buf.mr),
+				   DONE(.local = b->counter));
 	if (!ret)
 		ret = counter_done(b->counter);
 	if (!ret)
@@ -949,10 +995,11 @@ TEST_F(paced, refuses_what_makes_no_sense)
 	struct node *a = &self->bed.a;
 	static uint8_t header[1025];
 
-	EXPECT_EQ(-EMSGSIZE, vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8,
-					    header, 1025, NULL));
-	ASSERT_OK(vrnic_rts_send(a->to, a->buf.addr, a->buf.mr, 8, header, 1024,
-				 NULL));
+	EXPECT_EQ(-EMSGSIZE, vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = a->buf.mr,
+							 .length = 8, .header = header,
+							 .header_len = 1025), NULL));
+	ASSERT_OK(vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+					      .header = header, .header_len = 1024), NULL));
 	ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
 	EXPECT_EQ(1024, self->offers->header_len);
 }

@@ -120,10 +120,10 @@ TEST_F(put, zero_bytes)
 	ASSERT_OK(nbed_put(bed, 0, 0, 0, DONE(TELL(&told),
 					      .target = bed->a.peer.counter)));
 	ASSERT_OK(nbed_get(bed, 0, 0, 0, DONE(TELL(&told))));
-	ASSERT_OK(vrnic_put_inline(bed->a.to, NULL, 0, bed->a.peer.addr,
-				   bed->a.peer.rkey, DONE(TELL(&told))));
-	ASSERT_OK(vrnic_read(bed->a.to, NULL, 0, bed->a.peer.addr,
-			     bed->a.peer.rkey, bed->a.counter));
+	ASSERT_OK(vrnic_put_inline(bed->a.to, WR(.remote = bed->a.peer.addr,
+						 .rkey = bed->a.peer.rkey), DONE(TELL(&told))));
+	ASSERT_OK(vrnic_read(bed->a.to, WR(.remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			     DONE(.local = bed->a.counter)));
 	ASSERT_OK(advance_until(bed->a.context, &told.count, 3));
 	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
 	EXPECT_EQ(0, told.status.value);
@@ -269,9 +269,9 @@ TEST_F(put, endpoint_of_the_own_context)
 	vrnic_context_address(a->context, &address);
 	ASSERT_OK(vrnic_endpoint_create(a->context, &address, &self_ep));
 	buf_fill(&a->buf, 4);
-	ASSERT_OK(vrnic_put(self_ep, a->buf.addr, a->buf.mr, 1000,
-			    (uintptr_t)a->buf.addr + 2000, a->buf.mr->rkey,
-			    DONE(.remote = a->counter)));
+	ASSERT_OK(vrnic_put(self_ep, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 1000,
+					.remote = (uintptr_t)a->buf.addr + 2000,
+					.rkey = a->buf.mr->rkey), DONE(.remote = a->counter)));
 	ASSERT_OK(counter_done(a->counter));
 	EXPECT_OK(memcmp(a->buf.addr, a->buf.addr + 2000, 1000));
 	EXPECT_OK(vrnic_endpoint_destroy(self_ep));
@@ -292,17 +292,18 @@ static const struct denied {
 static int try_denied(struct nbed *bed, const struct denied *d, uint32_t rkey)
 {
 	if (d->get)
-		return vrnic_get(bed->a.to, bed->a.buf.addr, bed->a.buf.mr, 64,
-				 bed->a.peer.addr, rkey,
-				 DONE(.local = bed->a.counter));
-	return vrnic_put(bed->a.to, bed->a.buf.addr, bed->a.buf.mr, 64,
-			 bed->a.peer.addr, rkey, DONE(.remote = bed->a.counter));
+		return vrnic_get(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,
+					       .length = 64, .remote = bed->a.peer.addr,
+					       .rkey = rkey), DONE(.local = bed->a.counter));
+	return vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr, .length = 64,
+				       .remote = bed->a.peer.addr, .rkey = rkey),
+			 DONE(.remote = bed->a.counter));
 }
 
 TEST_F(put, remote_rights)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct ibv_mr *mr;
 	unsigned int i;
 
@@ -332,16 +333,17 @@ static const struct bounds {
 TEST_F(put, remote_bounds)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct buf big;
 	unsigned int i;
 
 	ASSERT_OK(buf_open(&big, vrnic_client_pd(bed->a.client), 2 * 65536, 0,
 			   ACCESS_REMOTE));
 	for (i = 0; i < ARRAY_SIZE(bounds); i++) {
-		ASSERT_OK(vrnic_put(bed->a.to, big.addr, big.mr, bounds[i].len,
-				    bed->a.peer.addr + bounds[i].off,
-				    bed->a.peer.rkey,
+		ASSERT_OK(vrnic_put(bed->a.to, WR(.local = big.addr, .mr = big.mr,
+						  .length = bounds[i].len,
+						  .remote = bed->a.peer.addr + bounds[i].off,
+						  .rkey = bed->a.peer.rkey),
 				    DONE(.remote = bed->a.counter)));
 		EXPECT_EQ(-EIO, counter_done(bed->a.counter))
 			TH_LOG("%lld + %llu", (long long)bounds[i].off,
@@ -362,8 +364,9 @@ TEST_F(put, goes_on_after_a_failure)
 	struct told bad = {}, good = {};
 
 	buf_fill(&bed->a.buf, 9);
-	ASSERT_OK(vrnic_put(bed->a.to, bed->a.buf.addr, bed->a.buf.mr, 8,
-			    bed->a.peer.addr, ~bed->a.peer.rkey,
+	ASSERT_OK(vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,
+					  .length = 8, .remote = bed->a.peer.addr,
+					  .rkey = ~bed->a.peer.rkey),
 			    DONE(TELL(&bad), .cookie = 1)));
 	ASSERT_OK(nbed_put(bed, 0, 0, 8, DONE(TELL(&good), .cookie = 2)));
 	ASSERT_OK(advance_until(bed->a.context, &good.count, 1));
@@ -412,15 +415,15 @@ TEST(two_processes)
 	ASSERT_OK(node_open(&node, two.len, NULL));
 	ASSERT_OK(node_meet(&node, peer.fd));
 	buf_fill(&node.buf, 21);
-	ASSERT_OK(vrnic_put(node.to, node.buf.addr, node.buf.mr, two.len,
-			    node.peer.addr, node.peer.rkey,
-			    DONE(.remote = node.counter)));
+	ASSERT_OK(vrnic_put(node.to, WR(.local = node.buf.addr, .mr = node.buf.mr,
+					.length = two.len, .remote = node.peer.addr,
+					.rkey = node.peer.rkey), DONE(.remote = node.counter)));
 	ASSERT_OK(counter_done(node.counter));
 	ASSERT_OK(say(peer.fd));
 	ASSERT_OK(hear(peer.fd));
-	ASSERT_OK(vrnic_get(node.to, node.buf.addr, node.buf.mr, two.len,
-			    node.peer.addr, node.peer.rkey,
-			    DONE(.local = node.counter)));
+	ASSERT_OK(vrnic_get(node.to, WR(.local = node.buf.addr, .mr = node.buf.mr,
+					.length = two.len, .remote = node.peer.addr,
+					.rkey = node.peer.rkey), DONE(.local = node.counter)));
 	ASSERT_OK(counter_done(node.counter));
 	EXPECT_EQ(-1, buf_differs(&node.buf, 0, two.len, 22, 0));
 	ASSERT_OK(say(peer.fd));

@@ -12,14 +12,15 @@ NBED(read_write, LEN, .inject_slots = 64);
 
 static int read_to(struct nbed *bed, void *local, size_t len)
 {
-	return vrnic_read(bed->a.to, local, len, bed->a.peer.addr,
-			  bed->a.peer.rkey, bed->a.counter);
+	return vrnic_read(bed->a.to, WR(.local = local, .length = len, .remote = bed->a.peer.addr,
+					.rkey = bed->a.peer.rkey), DONE(.local = bed->a.counter));
 }
 
 static int write_from(struct nbed *bed, const void *local, size_t len)
 {
-	return vrnic_write(bed->a.to, local, len, bed->a.peer.addr,
-			   bed->a.peer.rkey, bed->a.counter);
+	return vrnic_write(bed->a.to, WR(.local = (void *)local, .length = len,
+					 .remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			   DONE(.local = bed->a.counter));
 }
 
 static const size_t lengths[] = {
@@ -109,13 +110,15 @@ TEST(s1_2_peer_does_nothing)
 	ASSERT_OK(node_open(&node, 4096, NULL));
 	ASSERT_OK(node_meet(&node, peer.fd));
 	ASSERT_OK(buf_open(&plain, NULL, LEN, 3, 0));
-	ASSERT_OK(vrnic_read(node.to, plain.addr, LEN, node.peer.addr,
-			     node.peer.rkey, node.counter));
+	ASSERT_OK(vrnic_read(node.to, WR(.local = plain.addr, .length = LEN,
+					 .remote = node.peer.addr, .rkey = node.peer.rkey),
+			     DONE(.local = node.counter)));
 	ASSERT_OK(counter_done(node.counter));
 	EXPECT_EQ(-1, buf_differs(&plain, 0, LEN, 12, 0));
 	buf_fill(&plain, 13);
-	ASSERT_OK(vrnic_write(node.to, plain.addr, LEN, node.peer.addr,
-			      node.peer.rkey, node.counter));
+	ASSERT_OK(vrnic_write(node.to, WR(.local = plain.addr, .length = LEN,
+					  .remote = node.peer.addr, .rkey = node.peer.rkey),
+			      DONE(.local = node.counter)));
 	ASSERT_OK(counter_done(node.counter));
 	EXPECT_TRUE(buf_guards_intact(&plain));
 	ASSERT_OK(say(peer.fd));
@@ -204,16 +207,50 @@ static bool retry_works(struct nbed *bed, void *plain)
 	       !vrnic_counter_error(bed->a.counter, NULL);
 }
 
+/* As every operation: with a callback, a cookie, and the other counters. */
+TEST_F(read_write, told_by_callback)
+{
+	struct nbed *bed = &self->bed;
+	struct told told = {};
+	uint8_t plain[64];
+
+	buf_fill(&bed->b.buf, 16);
+	vrnic_counter_add(bed->b.open, sizeof(plain));
+	ASSERT_OK(vrnic_read(bed->a.to, WR(.local = plain, .length = sizeof(plain),
+					   .remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			     DONE(TELL(&told), .cookie = 77, .remote = bed->a.counter,
+				  .target = bed->a.peer.counter, .flags = VRNIC_QUEUE)));
+	ASSERT_OK(advance_until(bed->a.context, &told.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
+	EXPECT_EQ(VRNIC_NOP_GET, told.status.opcode);
+	EXPECT_EQ(77, told.status.cookie);
+	EXPECT_EQ(sizeof(plain), told.status.value);
+	EXPECT_OK(memcmp(plain, bed->b.buf.addr, sizeof(plain)));
+	EXPECT_OK(counter_done(bed->a.counter));
+	EXPECT_OK(counter_done(bed->b.open));
+	memset(plain, 0xa5, sizeof(plain));
+	ASSERT_OK(vrnic_write(bed->a.to, WR(.local = plain, .length = sizeof(plain),
+					    .remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			      DONE(TELL(&told), .cookie = 78)));
+	ASSERT_OK(advance_until(bed->a.context, &told.count, 2));
+	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
+	EXPECT_EQ(VRNIC_NOP_PUT, told.status.opcode);
+	EXPECT_EQ(78, told.status.cookie);
+	EXPECT_OK(memcmp(plain, bed->b.buf.addr, sizeof(plain)));
+}
+
 TEST_F(read_write, s1_5_remote_address_invalid_then_retry)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	uint8_t *plain = malloc(LEN);
 
 	ASSERT_NE(NULL, plain);
 	buf_fill(&bed->b.buf, 15);
-	ASSERT_OK(vrnic_read(bed->a.to, plain, LEN, bed->a.peer.addr + 1,
-			     bed->a.peer.rkey, bed->a.counter));
+	ASSERT_OK(vrnic_read(bed->a.to, WR(.local = plain, .length = LEN,
+					   .remote = bed->a.peer.addr + 1,
+					   .rkey = bed->a.peer.rkey),
+			     DONE(.local = bed->a.counter)));
 	ASSERT_OK(failed(bed->a.counter, &error));
 	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, error);
 	EXPECT_EQ(VRNIC_VERR_BOUNDS, error.vendor_err);
@@ -226,12 +263,14 @@ TEST_F(read_write, s1_5_remote_address_invalid_then_retry)
 TEST_F(read_write, s1_5_no_permission_then_retry)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	uint8_t *plain = malloc(LEN);
 
 	ASSERT_NE(NULL, plain);
-	ASSERT_OK(vrnic_write(bed->a.to, plain, LEN, bed->a.peer.addr,
-			      bed->a.peer.rkey ^ 1, bed->a.counter));
+	ASSERT_OK(vrnic_write(bed->a.to, WR(.local = plain, .length = LEN,
+					    .remote = bed->a.peer.addr,
+					    .rkey = bed->a.peer.rkey ^ 1),
+			      DONE(.local = bed->a.counter)));
 	ASSERT_OK(failed(bed->a.counter, &error));
 	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, error);
 	EXPECT_EQ(VRNIC_VERR_KEY, error.vendor_err);
@@ -244,7 +283,7 @@ TEST_F(read_write, s1_5_no_permission_then_retry)
 TEST_F(read_write, s1_5_local_memory_gone_then_retry)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	uint8_t *map = mmap(NULL, 16384, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *plain = malloc(LEN);
@@ -297,7 +336,7 @@ static int lives_a_moment(int fd, const void *arg)
 
 TEST(s1_5_peer_gone_then_another)
 {
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct node node = {};
 	uint8_t *plain = malloc(LEN);
 	struct peer peer;
@@ -310,12 +349,14 @@ TEST(s1_5_peer_gone_then_another)
 		if (!i)
 			ASSERT_OK(node_open(&node, 4096, NULL));
 		ASSERT_OK(node_meet(&node, peer.fd));
-		ASSERT_OK(vrnic_read(node.to, plain, LEN, node.peer.addr,
-				     node.peer.rkey, node.counter));
+		ASSERT_OK(vrnic_read(node.to, WR(.local = plain, .length = LEN,
+						 .remote = node.peer.addr, .rkey = node.peer.rkey),
+				     DONE(.local = node.counter)));
 		ASSERT_OK(counter_done(node.counter));
 		ASSERT_OK(peer_kill(&peer));
-		ASSERT_OK(vrnic_read(node.to, plain, LEN, node.peer.addr,
-				     node.peer.rkey, node.counter));
+		ASSERT_OK(vrnic_read(node.to, WR(.local = plain, .length = LEN,
+						 .remote = node.peer.addr, .rkey = node.peer.rkey),
+				     DONE(.local = node.counter)));
 		ASSERT_OK(failed(node.counter, &error));
 		EXPECT_NE(IBV_WC_SUCCESS, error.status);
 		EXPECT_TRUE(error.vendor_err == VRNIC_VERR_PEER ||
@@ -391,9 +432,10 @@ TEST_F(read_write, s1_6_one_counter_serves_several)
 	ASSERT_NE(NULL, plain);
 	buf_fill(&bed->b.buf, 18);
 	for (i = 0; i < 16; i++) {
-		ASSERT_OK(vrnic_read(bed->a.to, plain + sum, 1000 * i + 1,
-				     bed->a.peer.addr + sum, bed->a.peer.rkey,
-				     bed->a.counter));
+		ASSERT_OK(vrnic_read(bed->a.to, WR(.local = plain + sum, .length = 1000 * i + 1,
+						   .remote = bed->a.peer.addr + sum,
+						   .rkey = bed->a.peer.rkey),
+				     DONE(.local = bed->a.counter)));
 		sum += 1000 * i + 1;
 	}
 	ASSERT_OK(counter_done(bed->a.counter));
@@ -435,7 +477,7 @@ TEST_F(read_write, s1_7_counter_of_the_target_is_validated)
 		vrnic_counter_number(bed->a.counter),	/* not the target's */
 		vrnic_counter_number(bed->b.open) ^ 1, 1, ~0U,
 	};
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {

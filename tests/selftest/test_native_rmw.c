@@ -56,9 +56,10 @@ static int run(struct nbed *bed, const struct op *o, size_t at, void *result,
 {
 	struct node *a = &bed->a;
 
-	return vrnic_rmw(a->to, o->op, o->width, a->peer.addr + at,
-			 a->peer.rkey, o->operand, o->compare, result,
-			 result ? a->buf.mr : NULL, done);
+	return vrnic_rmw(a->to, RMW(.op = o->op, .width = o->width, .remote = a->peer.addr + at,
+				    .rkey = a->peer.rkey, .operand = o->operand,
+				    .compare = o->compare, .result = result,
+				    .mr = result ? a->buf.mr : NULL), done);
 }
 
 /* Neighbours are left alone, above all the other half of the 8 bytes. */
@@ -138,9 +139,9 @@ static int add_one(struct node *n, uint32_t width)
 {
 	int ret;
 
-	while ((ret = vrnic_rmw(n->to, VRNIC_RMW_ADD, width, n->peer.addr,
-				n->peer.rkey, 1, 0, NULL, NULL,
-				DONE(.remote = n->counter))) == -EAGAIN)
+	while ((ret = vrnic_rmw(n->to, RMW(.op = VRNIC_RMW_ADD, .width = width,
+					   .remote = n->peer.addr, .rkey = n->peer.rkey,
+					   .operand = 1), DONE(.remote = n->counter))) == -EAGAIN)
 		vrnic_advance(n->context, 10);
 	return ret;
 }
@@ -232,7 +233,7 @@ static const struct bad {
 
 TEST_F(rmw, refuses_what_makes_no_sense)
 {
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct op op = {};
 	unsigned int i;
 	int ret;
@@ -264,14 +265,15 @@ TEST_F(rmw, rights_and_bounds)
 {
 	static const struct op add = { VRNIC_RMW_ADD, 8, 0, 1 };
 	struct node *a = &self->bed.a;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct ibv_mr *mr;
 
 	mr = ibv_reg_mr(vrnic_client_pd(self->bed.b.client), self->bed.b.buf.addr,
 			LEN, ACCESS_REMOTE & ~IBV_ACCESS_REMOTE_ATOMIC);
 	ASSERT_NE(NULL, mr);
-	ASSERT_OK(vrnic_rmw(a->to, VRNIC_RMW_ADD, 8, a->peer.addr, mr->rkey, 1,
-			    0, NULL, NULL, DONE(.remote = a->counter)));
+	ASSERT_OK(vrnic_rmw(a->to, RMW(.op = VRNIC_RMW_ADD, .width = 8, .remote = a->peer.addr,
+				       .rkey = mr->rkey, .operand = 1),
+			    DONE(.remote = a->counter)));
 	EXPECT_EQ(-EIO, counter_done(a->counter));
 	vrnic_counter_error(a->counter, &error);
 	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, error);

@@ -88,7 +88,7 @@ TEST_F(scale, contexts)
 		vrnic_context_address(c[i], &address);
 		ASSERT_OK(vrnic_endpoint_create(self->bed.a.context, &address,
 						&to));
-		ASSERT_OK(vrnic_send(to, 1, "x", 1, NULL, 0,
+		ASSERT_OK(vrnic_send(to, SEND(.id = 1, .header = "x", .header_len = 1),
 				     DONE(.remote = counter)));
 		ASSERT_OK(counter_done(counter));
 		EXPECT_EQ(1, vrnic_context_arm(c[i]));
@@ -158,11 +158,13 @@ TEST_F(scale, types)
 	print_cost(_metadata, self, "types of one row", n);
 	/* all pairs with one of them: the tables that are kept are bounded */
 	for (i = 0; i < n; i++) {
-		ASSERT_OK(vrnic_put_typed(self->bed.a.to, self->bed.a.buf.addr,
-					  self->bed.a.buf.mr, t[i],
-					  self->bed.a.peer.addr,
-					  self->bed.a.peer.rkey, t[n - 1 - i],
-					  VRNIC_TYPED_AUTO,
+		ASSERT_OK(vrnic_put_typed(self->bed.a.to, TYPED(.local = self->bed.a.buf.addr,
+								.mr = self->bed.a.buf.mr,
+								.local_type = t[i],
+								.remote = self->bed.a.peer.addr,
+								.rkey = self->bed.a.peer.rkey,
+								.remote_type = t[n - 1 - i],
+								.mode = VRNIC_TYPED_AUTO),
 					  DONE(.remote = self->bed.a.counter)));
 		ASSERT_OK(counter_done(self->bed.a.counter));
 	}
@@ -204,11 +206,12 @@ static int one_process(int fd, const void *arg)
 	if (ret)
 		return ret;
 	*(uint64_t *)node.buf.addr = task + 1;
-	ret = vrnic_put(node.to, node.buf.addr, node.buf.mr, 8,
-			node.peer.addr + 8 * task, node.peer.rkey,
+	ret = vrnic_put(node.to, WR(.local = node.buf.addr, .mr = node.buf.mr, .length = 8,
+				    .remote = node.peer.addr + 8 * task, .rkey = node.peer.rkey),
 			DONE(.target = node.peer.counter));
 	if (!ret)
-		ret = vrnic_send(node.to, 1, &task, sizeof(task), NULL, 0,
+		ret = vrnic_send(node.to, SEND(.id = 1, .header = &task,
+					       .header_len = sizeof(task)),
 				 DONE(.remote = node.counter));
 	if (!ret)
 		ret = counter_done(node.counter);

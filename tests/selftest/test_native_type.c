@@ -26,7 +26,7 @@ FIXTURE_TEARDOWN(type)
 
 TEST_F(type, s3_1_rows_are_chunks_of_bytes)
 {
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 
 	ASSERT_OK(vrnic_type_add_simple(self->t, 8, 16, 3, 24));
 	ASSERT_OK(vrnic_type_add_simple(self->t, 5, -40, 1, 0));
@@ -42,7 +42,7 @@ TEST_F(type, s3_1_rows_are_chunks_of_bytes)
 TEST_F(type, s3_1_nested)
 {
 	struct vrnic_type *column, *block;
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 
 	/* columns 2 and 3 of 10 rows of 8 doubles, and that four times */
 	ASSERT_OK(vrnic_type_create(self->client, &column));
@@ -67,7 +67,7 @@ TEST_F(type, s3_1_nested)
 /* The chunks of a vector are not written out one by one. */
 TEST_F(type, s3_1_vectors_stay_compact)
 {
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 
 	ASSERT_OK(vrnic_type_add_simple(self->t, 8, 0, 1ULL << 30, 16));
 	ASSERT_OK(vrnic_type_complete(self->t));
@@ -79,7 +79,7 @@ TEST_F(type, s3_1_vectors_stay_compact)
 
 TEST_F(type, s3_1_chunks_that_touch_are_one)
 {
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 
 	ASSERT_OK(vrnic_type_add_simple(self->t, 4, 0, 1, 0));
 	ASSERT_OK(vrnic_type_add_simple(self->t, 4, 4, 1, 0));
@@ -94,7 +94,7 @@ TEST_F(type, s3_1_chunks_that_touch_are_one)
 TEST_F(type, random_ones_know_their_extent)
 {
 	struct rng rng = { 31 };
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 	struct typed t;
 	int i;
 
@@ -113,7 +113,7 @@ TEST_F(type, random_ones_know_their_extent)
 
 TEST_F(type, refuses_what_makes_no_sense)
 {
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
 	struct vrnic_type *sub;
 
 	EXPECT_EQ(-EINVAL, vrnic_type_complete(self->t));	/* empty */
@@ -204,7 +204,7 @@ TEST_F(type, refuses_too_many_rows)
 
 TEST_F(type, serialize_and_back)
 {
-	struct vrnic_type_info one, two;
+	struct vrnic_type_info one = {}, two = {};
 	struct rng rng = { 32 };
 	struct vrnic_type *back;
 	size_t len, again;

@@ -25,13 +25,16 @@ static int start(struct nbed *bed, const struct transfer *t,
 	struct node *a = &bed->a;
 
 	if (t->get)
-		return vrnic_get_typed(a->to, a->buf.addr + REACH, a->buf.mr,
-				       t->local->type, a->peer.addr + REACH,
-				       a->peer.rkey, t->remote->type, t->mode,
-				       done);
-	return vrnic_put_typed(a->to, a->buf.addr + REACH, a->buf.mr,
-			       t->local->type, a->peer.addr + REACH,
-			       a->peer.rkey, t->remote->type, t->mode, done);
+		return vrnic_get_typed(a->to, TYPED(.local = a->buf.addr + REACH, .mr = a->buf.mr,
+						    .local_type = t->local->type,
+						    .remote = a->peer.addr + REACH,
+						    .rkey = a->peer.rkey,
+						    .remote_type = t->remote->type,
+						    .mode = t->mode), done);
+	return vrnic_put_typed(a->to, TYPED(.local = a->buf.addr + REACH, .mr = a->buf.mr,
+					    .local_type = t->local->type,
+					    .remote = a->peer.addr + REACH, .rkey = a->peer.rkey,
+					    .remote_type = t->remote->type, .mode = t->mode), done);
 }
 
 /* The transfer, beside the model's; false if one byte of the buffer differs. */
@@ -311,7 +314,7 @@ TEST_F(typed, types_are_destroyed_under_way)
 TEST_F(typed, bounds)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_error error;
+	struct vrnic_error error = {};
 	struct typed in, out, under;
 
 	ASSERT_OK(ROWS(&in, bed, { 0, 8, 2, 16 }));
@@ -418,9 +421,11 @@ TEST(two_processes)
 	ASSERT_OK(vrnic_type_create(node.client, &rows));
 	ASSERT_OK(vrnic_type_add_simple(rows, SIDE * SIDE * 8, 0, 1, 0));
 	ASSERT_OK(vrnic_type_complete(rows));
-	ASSERT_OK(vrnic_put_typed(node.to, node.buf.addr, node.buf.mr, columns,
-				  node.peer.addr, node.peer.rkey, rows,
-				  VRNIC_TYPED_AUTO, DONE(.remote = node.counter)));
+	ASSERT_OK(vrnic_put_typed(node.to, TYPED(.local = node.buf.addr, .mr = node.buf.mr,
+						 .local_type = columns, .remote = node.peer.addr,
+						 .rkey = node.peer.rkey, .remote_type = rows,
+						 .mode = VRNIC_TYPED_AUTO),
+				  DONE(.remote = node.counter)));
 	ASSERT_OK(counter_done(node.counter));
 	ASSERT_OK(say(peer.fd));
 	EXPECT_OK(peer_end(&peer));

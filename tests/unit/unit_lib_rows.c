@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../userlib/lib/rows.h"
-#include "../../userlib/lib/vrnic.h"
+#include "../../userlib/libvrnic/rows.h"
+#include "../../userlib/libvrnic/vrnic.h"
 #include "unit.h"
 
 #define MODEL_CHUNKS	20000

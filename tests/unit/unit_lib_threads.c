@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../userlib/lib/pace.h"
+#include "../../userlib/libvrnic/pace.h"
 #include "unit.h"
 #include "wrap.h"
 
@@ -456,17 +456,26 @@ static int start(struct bed *bed, struct vrnic_counter *counter, bool incoming)
 		.arg = bed,
 		.local = counter,
 	};
-	const struct vrnic_pace pace = { .portion = LENGTH / PORTIONS };
 	const struct vrnic_rts rts = {
-		.source = PEER,
+		.peer = { .fifo = PEER },
 		.length = sizeof(memory),
 		.table_rows = 255,
 		.id = 5,
 	};
+	const struct vrnic_accept_wr accepted = {
+		.local = memory,
+		.mr = &mr,
+		.portion = LENGTH / PORTIONS,
+	};
+	const struct vrnic_rts_wr offered = {
+		.local = memory,
+		.mr = &mr,
+		.length = sizeof(memory),
+	};
 
 	if (incoming)
-		return vrnic_accept(bed->ep, &rts, memory, &mr, &pace, &done);
-	return vrnic_rts_send(bed->ep, memory, &mr, sizeof(memory), NULL, 0, &done);
+		return vrnic_accept(bed->ep, &rts, &accepted, &done);
+	return vrnic_rts_send(bed->ep, &offered, &done);
 }
 
 static uint32_t transfer_id(const struct bed *bed, uint32_t slot)
@@ -557,8 +566,10 @@ static void destroy_endpoint(void *arg)
 /* The engine takes nothing and the ring is full: later operations are queued. */
 static void fill_ring(struct bed *bed)
 {
+	static const struct vrnic_send_wr empty;
+
 	kernel.stopped = true;
-	while (!vrnic_send(bed->other, 0, NULL, 0, NULL, 0, NULL))
+	while (!vrnic_send(bed->other, &empty, NULL))
 		;
 }
 

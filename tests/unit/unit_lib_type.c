@@ -4,10 +4,11 @@
  * name it, or is gone. The library must not look at rings that are gone: the test frees their
  * memory, so that the sanitizer sees such a look.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../userlib/lib/lib.h"
+#include "../../userlib/libvrnic/lib.h"
 #include "unit.h"
 
 static unsigned int destroyed;
@@ -130,7 +131,41 @@ static void rings_pass_in_any_order(void)
 		context_end(&bed, n);
 }
 
+/* A program's struct ends where its own header says: nothing behind @rows is written. */
+static void query_writes_what_it_was_asked_for(void)
+{
+	struct {
+		struct vrnic_type_info info;
+		uint8_t behind[64];
+	} of;
+	struct vrnic_client client = {};
+	struct vrnic_type *type;
+	unsigned int i;
+
+	pthread_mutex_init(&client.lock, NULL);
+	CHECK_EQ(0, vrnic_type_create(&client, &type));
+	CHECK_EQ(0, vrnic_type_add_simple(type, 8, 16, 3, 32));
+	CHECK_EQ(0, vrnic_type_complete(type));
+	memset(&of, 0xaa, sizeof(of));
+	for (i = 0; i < 64; i++) {
+		of.info.comp_mask = 1ULL << i;
+		CHECK_EQ(-E2BIG, vrnic_type_query(type, &of.info));
+		CHECK_EQ(0xaaaaaaaaaaaaaaaaULL, of.info.bytes);
+	}
+	of.info.comp_mask = 0;
+	CHECK_EQ(0, vrnic_type_query(type, &of.info));
+	CHECK_EQ(24, of.info.bytes);
+	CHECK_EQ(16, of.info.lower);
+	CHECK_EQ(88, of.info.upper);
+	CHECK_EQ(3, of.info.chunks);
+	CHECK_EQ(1, of.info.rows);
+	for (i = 0; i < sizeof(of.behind); i++)
+		CHECK_EQ(0xaa, of.behind[i]);
+	CHECK_EQ(0, vrnic_type_destroy(type));
+}
+
 static const struct unit_test tests[] = {
+	UNIT(query_writes_what_it_was_asked_for),
 	UNIT(contexts_go_in_any_order),
 	UNIT(rings_pass_in_any_order),
 };

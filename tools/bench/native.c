@@ -200,7 +200,8 @@ static void on_offer(struct vrnic_context *context,
 	struct side *s = arg;
 
 	(void)context;
-	check(vrnic_rts_send(s->peer, s->buf, s->mr, *length, NULL, 0, NULL),
+	check(vrnic_rts_send(s->peer, &(struct vrnic_rts_wr){
+			.local = s->buf, .mr = s->mr, .length = *length }, NULL),
 	      "vrnic_rts_send");
 }
 
@@ -324,15 +325,35 @@ static void wait_for(struct side *s)
 		check(__ret, #call);					\
 	} while (0)
 
+/* From the start of this process's memory to the start of the peer's, or back. */
+static struct vrnic_wr wr_of(const struct job *j)
+{
+	return (struct vrnic_wr){
+		.local = j->s->buf,
+		.mr = j->s->mr,
+		.length = j->size,
+		.remote = j->s->other.addr,
+		.rkey = j->s->other.rkey,
+	};
+}
+
+static struct vrnic_done done_of(const struct job *j)
+{
+	return (struct vrnic_done){ .local = j->s->counter };
+}
+
 static void post_put(struct job *j, const struct vrnic_done *done)
 {
-	POST(j->s, vrnic_put(j->s->peer, j->s->buf, j->s->mr, j->size,
-			     j->s->other.addr, j->s->other.rkey, done));
+	struct vrnic_wr wr = wr_of(j);
+
+	POST(j->s, vrnic_put(j->s->peer, &wr, done));
 }
 
 static void op_put(struct job *j)
 {
-	post_put(j, &(struct vrnic_done){ .local = j->s->counter });
+	struct vrnic_done done = done_of(j);
+
+	post_put(j, &done);
 	wait_for(j->s);
 }
 
@@ -346,39 +367,46 @@ static void op_put_stream(struct job *j)
 
 static void op_get(struct job *j)
 {
-	POST(j->s, vrnic_get(j->s->peer, j->s->buf, j->s->mr, j->size,
-			     j->s->other.addr, j->s->other.rkey,
-			     &(struct vrnic_done){ .local = j->s->counter }));
+	struct vrnic_done done = done_of(j);
+	struct vrnic_wr wr = wr_of(j);
+
+	POST(j->s, vrnic_get(j->s->peer, &wr, &done));
 	wait_for(j->s);
 }
 
 static void op_get_stream(struct job *j)
 {
+	struct vrnic_wr wr = wr_of(j);
+
 	for (int i = 1; i < WINDOW; i++)
-		POST(j->s, vrnic_get(j->s->peer, j->s->buf, j->s->mr, j->size,
-				     j->s->other.addr, j->s->other.rkey, NULL));
+		POST(j->s, vrnic_get(j->s->peer, &wr, NULL));
 	op_get(j);
 }
 
 static void op_put_inline(struct job *j)
 {
-	POST(j->s, vrnic_put_inline(j->s->peer, j->s->buf, j->size,
-				    j->s->other.addr, j->s->other.rkey,
-				    &(struct vrnic_done){ .local = j->s->counter }));
+	struct vrnic_done done = done_of(j);
+	struct vrnic_wr wr = wr_of(j);
+
+	POST(j->s, vrnic_put_inline(j->s->peer, &wr, &done));
 	wait_for(j->s);
 }
 
 static void op_read(struct job *j)
 {
-	POST(j->s, vrnic_read(j->s->peer, j->s->buf, j->size, j->s->other.addr,
-			      j->s->other.rkey, j->s->counter));
+	struct vrnic_done done = done_of(j);
+	struct vrnic_wr wr = wr_of(j);
+
+	POST(j->s, vrnic_read(j->s->peer, &wr, &done));
 	wait_for(j->s);
 }
 
 static void op_write(struct job *j)
 {
-	POST(j->s, vrnic_write(j->s->peer, j->s->buf, j->size, j->s->other.addr,
-			       j->s->other.rkey, j->s->counter));
+	struct vrnic_done done = done_of(j);
+	struct vrnic_wr wr = wr_of(j);
+
+	POST(j->s, vrnic_write(j->s->peer, &wr, &done));
 	wait_for(j->s);
 }
 
@@ -460,13 +488,26 @@ static void op_vm_writev(struct job *j)
 
 /* ---- typed: every other chunk of the memory, on both sides ---- */
 
+static void post_typed(struct job *j, const struct vrnic_type *remote_type)
+{
+	struct vrnic_done done = done_of(j);
+	struct vrnic_typed_wr wr = {
+		.local = j->s->buf,
+		.mr = j->s->mr,
+		.local_type = j->type,
+		.remote = j->s->other.addr,
+		.rkey = j->s->other.rkey,
+		.remote_type = remote_type,
+		.mode = VRNIC_TYPED_AUTO,
+	};
+
+	POST(j->s, vrnic_put_typed(j->s->peer, &wr, &done));
+	wait_for(j->s);
+}
+
 static void op_typed(struct job *j)
 {
-	POST(j->s, vrnic_put_typed(j->s->peer, j->s->buf, j->s->mr, j->type,
-				   j->s->other.addr, j->s->other.rkey, j->type,
-				   VRNIC_TYPED_AUTO,
-				   &(struct vrnic_done){ .local = j->s->counter }));
-	wait_for(j->s);
+	post_typed(j, j->type);
 }
 
 /* Types that differ: from every other chunk into every third one. */
@@ -474,11 +515,7 @@ static struct vrnic_type *third;
 
 static void op_typed_differ(struct job *j)
 {
-	POST(j->s, vrnic_put_typed(j->s->peer, j->s->buf, j->s->mr, j->type,
-				   j->s->other.addr, j->s->other.rkey, third,
-				   VRNIC_TYPED_AUTO,
-				   &(struct vrnic_done){ .local = j->s->counter }));
-	wait_for(j->s);
+	post_typed(j, third);
 }
 
 /*
@@ -490,6 +527,8 @@ static void op_pack(struct job *j)
 	static char packed[1 << 20], landed[1 << 20];
 	static struct ibv_mr *mr;
 	size_t bytes = j->size * j->chunks;
+	struct vrnic_done done = done_of(j);
+	struct vrnic_wr wr = wr_of(j);
 	char *from = j->s->buf;
 
 	if (!mr)
@@ -497,9 +536,10 @@ static void op_pack(struct job *j)
 				sizeof(packed), ACCESS);
 	for (size_t i = 0; i < j->chunks; i++)
 		memcpy(packed + i * j->size, from + 2 * i * j->size, j->size);
-	POST(j->s, vrnic_put(j->s->peer, packed, mr, bytes, j->s->other.addr,
-			     j->s->other.rkey,
-			     &(struct vrnic_done){ .local = j->s->counter }));
+	wr.local = packed;
+	wr.mr = mr;
+	wr.length = bytes;
+	POST(j->s, vrnic_put(j->s->peer, &wr, &done));
 	wait_for(j->s);
 	for (size_t i = 0; i < j->chunks; i++)
 		memcpy(from + (2 * i + 1) * j->size, landed + i * j->size,
@@ -632,7 +672,8 @@ static void on_rts(struct vrnic_context *context, const struct vrnic_rts *rts,
 	struct arrival *a = arg;
 
 	(void)context, (void)header, (void)header_len;
-	check(vrnic_accept(a->s->peer, rts, a->s->buf, a->s->mr, NULL,
+	check(vrnic_accept(a->s->peer, rts,
+			   &(struct vrnic_accept_wr){ .local = a->s->buf, .mr = a->s->mr },
 			   &(struct vrnic_done){ .callback = on_done, .arg = a }),
 	      "vrnic_accept");
 }
@@ -640,11 +681,15 @@ static void on_rts(struct vrnic_context *context, const struct vrnic_rts *rts,
 static void op_paced(struct job *j)
 {
 	struct arrival a = { .s = j->s };
+	struct vrnic_send_wr wr = {
+		.data = &j->size,
+		.length = sizeof(j->size),
+		.id = OFFER,
+	};
 
 	check(vrnic_rts_handler_set(j->s->context, on_rts, &a),
 	      "vrnic_rts_handler_set");
-	check(vrnic_send(j->s->peer, OFFER, NULL, 0, &j->size, sizeof(j->size),
-			 NULL), "vrnic_send");
+	check(vrnic_send(j->s->peer, &wr, NULL), "vrnic_send");
 	while (!a.done)
 		check(vrnic_advance_wait(j->s->context, 16, VRNIC_NO_TIMEOUT),
 		      "vrnic_advance_wait");

@@ -177,13 +177,16 @@ static void put_edge(struct quarter *quarter, const struct edge *edge,
 	int to = neighbour(quarter, edge);
 	const struct window *there = &quarter->there[to];
 	struct vrnic_done done = { .target = there->counter[parity] };
+	struct vrnic_typed_wr wr = {
+		.local = &quarter->tile->grid[parity][edge->row][edge->column],
+		.mr = quarter->mr,
+		.local_type = type,
+		.remote = there->address + offset_of(parity, edge->to_row, edge->to_column),
+		.rkey = there->rkey,
+		.remote_type = type,
+	};
 
-	must(vrnic_put_typed(quarter->task->peer[to],
-			     &quarter->tile->grid[parity][edge->row][edge->column],
-			     quarter->mr, type,
-			     there->address + offset_of(parity, edge->to_row,
-							edge->to_column),
-			     there->rkey, type, VRNIC_TYPED_AUTO, &done));
+	must(vrnic_put_typed(quarter->task->peer[to], &wr, &done));
 }
 
 /* The grid of this parity is computed: hand the edges on, and get the margins. */
@@ -225,10 +228,16 @@ static void collect(struct quarter *quarter, const struct window *whole)
 	struct vrnic_type *place = vector(task, TILE * sizeof(double), TILE,
 					  N * sizeof(double));
 	size_t first = (quarter->row * N + quarter->column) * TILE;
+	struct vrnic_typed_wr wr = {
+		.local = &quarter->tile->grid[STEPS % 2][1][1],
+		.mr = quarter->mr,
+		.local_type = tile,
+		.remote = whole->address + first * sizeof(double),
+		.rkey = whole->rkey,
+		.remote_type = place,
+	};
 
-	must(vrnic_put_typed(task->peer[0], &quarter->tile->grid[STEPS % 2][1][1],
-			     quarter->mr, tile, whole->address + first * sizeof(double),
-			     whole->rkey, place, VRNIC_TYPED_AUTO, NULL));
+	must(vrnic_put_typed(task->peer[0], &wr, NULL));
 	must(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL));
 	must(vrnic_type_destroy(tile));
 	must(vrnic_type_destroy(place));

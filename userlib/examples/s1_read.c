@@ -63,11 +63,17 @@ static void lend(struct task *task)
 static void fail_and_retry(struct task *task, unsigned char *copy,
 			   const struct window *window, struct vrnic_counter *counter)
 {
-	uint64_t behind = window->address + BOOK - PAGE + 1;
-	struct vrnic_error error;
+	struct vrnic_done done = { .local = counter };
+	struct vrnic_error error = {};
+	struct vrnic_wr wr = {
+		.local = copy,
+		.length = PAGE,
+		.remote = window->address + BOOK - PAGE + 1,
+		.rkey = window->rkey,
+	};
 	int ret;
 
-	must(vrnic_read(task->peer[0], copy, PAGE, behind, window->rkey, counter));
+	must(vrnic_read(task->peer[0], &wr, &done));
 	ret = vrnic_counter_wait(counter, 0, PATIENCE_NS);
 	expect(ret == -EIO, "reading behind the end gives %d", ret);
 	expect(vrnic_counter_error(counter, &error) == 1, "%u errors", error.count);
@@ -79,7 +85,8 @@ static void fail_and_retry(struct task *task, unsigned char *copy,
 	expect(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL) == -EIO,
 	       "the fence does not know of the failure");
 	vrnic_counter_set(counter, 0);
-	must(vrnic_read(task->peer[0], copy, PAGE, behind - 1, window->rkey, counter));
+	wr.remote--;
+	must(vrnic_read(task->peer[0], &wr, &done));
 	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
 	expect(copy[PAGE - 1] == letter(BOOK - 1), "wrong byte after the retry");
 	printf("task 1: tried again, one byte further down: right\n");
@@ -89,12 +96,18 @@ static void fail_and_retry(struct task *task, unsigned char *copy,
 static void read_book(struct task *task, unsigned char *copy,
 		      const struct window *window, struct vrnic_counter *counter)
 {
+	struct vrnic_done done = { .local = counter };
+	struct vrnic_wr wr = {
+		.local = copy,
+		.length = BOOK,
+		.remote = window->address,
+		.rkey = window->rkey,
+	};
 	double begin = now_us(), us;
 	int64_t left;
 	size_t i;
 
-	must(vrnic_read(task->peer[0], copy, BOOK, window->address, window->rkey,
-			counter));
+	must(vrnic_read(task->peer[0], &wr, &done));
 	left = vrnic_counter_read(counter);
 	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
 	us = now_us() - begin;
@@ -113,11 +126,17 @@ static void write_page(struct task *task, unsigned char *page,
 		.fd = vrnic_counter_fd(counter),
 		.events = POLLIN,
 	};
+	struct vrnic_done done = { .local = counter };
+	struct vrnic_wr wr = {
+		.local = page,
+		.length = PAGE,
+		.remote = window->address,
+		.rkey = window->rkey,
+	};
 	uint64_t times;
 
 	memset(page, 0x5a, PAGE);
-	must(vrnic_write(task->peer[0], page, PAGE, window->address, window->rkey,
-			 counter));
+	must(vrnic_write(task->peer[0], &wr, &done));
 	while (vrnic_counter_read(counter) > 0 && !vrnic_counter_error(counter, NULL)) {
 		expect(poll(&fell, 1, PATIENCE_NS / 1000000) == 1, "poll");
 		expect(read(fell.fd, &times, sizeof(times)) == sizeof(times), "eventfd");

@@ -55,14 +55,15 @@ static void receive(struct task *task)
 static unsigned int put_records(struct task *task, const struct window *window)
 {
 	unsigned char data[LONGEST];
+	struct vrnic_wr wr = { .local = data, .rkey = window->rkey };
 	unsigned int i, full = 0;
 	int ret;
 
 	for (i = 0; i < RECORDS; i++) {
 		make_record(data, i);
-		while ((ret = vrnic_put_inline(task->peer[0], data, length_of(i),
-					       window->address + i * PLACE,
-					       window->rkey, NULL)) == -EAGAIN) {
+		wr.length = length_of(i);
+		wr.remote = window->address + i * PLACE;
+		while ((ret = vrnic_put_inline(task->peer[0], &wr, NULL)) == -EAGAIN) {
 			full++;
 			must(vrnic_advance(task->context, 0));
 		}
@@ -75,7 +76,13 @@ static unsigned int put_records(struct task *task, const struct window *window)
 static void send_records(struct task *task)
 {
 	const struct window *window = hear(task, 0);
-	static const unsigned char much[LONGEST + 1];
+	static unsigned char much[LONGEST + 1];
+	struct vrnic_wr wr = {
+		.local = much,
+		.length = sizeof(much),
+		.remote = window->address,
+		.rkey = window->rkey,
+	};
 	unsigned int i, full, slots = 0, bytes = 0;
 	double begin = now_us();
 
@@ -89,8 +96,7 @@ static void send_records(struct task *task)
 	       RECORDS, bytes, slots, (size_t)LONGEST, now_us() - begin);
 	printf("task 1: the ring has %d slots; %u times there was no room, and the call said so\n",
 	       SLOTS, full);
-	expect(vrnic_put_inline(task->peer[0], much, sizeof(much), window->address,
-				window->rkey, NULL) == -EMSGSIZE,
+	expect(vrnic_put_inline(task->peer[0], &wr, NULL) == -EMSGSIZE,
 	       "a record that never fits is not refused");
 	printf("task 1: %zu bytes need %d slots: EMSGSIZE\n", sizeof(much), SLOTS + 1);
 	tell(task, 0, NULL);

@@ -67,14 +67,11 @@ static struct vrnic_type *chunks(struct task *task, const struct chunk *chunk,
 }
 
 /* Put, and wait until it is there. Returns microseconds. */
-static double put(struct task *task, const void *from, const struct ibv_mr *mr,
-		  const struct vrnic_type *shape, uint64_t to, uint32_t rkey,
-		  const struct vrnic_type *shape_there, uint32_t mode)
+static double put(struct task *task, const struct vrnic_typed_wr *wr)
 {
 	double begin = now_us();
 
-	must(vrnic_put_typed(task->peer[0], from, mr, shape, to, rkey, shape_there,
-			     mode, NULL));
+	must(vrnic_put_typed(task->peer[0], wr, NULL));
 	must(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL));
 	return now_us() - begin;
 }
@@ -87,15 +84,23 @@ static void put_small(struct task *task, const struct window *window)
 	struct ibv_mr *mr = open_memory(task, SMALL, IBV_ACCESS_LOCAL_WRITE);
 	struct vrnic_type *from = chunks(task, here, 3);
 	struct vrnic_type *to = chunks(task, there, 3);
+	struct vrnic_typed_wr wr = {
+		.local = mr->addr,
+		.mr = mr,
+		.local_type = from,
+		.remote = window->address,
+		.rkey = window->rkey,
+		.remote_type = to,
+		.mode = VRNIC_TYPED_SAME,
+	};
 
 	memcpy(mr->addr, ".AB..C.D", SMALL);
-	expect(vrnic_put_typed(task->peer[0], mr->addr, mr, from, window->address,
-			       window->rkey, to, VRNIC_TYPED_SAME, NULL) == -EINVAL,
+	expect(vrnic_put_typed(task->peer[0], &wr, NULL) == -EINVAL,
 	       "different types are taken for the same");
-	put(task, mr->addr, mr, from, window->address, window->rkey, to,
-	    VRNIC_TYPED_PACKED);
-	put(task, mr->addr, mr, from, window->address, window->rkey, to,
-	    VRNIC_TYPED_CHUNKS);
+	wr.mode = VRNIC_TYPED_PACKED;
+	put(task, &wr);
+	wr.mode = VRNIC_TYPED_CHUNKS;
+	put(task, &wr);
 	printf("task 1: '%.8s', bytes 1-2, 5 and 7, to bytes 0, 3 and 5-6\n",
 	       (char *)mr->addr);
 	must(vrnic_type_destroy(from));
@@ -122,22 +127,27 @@ static void put_matrix(struct task *task, const struct window *window)
 	struct vrnic_type *row = vector(task, N * sizeof(double), 1, 0);
 	struct vrnic_type *columns = all_columns(task, column);
 	struct vrnic_type *rows = vector(task, N * N * sizeof(double), 1, 0);
-	struct vrnic_type_info info;
+	struct vrnic_type_info info = {};
+	struct vrnic_typed_wr wr = { .mr = mr, .rkey = window->rkey };
 	double *matrix = mr->addr, us;
 	int i;
 
 	for (i = 0; i < N * N; i++)
 		matrix[i] = element(i / N, i % N);
-	us = put(task, matrix + COLUMN, mr, column,
-		 window->address + offsetof(struct store, row[ROW]), window->rkey,
-		 row, VRNIC_TYPED_AUTO);
+	wr.local = matrix + COLUMN;
+	wr.local_type = column;
+	wr.remote = window->address + offsetof(struct store, row[ROW]);
+	wr.remote_type = row;
+	us = put(task, &wr);
 	printf("task 1: column %d to row %d: %d chunks of 8 bytes, %.0f us\n", COLUMN,
 	       ROW, N, us);
 
 	must(vrnic_type_query(columns, &info));
-	us = put(task, matrix, mr, columns,
-		 window->address + offsetof(struct store, transposed), window->rkey,
-		 rows, VRNIC_TYPED_AUTO);
+	wr.local = matrix;
+	wr.local_type = columns;
+	wr.remote = window->address + offsetof(struct store, transposed);
+	wr.remote_type = rows;
+	us = put(task, &wr);
 	printf("task 1: transposed: %llu bytes, %llu chunks, %llu rows of metadata, %.0f us\n",
 	       (unsigned long long)info.bytes, (unsigned long long)info.chunks,
 	       (unsigned long long)info.rows, us);

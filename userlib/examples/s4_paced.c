@@ -8,6 +8,7 @@
  * on the two engines ask each other for the next portion; both processes sleep.
  * At the end each says how much processor time it has used since.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static void note_offer(struct vrnic_context *context, const struct vrnic_rts *rt
 	(void)context;
 	transfer->rts = *rts;
 	transfer->offered = true;
-	printf("task 0: task %u offers %llu bytes: '%.*s'\n", rts->task,
+	printf("task 0: task %u offers %llu bytes: '%.*s'\n", rts->peer.task,
 	       (unsigned long long)rts->length, (int)header_len,
 	       (const char *)header);
 }
@@ -64,7 +65,7 @@ static void wait_until(struct task *task, const bool *flag)
 static void accept_offer(struct task *task, struct ibv_mr *mr,
 			 struct vrnic_counter *counter, struct transfer *transfer)
 {
-	struct vrnic_pace pace = { .portion = PORTION };
+	struct vrnic_accept_wr wr = { .local = mr->addr, .mr = mr, .portion = PORTION };
 	struct vrnic_done done = {
 		.local = counter,
 		.callback = note_end,
@@ -72,7 +73,7 @@ static void accept_offer(struct task *task, struct ibv_mr *mr,
 	};
 	double begin = now_us(), cpu, end;
 
-	must(vrnic_accept(task->peer[1], &transfer->rts, mr->addr, mr, &pace, &done));
+	must(vrnic_accept(task->peer[1], &transfer->rts, &wr, &done));
 	cpu = cpu_us();
 	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
 	cpu = cpu_us() - cpu;
@@ -110,6 +111,13 @@ static void offer(struct task *task)
 					IBV_ACCESS_REMOTE_READ);
 	struct transfer transfer = {};
 	struct vrnic_done done = { .callback = note_end, .arg = &transfer };
+	struct vrnic_rts_wr wr = {
+		.local = mr->addr,
+		.mr = mr,
+		.length = BYTES,
+		.header = TITLE,
+		.header_len = strlen(TITLE),
+	};
 	uint64_t *words = mr->addr;
 	double cpu;
 	size_t i;
@@ -117,8 +125,7 @@ static void offer(struct task *task)
 	for (i = 0; i < BYTES / sizeof(*words); i++)
 		words[i] = word(i);
 	hear(task, 0);
-	must(vrnic_rts_send(task->peer[0], words, mr, BYTES, TITLE, strlen(TITLE),
-			    &done));
+	must(vrnic_rts_send(task->peer[0], &wr, &done));
 	cpu = cpu_us();
 	wait_until(task, &transfer.ended);
 	printf("task 1: it was taken, in %lu portions; my processor time %.0f us\n",

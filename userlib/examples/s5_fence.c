@@ -42,12 +42,16 @@ static void put(struct task *task, const struct ibv_mr *mr, unsigned int i,
 		const struct window *window, uint32_t rkey, uint64_t cookie)
 {
 	struct vrnic_done named = { .cookie = cookie };
-	const uint64_t *numbers = mr->addr;
+	struct vrnic_wr wr = {
+		.local = (uint64_t *)mr->addr + i,
+		.mr = mr,
+		.length = sizeof(uint64_t),
+		.remote = window->address + i * sizeof(uint64_t),
+		.rkey = rkey,
+	};
 	int ret;
 
-	while ((ret = vrnic_put(task->peer[0], numbers + i, mr, sizeof(*numbers),
-				window->address + i * sizeof(*numbers), rkey,
-				cookie ? &named : NULL)) == -EAGAIN)
+	while ((ret = vrnic_put(task->peer[0], &wr, cookie ? &named : NULL)) == -EAGAIN)
 		must(vrnic_advance(task->context, 0));
 	must_be_good(ret, "vrnic_put");
 }
@@ -70,7 +74,7 @@ static void put_and_fence(struct task *task, const struct ibv_mr *mr,
 static void fence_says_what_failed(struct task *task, const struct ibv_mr *mr,
 				   const struct window *window)
 {
-	struct vrnic_status status;
+	struct vrnic_status status = {};
 	unsigned int i;
 	int ret;
 

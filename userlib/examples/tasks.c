@@ -77,19 +77,23 @@ static void note_window(struct vrnic_context *context,
 	struct task *task = arg;
 
 	(void)context;
-	expect(message->task < task->count, "a message of task %u", message->task);
-	task->told[message->task]++;
+	expect(message->peer.task < task->count, "a message of task %u", message->peer.task);
+	task->told[message->peer.task]++;
 	if (message->length == sizeof(struct window))
-		memcpy(&task->window[message->task], message->data,
+		memcpy(&task->window[message->peer.task], message->data,
 		       sizeof(struct window));
 }
 
 void tell(struct task *task, unsigned int to, const struct window *window)
 {
 	struct vrnic_done done = { .flags = VRNIC_QUEUE };
+	struct vrnic_send_wr wr = {
+		.data = window,
+		.length = window ? sizeof(*window) : 0,
+		.id = TELL,
+	};
 
-	must(vrnic_send(task->peer[to], TELL, NULL, 0, window,
-			window ? sizeof(*window) : 0, &done));
+	must(vrnic_send(task->peer[to], &wr, &done));
 }
 
 const struct window *hear(struct task *task, unsigned int from)

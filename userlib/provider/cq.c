@@ -100,6 +100,12 @@ struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
+/* Polls of the old ring fail, to which the kernel no longer writes. */
+static void ring_fail(struct vrnic_ring *ring)
+{
+	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR, __ATOMIC_RELAXED);
+}
+
 /* If the new ring cannot be mapped, polls fail: no completion comes any more. */
 static int swap_ring(struct vrnic_cq *cq, int cqe)
 {
@@ -114,7 +120,7 @@ static int swap_ring(struct vrnic_cq *cq, int cqe)
 		return ret;
 	ret = vrnic_ring_map(&ring, cq->vcq.cq.context, &resp.ring);
 	if (ret) {
-		vrnic_ring_fail(&cq->ring);
+		ring_fail(&cq->ring);
 		return ret;
 	}
 	vrnic_ring_unmap(&cq->ring, cq->vcq.cq.context);

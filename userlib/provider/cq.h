@@ -17,6 +17,25 @@ void vrnic_cq_resize_end(struct vrnic_cq *cq);
 void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock);
 
 /**
+ * vrnic_ring_peek_cqe() - look at a completion
+ * @ring: a completion ring
+ * @i: index of the entry
+ *
+ * Return: the entry, or NULL if the kernel has not written it yet.
+ */
+static inline struct vrnic_cqe *
+vrnic_ring_peek_cqe(const struct vrnic_ring *ring, uint32_t i)
+{
+	struct vrnic_cqe *cqe = vrnic_ring_slot(ring, i);
+	uint32_t valid = 1 + !!(i & ring->entries);
+
+	/* C1: acquire of phase before the entry is read, with the kernel's release of it */
+	if (__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) != valid)
+		return NULL;
+	return cqe;
+}
+
+/**
  * vrnic_cq_lock() - take a lock of a completion queue, while nobody resizes it
  * @cq: the completion queue
  * @lock: one of its locks

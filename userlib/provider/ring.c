@@ -6,19 +6,6 @@
 
 #include "vrnic.h"
 
-static bool is_power_of_two(uint32_t n)
-{
-	return n && !(n & (n - 1));
-}
-
-/* A module that answers with something else must not make us write outside. */
-static bool info_is_sane(const struct vrnic_ring_info *info)
-{
-	return is_power_of_two(info->entries) && info->stride &&
-	       info->bytes >= VRNIC_RING_DATA +
-			      (uint64_t)info->entries * info->stride;
-}
-
 /**
  * vrnic_ring_map() - map a ring that the kernel made
  * @ring: filled in; untouched on failure
@@ -36,7 +23,7 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 	void *base;
 	int ret;
 
-	if (!info_is_sane(info))
+	if (!vrnic_ring_info_is_sane(info))
 		return EPROTO;
 	base = mmap(NULL, info->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    context->cmd_fd, info->offset);
@@ -47,13 +34,7 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 		munmap(base, info->bytes);
 		return ret;
 	}
-	*ring = (struct vrnic_ring){
-		.hdr = base,
-		.slots = (uint8_t *)base + VRNIC_RING_DATA,
-		.bytes = info->bytes,
-		.entries = info->entries,
-		.stride = info->stride,
-	};
+	vrnic_ring_init(ring, base, info);
 	return 0;
 }
 

@@ -18,23 +18,10 @@
 #include "compat.h"
 #include <rdma/vrnic-abi.h>
 
-#include "ring.h"
+#include "../ring.h"
 
 struct vrnic_device {
 	struct verbs_device vdev;
-};
-
-#define VRNIC_LATE	32
-
-/**
- * struct vrnic_late - queue pairs whose doorbell is due before the program waits
- * @set: bits of the places in @qpn that are taken
- * @qpn: numbers. A queue pair may be gone when it is rung for, and its number may
- *	be another's: that does no harm.
- */
-struct vrnic_late {
-	uint32_t set;
-	uint32_t qpn[VRNIC_LATE];
 };
 
 /**
@@ -403,6 +390,18 @@ int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
 			       struct ibv_qp_rate_limit_attr *limit);
 int vrnic_destroy_qp(struct ibv_qp *qp);
 
+/* ring.c */
+int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
+		   const struct vrnic_ring_info *info);
+void vrnic_ring_unmap(struct vrnic_ring *ring, struct ibv_context *context);
+
+/* The kernel has put the ring's own indices back to zero. */
+static inline void vrnic_ring_reset(struct vrnic_ring *ring)
+{
+	ring->next = 0;
+	ring->cons = 0;
+}
+
 /* rq.c */
 int vrnic_rq_init(struct vrnic_rq *rq, struct ibv_context *context,
 		  const struct vrnic_ring_info *info, uint32_t max_sge,
@@ -430,7 +429,7 @@ void vrnic_doorbell_ring_late(struct vrnic_context *ctx);
 /* Before the program waits: ring for its requests. */
 static inline void vrnic_doorbell_flush(struct vrnic_context *ctx)
 {
-	if (__atomic_load_n(&ctx->late.set, __ATOMIC_RELAXED))
+	if (vrnic_late_any(&ctx->late))
 		vrnic_doorbell_ring_late(ctx);
 }
 

@@ -42,38 +42,38 @@ static uint32_t table_rows(uint64_t length)
 	return rows < TABLE_MAX ? (uint32_t)rows : TABLE_MAX;
 }
 
-static struct vrnic_rts describe(const struct vrnic_transfer *x,
-				 const void *local, const struct ibv_mr *mr)
+static struct vrnic_offer describe(const struct vrnic_transfer *x,
+				   const struct vrnic_rts_wr *wr)
 {
-	struct vrnic_rts rts = {
+	struct vrnic_offer offer = {
 		.length = x->length,
-		.remote = (uintptr_t)local,
-		.rkey = mr->rkey,
+		.remote = (uintptr_t)wr->local,
+		.rkey = wr->mr->rkey,
 		.id = x->id,
 	};
 
 	if (x->piece.chunk) {
-		rts.table = (uintptr_t)x->piece.mem;
-		rts.table_rkey = vrnic_pool_mr(&x->piece)->rkey;
-		rts.table_rows = x->piece.rows;
+		offer.table = (uintptr_t)x->piece.mem;
+		offer.table_rkey = vrnic_pool_mr(&x->piece)->rkey;
+		offer.table_rows = x->piece.rows;
 	}
-	return rts;
+	return offer;
 }
 
-static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts *rts,
-		      const void *header, size_t header_len)
+static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 {
+	struct vrnic_offer offer = describe(x, wr);
 	struct vrnic_request req = {
 		.desc = {
 			.opcode = VRNIC_NOP_MESSAGE,
 			.flags = VRNIC_NDESC_INLINE,
-			.header_len = sizeof(*rts),
-			.length = header_len,
+			.header_len = sizeof(offer),
+			.length = wr->header_len,
 			.arg = VRNIC_DISPATCH_RTS,
 		},
 		.parts = {
-			{ .iov_base = (void *)rts, .iov_len = sizeof(*rts) },
-			{ .iov_base = (void *)header, .iov_len = header_len },
+			{ .iov_base = &offer, .iov_len = sizeof(offer) },
+			{ .iov_base = (void *)wr->header, .iov_len = wr->header_len },
 		},
 		.nr_parts = 2,
 	};
@@ -88,17 +88,14 @@ static void expect(struct vrnic_counter *counter, uint64_t bytes)
 		vrnic_cell_add(counter->cell, (int64_t)bytes);
 }
 
-static int offer(struct vrnic_transfer *x, const void *local,
-		 const struct ibv_mr *mr, const void *header, size_t header_len)
+static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 {
-	struct vrnic_rts rts;
 	int ret;
 
 	ret = vrnic_pool_alloc(x->ep, table_rows(x->length), true, &x->piece);
 	if (ret)
 		return ret;
-	rts = describe(x, local, mr);
-	ret = post_offer(x, &rts, header, header_len);
+	ret = post_offer(x, wr);
 	if (ret)
 		return ret;
 	expect(x->done.local, x->length);
@@ -106,38 +103,47 @@ static int offer(struct vrnic_transfer *x, const void *local,
 	return 0;
 }
 
-/* Only counters of this client, and no counter that this operation lacks. */
-static bool done_fits(const struct vrnic_context *ctx,
-		      const struct vrnic_done *done)
+static int rts_check(const struct vrnic_rts_wr *wr)
 {
-	return !done ||
-	       ((!done->local || done->local->client == ctx->client) &&
-		(!done->remote || done->remote->client == ctx->client) &&
-		!(done->flags & ~(uint32_t)VRNIC_QUEUE));
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if (!wr->mr || (!wr->header && wr->header_len) || wr->length > INT64_MAX ||
+	    (uintptr_t)wr->local > UINTPTR_MAX - wr->length)
+		return -EINVAL;
+	return wr->header_len > HEADER_MAX ? -EMSGSIZE : 0;
+}
+
+static int offer_locked(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+			const struct vrnic_done *done)
+{
+	struct vrnic_transfer *x;
+	int ret;
+
+	x = vrnic_transfer_new(ep, wr->length, false, done);
+	if (!x)
+		return -ENOMEM;
+	ret = offer(x, wr);
+	if (ret)
+		vrnic_transfer_drop(ep->context, x);
+	return ret;
 }
 
 VRNIC_EXPORT
-int vrnic_rts_send(struct vrnic_endpoint *endpoint, const void *local,
-		   const struct ibv_mr *mr, size_t length, const void *header,
-		   size_t header_len, const struct vrnic_done *done)
+int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+		   const struct vrnic_done *done)
 {
-	struct vrnic_transfer *x;
-	int ret = -ENOMEM;
+	int ret;
 
-	if (!endpoint || !mr || (!header && header_len) || length > INT64_MAX ||
-	    (uintptr_t)local > UINTPTR_MAX - length ||
-	    !done_fits(endpoint->context, done))
+	if (!ep || !wr)
 		return -EINVAL;
-	if (header_len > HEADER_MAX)
-		return -EMSGSIZE;
-	vrnic_lock(endpoint->context);
-	x = vrnic_transfer_new(endpoint, length, false, done);
-	if (x) {
-		ret = offer(x, local, mr, header, header_len);
-		if (ret)
-			vrnic_transfer_drop(endpoint->context, x);
-	}
-	vrnic_unlock(endpoint->context);
+	ret = vrnic_done_check(ep->context, done);
+	if (!ret)
+		ret = rts_check(wr);
+	if (ret)
+		return ret;
+	vrnic_lock(ep->context);
+	ret = offer_locked(ep, wr, done);
+	vrnic_unlock(ep->context);
 	return ret;
 }
 
@@ -237,51 +243,74 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	return ret;
 }
 
-static bool accept_fits(const struct vrnic_endpoint *ep,
-			const struct vrnic_rts *rts, uint64_t local,
-			const struct vrnic_done *done)
+/* An offer is of the endpoint's peer, and has nothing that only a later library sets. */
+static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rts)
 {
-	if (!vrnic_is_peer(ep, rts->source, rts->host) || rts->length > INT64_MAX ||
-	    rts->remote > UINT64_MAX - rts->length ||
-	    local > UINT64_MAX - rts->length)
-		return false;
-	/* of the target's there is only one end to be told of */
-	return done_fits(ep->context, done) &&
-	       !(done && (done->remote || done->target));
+	unsigned int i;
+
+	if (vrnic_is_extended(rts->comp_mask))
+		return -E2BIG;
+	for (i = 0; i < sizeof(rts->reserved) / sizeof(rts->reserved[0]); i++)
+		if (rts->reserved[i])
+			return -EINVAL;
+	return vrnic_is_peer(ep, &rts->peer) ? 0 : -EINVAL;
+}
+
+static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+			const struct vrnic_accept_wr *wr, const struct vrnic_done *done)
+{
+	int ret = rts_is_of(ep, rts);
+
+	if (!ret)
+		ret = vrnic_done_check(ep->context, done);
+	if (ret)
+		return ret;
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if (!wr->mr || rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
+	    (uintptr_t)wr->local > UINT64_MAX - rts->length)
+		return -EINVAL;
+	/* the target learns of one end only */
+	return done && (done->remote || done->target) ? -EINVAL : 0;
 }
 
 VRNIC_EXPORT
-int vrnic_accept(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts,
-		 void *local, const struct ibv_mr *mr,
-		 const struct vrnic_pace *pace, const struct vrnic_done *done)
+int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+		 const struct vrnic_accept_wr *wr, const struct vrnic_done *done)
 {
-	struct vrnic_plan plan = { .rts = rts, .local = (uintptr_t)local };
+	struct vrnic_plan plan = { .rts = rts };
 	int ret;
 
-	if (!endpoint || !rts || !mr ||
-	    !accept_fits(endpoint, rts, plan.local, done))
+	if (!ep || !rts || !wr)
 		return -EINVAL;
-	plan.rkey = mr->rkey;
-	ret = vrnic_plan_cut(&plan, pace);
+	ret = accept_check(ep, rts, wr, done);
 	if (ret)
 		return ret;
-	vrnic_lock(endpoint->context);
-	ret = accept_locked(endpoint, &plan, done);
-	vrnic_unlock(endpoint->context);
+	plan.local = (uintptr_t)wr->local;
+	plan.rkey = wr->mr->rkey;
+	ret = vrnic_plan_cut(&plan, wr->portion);
+	if (ret)
+		return ret;
+	vrnic_lock(ep->context);
+	ret = accept_locked(ep, &plan, done);
+	vrnic_unlock(ep->context);
 	return ret;
 }
 
 VRNIC_EXPORT
-int vrnic_reject(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts)
+int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts)
 {
 	int ret;
 
-	if (!endpoint || !rts || !vrnic_is_peer(endpoint, rts->source, rts->host))
+	if (!ep || !rts)
 		return -EINVAL;
-	vrnic_lock(endpoint->context);
-	ret = vrnic_transfer_tell(endpoint, VRNIC_DISPATCH_REFUSED, rts->id,
+	ret = rts_is_of(ep, rts);
+	if (ret)
+		return ret;
+	vrnic_lock(ep->context);
+	ret = vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, rts->id,
 				  IBV_WC_REM_OP_ERR, VRNIC_VERR_NONE);
-	vrnic_unlock(endpoint->context);
+	vrnic_unlock(ep->context);
 	return ret;
 }
 
@@ -291,19 +320,32 @@ int vrnic_reject(struct vrnic_endpoint *endpoint, const struct vrnic_rts *rts)
 static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 {
 	struct vrnic_endpoint *ep;
-	uint32_t i;
 
 	ctx->dropped++;
 	vrnic_lock(ctx);
-	for (i = 0; i < ctx->nr_endpoints; i++) {
-		ep = ctx->endpoints[i];
-		if (!ep || ep->dead || !vrnic_is_peer(ep, rts->source, rts->host))
-			continue;
+	ep = vrnic_endpoint_lookup(ctx, &rts->peer);
+	if (ep)
 		vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, rts->id,
 				    IBV_WC_REM_OP_ERR, VRNIC_VERR_NONE);
-		break;
-	}
 	vrnic_unlock(ctx);
+}
+
+/* The peer says where the message is; the record says who the peer is. */
+static struct vrnic_rts rts_of(const struct vrnic_record *rec)
+{
+	struct vrnic_offer offer;
+
+	memcpy(&offer, rec + 1, sizeof(offer));
+	return (struct vrnic_rts){
+		.peer = vrnic_sender(rec),
+		.length = offer.length,
+		.remote = offer.remote,
+		.rkey = offer.rkey,
+		.id = offer.id,
+		.table = offer.table,
+		.table_rkey = offer.table_rkey,
+		.table_rows = offer.table_rows,
+	};
 }
 
 static void offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
@@ -313,15 +355,11 @@ static void offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
 	struct vrnic_rts rts;
 	void *arg;
 
-	if (rec->header_len != sizeof(rts)) {
+	if (rec->header_len != sizeof(struct vrnic_offer)) {
 		ctx->dropped++;
 		return;
 	}
-	memcpy(&rts, rec + 1, sizeof(rts));
-	/* the peer's own claims about itself do not count */
-	rts.source = rec->source;
-	rts.task = rec->task;
-	rts.host = rec->host;
+	rts = rts_of(rec);
 	vrnic_lock(ctx);
 	handler = ctx->rts_handler;
 	arg = ctx->rts_arg;

@@ -98,9 +98,45 @@ int vrnic_endpoint_find(struct vrnic_context *context, const char *name,
 }
 
 VRNIC_EXPORT
-uint32_t vrnic_endpoint_task(const struct vrnic_endpoint *endpoint)
+void vrnic_endpoint_peer(const struct vrnic_endpoint *endpoint, struct vrnic_peer *peer)
 {
-	return endpoint->peer.task;
+	*peer = (struct vrnic_peer){
+		.host = endpoint->host,
+		.fifo = endpoint->peer.fifo,
+		.task = endpoint->peer.task,
+	};
+}
+
+/* An endpoint that the user did not destroy, or NULL. Caller has locked the context. */
+struct vrnic_endpoint *vrnic_endpoint_lookup(const struct vrnic_context *ctx,
+					     const struct vrnic_peer *peer)
+{
+	struct vrnic_endpoint *ep;
+	uint32_t i;
+
+	for (i = 0; i < ctx->nr_endpoints; i++) {
+		ep = ctx->endpoints[i];
+		if (ep && !ep->dead && vrnic_is_peer(ep, peer))
+			return ep;
+	}
+	return NULL;
+}
+
+VRNIC_EXPORT
+int vrnic_endpoint_of(struct vrnic_context *context, const struct vrnic_peer *peer,
+		      struct vrnic_endpoint **endpoint)
+{
+	struct vrnic_endpoint *ep;
+
+	if (!context || !peer || !endpoint)
+		return -EINVAL;
+	vrnic_lock(context);
+	ep = vrnic_endpoint_lookup(context, peer);
+	vrnic_unlock(context);
+	if (!ep)
+		return -ENOENT;
+	*endpoint = ep;
+	return 0;
 }
 
 /* ---- the end ---- */

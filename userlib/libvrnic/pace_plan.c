@@ -26,13 +26,13 @@ static uint64_t portion_of(const struct vrnic_rts *rts)
 	return ceil_div(rts->length, room);
 }
 
-/* How many portions, of what size; -EINVAL: the origin's table is too short. */
-int vrnic_plan_cut(struct vrnic_plan *plan, const struct vrnic_pace *pace)
+/* @portion: bytes of each; 0: automatic. Return: 0; -EINVAL: the origin's table is too short. */
+int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 {
 	const struct vrnic_rts *rts = plan->rts;
 	uint64_t nr;
 
-	plan->portion = pace && pace->portion ? pace->portion : portion_of(rts);
+	plan->portion = portion ? portion : portion_of(rts);
 	nr = rts->length ? ceil_div(rts->length, plan->portion) : 1;
 	if (nr > (uint64_t)rts->table_rows + 1 || nr > PORTIONS_MAX)
 		return -EINVAL;

@@ -46,6 +46,30 @@ struct vrnic_transfer {
 };
 
 /**
+ * struct vrnic_offer - what an offer holds on its way from library to library
+ * @reserved0: zero
+ * @length: bytes of the message
+ * @remote: address of the message
+ * @table: address of the sender's table of origin RGET descriptors
+ * @rkey: key of the message
+ * @table_rkey: key of the table
+ * @table_rows: rows in it: portions after the first
+ * @id: the sender's number for the offer
+ * @reserved1: zero
+ */
+struct vrnic_offer {
+	uint64_t reserved0;
+	uint64_t length;
+	uint64_t remote;
+	uint64_t table;
+	uint32_t rkey;
+	uint32_t table_rkey;
+	uint32_t table_rows;
+	uint32_t id;
+	uint64_t reserved1;
+};
+
+/**
  * struct vrnic_verdict - what REFUSED and BROKEN messages hold
  * @id: the origin's number for the transfer
  * @status: enum ibv_wc_status
@@ -75,18 +99,8 @@ struct vrnic_plan {
 	uint32_t nr;
 };
 
-/*
- * Are @source and @host, of a record, this endpoint's peer? The number of a peer on another
- * host is the peer's own claim; only the address of its host is sure.
- */
-static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, uint32_t source,
-				 uint64_t host)
-{
-	return ep->peer.fifo == source && ep->host == host;
-}
-
 /* pace_plan.c */
-int vrnic_plan_cut(struct vrnic_plan *plan, const struct vrnic_pace *pace);
+int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion);
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan);
 void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *plan);
 struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x, uint32_t k);

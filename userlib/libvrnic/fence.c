@@ -7,13 +7,13 @@
 #include "lib.h"
 
 VRNIC_EXPORT
-int vrnic_fence(struct vrnic_endpoint *endpoint, const struct vrnic_done *done)
+int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done)
 {
 	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE } };
 
-	if (!endpoint)
+	if (!ep)
 		return -EINVAL;
-	return vrnic_post(endpoint->context, endpoint, &req, done);
+	return vrnic_post(ep->context, ep, &req, done);
 }
 
 VRNIC_EXPORT
@@ -110,6 +110,16 @@ static void forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		pthread_mutex_unlock(&ctx->advance_lock);
 }
 
+/* Into the program's struct: member by member. */
+static void report(struct vrnic_status *status, const struct vrnic_status *told)
+{
+	status->cookie = told->cookie;
+	status->value = told->value;
+	status->status = told->status;
+	status->vendor_err = told->vendor_err;
+	status->opcode = told->opcode;
+}
+
 static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		      uint64_t timeout_ns, struct vrnic_status *status)
 {
@@ -124,6 +134,8 @@ static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	};
 	int ret;
 
+	if (status && vrnic_is_extended(status->comp_mask))
+		return -E2BIG;
 	vrnic_lock(ctx);
 	ret = vrnic_post_locked(ctx, ep, &req, &done, false);
 	vrnic_unlock(ctx);
@@ -138,17 +150,17 @@ static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	if (waiter.canceled)
 		return -ECANCELED;
 	if (status)
-		*status = waiter.status;
+		report(status, &waiter.status);
 	return waiter.status.status ? -EIO : 0;
 }
 
 VRNIC_EXPORT
-int vrnic_fence_wait(struct vrnic_endpoint *endpoint, uint64_t timeout_ns,
+int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns,
 		     struct vrnic_status *status)
 {
-	if (!endpoint)
+	if (!ep)
 		return -EINVAL;
-	return fence_wait(endpoint->context, endpoint, timeout_ns, status);
+	return fence_wait(ep->context, ep, timeout_ns, status);
 }
 
 VRNIC_EXPORT

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -264,24 +265,28 @@ int64_t vrnic_counter_read(const struct vrnic_counter *counter)
 	return remaining;
 }
 
+static int failures(uint32_t errors)
+{
+	return errors < INT_MAX ? (int)errors : INT_MAX;
+}
+
 VRNIC_EXPORT
-uint32_t vrnic_counter_error(const struct vrnic_counter *counter,
-			     struct vrnic_error *error)
+int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error *error)
 {
 	const struct vrnic_counter_cell *cell = counter->cell;
 	uint32_t count = vrnic_cell_errors(cell);
 
 	if (!error)
-		return count;
-	*error = (struct vrnic_error){ .count = count };
-	if (!count)
-		return 0;
-	error->status = cell->status;
-	error->vendor_err = cell->vendor_err;
-	error->opcode = cell->opcode;
-	error->placed = cell->placed;
-	error->cookie = cell->cookie;
-	return count;
+		return failures(count);
+	if (vrnic_is_extended(error->comp_mask))
+		return -E2BIG;
+	error->count = count;
+	error->status = count ? cell->status : 0;
+	error->vendor_err = count ? cell->vendor_err : 0;
+	error->opcode = count ? cell->opcode : 0;
+	error->placed = count ? cell->placed : 0;
+	error->cookie = count ? cell->cookie : 0;
+	return failures(count);
 }
 
 /* Caller holds the client's lock. */

@@ -6,33 +6,41 @@
 
 #include "lib.h"
 
-VRNIC_EXPORT
-int vrnic_send(struct vrnic_endpoint *endpoint, uint32_t id,
-	       const void *header, size_t header_len, const void *data,
-	       size_t length, const struct vrnic_done *done)
+static int send_check(const struct vrnic_send_wr *wr)
 {
-	struct vrnic_request req = {
-		.desc = {
-			.opcode = VRNIC_NOP_MESSAGE,
-			.flags = VRNIC_NDESC_INLINE,
-			.length = length,
-			.header_len = (uint32_t)header_len,
-			.arg = id,
-		},
-		.parts = {
-			{ .iov_base = (void *)header, .iov_len = header_len },
-			{ .iov_base = (void *)data, .iov_len = length },
-		},
-		.nr_parts = 2,
-	};
-
-	if (!endpoint || id >= VRNIC_DISPATCH_MAX ||
-	    (!header && header_len) || (!data && length))
+	if (vrnic_is_extended(wr->comp_mask))
+		return -E2BIG;
+	if (wr->id >= VRNIC_DISPATCH_MAX || (!wr->header && wr->header_len) ||
+	    (!wr->data && wr->length))
 		return -EINVAL;
-	if (header_len > VRNIC_MAX_MESSAGE ||
-	    length > VRNIC_MAX_MESSAGE - header_len)
+	if (wr->header_len > VRNIC_MAX_MESSAGE ||
+	    wr->length > VRNIC_MAX_MESSAGE - wr->header_len)
 		return -EMSGSIZE;
-	return vrnic_post(endpoint->context, endpoint, &req, done);
+	return 0;
+}
+
+VRNIC_EXPORT
+int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+	       const struct vrnic_done *done)
+{
+	struct vrnic_request req = { .nr_parts = 2 };
+	int ret;
+
+	if (!ep || !wr)
+		return -EINVAL;
+	ret = send_check(wr);
+	if (ret)
+		return ret;
+	req.desc = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_MESSAGE,
+		.flags = VRNIC_NDESC_INLINE,
+		.length = wr->length,
+		.header_len = (uint32_t)wr->header_len,
+		.arg = wr->id,
+	};
+	req.parts[0] = (struct iovec){ (void *)wr->header, wr->header_len };
+	req.parts[1] = (struct iovec){ (void *)wr->data, wr->length };
+	return vrnic_post(ep->context, ep, &req, done);
 }
 
 /* ---- handlers ---- */
@@ -96,8 +104,7 @@ static void dispatch(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	const uint8_t *header = (const uint8_t *)(rec + 1);
 	const struct vrnic_message message = {
-		.source = rec->source,
-		.task = rec->task,
+		.peer = vrnic_sender(rec),
 		.header = header,
 		.header_len = rec->header_len,
 		.data = header + rec->header_len,

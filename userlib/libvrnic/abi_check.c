@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "vrnic.h"
+#include "pace.h"
 
 #define SIZE(type, size)						       \
 	static_assert(sizeof(struct type) == (size), "size of struct " #type)
@@ -71,11 +71,33 @@ SIZE(vrnic_create_type_resp, 8);
 SIZE(vrnic_wait, 24);
 SIZE(vrnic_count, 32);
 
+/* Programs are compiled with these: members stay where they are, new ones go to the end. */
+AT(vrnic_context_attr, comp_mask, 0);
+AT(vrnic_message, comp_mask, 0);
+AT(vrnic_message, peer, 8);
+AT(vrnic_error, comp_mask, 0);
+AT(vrnic_error, opcode, 36);
+AT(vrnic_status, comp_mask, 0);
+AT(vrnic_status, opcode, 32);
+AT(vrnic_type_info, comp_mask, 0);
+AT(vrnic_type_info, rows, 40);
+AT(vrnic_done, comp_mask, 0);
+AT(vrnic_wr, comp_mask, 0);
+AT(vrnic_typed_wr, comp_mask, 0);
+AT(vrnic_rmw_wr, comp_mask, 0);
+AT(vrnic_rmw_wr, compare, 40);
+AT(vrnic_send_wr, comp_mask, 0);
+AT(vrnic_rts_wr, comp_mask, 0);
+AT(vrnic_accept_wr, comp_mask, 0);
+
 /* An offer travels from library to library as it is. */
-SIZE(vrnic_rts, 56);
-AT(vrnic_rts, length, 8);
-AT(vrnic_rts, remote, 16);
-AT(vrnic_rts, table, 24);
-AT(vrnic_rts, rkey, 32);
-AT(vrnic_rts, id, 44);
-AT(vrnic_rts, host, 48);
+SIZE(vrnic_offer, 56);
+AT(vrnic_offer, length, 8);
+AT(vrnic_offer, remote, 16);
+AT(vrnic_offer, table, 24);
+AT(vrnic_offer, rkey, 32);
+AT(vrnic_offer, id, 44);
+
+/* Programs keep these as they are, and they do not grow. */
+SIZE(vrnic_peer, 16);
+SIZE(vrnic_rts, 128);

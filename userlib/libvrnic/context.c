@@ -17,15 +17,6 @@
 
 /* ---- rings ---- */
 
-/* A module that answers with something else must not make us write outside. */
-static bool info_is_sane(const struct vrnic_ring_info *info)
-{
-	return info->entries && !(info->entries & (info->entries - 1)) &&
-	       info->stride == VRNIC_SLOT_SIZE &&
-	       info->bytes >= VRNIC_RING_DATA +
-			      (uint64_t)info->entries * VRNIC_SLOT_SIZE;
-}
-
 /* A child gets no copy: two processes that post to one ring ruin each other. */
 static int ring_map(struct vrnic_ring *ring, struct vrnic_client *client,
 		    const struct vrnic_ring_info *info)
@@ -33,7 +24,7 @@ static int ring_map(struct vrnic_ring *ring, struct vrnic_client *client,
 	void *base;
 	int ret;
 
-	if (!info_is_sane(info))
+	if (!vrnic_ring_info_is_sane(info) || info->stride != VRNIC_SLOT_SIZE)
 		return -EPROTO;
 	base = mmap(NULL, info->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 		    client->verbs->cmd_fd, (off_t)info->offset);
@@ -44,12 +35,7 @@ static int ring_map(struct vrnic_ring *ring, struct vrnic_client *client,
 		munmap(base, info->bytes);
 		return ret;
 	}
-	*ring = (struct vrnic_ring){
-		.hdr = base,
-		.slots = (uint8_t *)base + VRNIC_RING_DATA,
-		.bytes = info->bytes,
-		.entries = info->entries,
-	};
+	vrnic_ring_init(ring, base, info);
 	return 0;
 }
 
@@ -201,7 +187,11 @@ int vrnic_context_create(struct vrnic_client *client,
 
 	if (!attr)
 		attr = &none;
-	if (!client || !context || !attr_fits(attr))
+	if (!client || !context)
+		return -EINVAL;
+	if (vrnic_is_extended(attr->comp_mask))
+		return -E2BIG;
+	if (!attr_fits(attr))
 		return -EINVAL;
 	ctx = context_new(client, attr->flags & VRNIC_CONTEXT_SHARED);
 	if (!ctx)
@@ -294,7 +284,8 @@ int vrnic_context_arm(struct vrnic_context *context)
 	vrnic_lock(context);
 	queued = context->queue;
 	vrnic_unlock(context);
-	pending = vrnic_ring_arm(&context->receive);
+	vrnic_ring_arm(&context->receive, false);
+	pending = vrnic_ring_pending(&context->receive);
 	/* later posts ring at once; earlier posts may not have rung yet */
 	vrnic_uv_looked_in_vain(context->client);
 	return pending || queued;

@@ -75,13 +75,14 @@ static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
 					      const struct vrnic_record *rec,
 					      uint32_t id)
 {
+	const struct vrnic_peer peer = vrnic_sender(rec);
 	struct vrnic_transfer *x;
 	uint32_t i;
 
 	for (i = 0; i < t->nr; i++) {
 		x = t->slot[i];
 		if (x && !x->over && x->incoming && x->peer_id == id &&
-		    vrnic_is_peer(x->ep, rec->source, rec->host))
+		    vrnic_is_peer(x->ep, &peer))
 			return x;
 	}
 	return NULL;
@@ -158,7 +159,14 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	x->incoming = incoming;
 	x->refs = 1;
 	if (done)
-		x->done = *done;
+		x->done = (struct vrnic_done){
+			.local = done->local,
+			.remote = done->remote,
+			.callback = done->callback,
+			.arg = done->arg,
+			.cookie = done->cookie,
+			.flags = done->flags,
+		};
 	if (bind(x)) {
 		free(x);
 		return NULL;
@@ -212,6 +220,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 					       const struct vrnic_record *rec)
 {
+	const struct vrnic_peer peer = vrnic_sender(rec);
 	struct vrnic_transfers *t = &ctx->transfers;
 	struct vrnic_transfer *x = NULL;
 	uint32_t i;
@@ -219,7 +228,7 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 	vrnic_lock(ctx);
 	for (i = 0; i < t->nr && !x; i++)
 		if (t->slot[i] && !t->slot[i]->over &&
-		    vrnic_is_peer(t->slot[i]->ep, rec->source, rec->host))
+		    vrnic_is_peer(t->slot[i]->ep, &peer))
 			x = claim(t->slot[i]);
 	vrnic_unlock(ctx);
 	return x;
@@ -311,12 +320,12 @@ struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t i
 					   bool incoming,
 					   const struct vrnic_record *rec)
 {
+	const struct vrnic_peer peer = vrnic_sender(rec);
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
 	x = table_find(&ctx->transfers, id);
-	if (x && (x->incoming != incoming ||
-		  !vrnic_is_peer(x->ep, rec->source, rec->host)))
+	if (x && (x->incoming != incoming || !vrnic_is_peer(x->ep, &peer)))
 		x = NULL;
 	claim(x);
 	vrnic_unlock(ctx);

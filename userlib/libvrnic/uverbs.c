@@ -254,56 +254,24 @@ int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 	return ret == -EIO ? 0 : ret;
 }
 
-static int advance_fifo(const struct vrnic_client *client, uint32_t fifo)
-{
-	while (ioctl(client->doorbell_fd, VRNIC_ADVANCE, (unsigned long)fifo))
-		if (errno != EINTR)
-			return -errno;
-	return 0;
-}
-
 /* Run the context's rings in this thread; operations stay posted if this fails. */
 int vrnic_uv_advance(struct vrnic_context *ctx)
 {
-	return advance_fifo(ctx->client, ctx->address.fifo);
+	return -vrnic_ring_call(ctx->client->doorbell_fd, VRNIC_ADVANCE, ctx->address.fifo);
 }
 
-/**
- * vrnic_uv_advance_later() - run the rings after more posts, or before a wait
- * @ctx: context; the engine looks at its rings by itself before long
- *
- * Two FIFOs may have the same place: then the older one is run now. If the older one is
- * gone, that is no error of @ctx. A thread that runs due rings between the two
- * steps may take the newer number twice: then the older FIFO waits for the kernel.
- */
+/* Run the rings after more posts, or before a wait. */
 void vrnic_uv_advance_later(struct vrnic_context *ctx)
 {
-	struct vrnic_late *late = &ctx->client->late;
-	uint32_t fifo = ctx->address.fifo, place = fifo % VRNIC_LATE, other, set;
+	struct vrnic_client *client = ctx->client;
 
-	other = __atomic_exchange_n(&late->fifo[place], fifo, __ATOMIC_RELAXED);
-	/* L1: the bit after the number */
-	set = __atomic_fetch_or(&late->set, 1U << place, __ATOMIC_RELEASE);
-	if (set & 1U << place && other != fifo)
-		advance_fifo(ctx->client, other);
+	vrnic_late_add(&client->late, client->doorbell_fd, VRNIC_ADVANCE, ctx->address.fifo);
 }
 
-/**
- * vrnic_uv_advance_late() - run all rings that are due
- * @client: client
- *
- * An error concerns a FIFO that is gone, or the next post reports it again.
- */
+/* Run all rings that are due. */
 void vrnic_uv_advance_late(struct vrnic_client *client)
 {
-	/* L1 */
-	uint32_t set = __atomic_exchange_n(&client->late.set, 0,
-					   __ATOMIC_ACQUIRE);
-
-	for (; set; set &= set - 1)
-		advance_fifo(client,
-			     __atomic_load_n(&client->late.fifo[__builtin_ctz(set)],
-					     __ATOMIC_RELAXED));
+	vrnic_late_ring(&client->late, client->doorbell_fd, VRNIC_ADVANCE);
 }
 
 /* Ring before a sleep, which may be for a posted operation. */

@@ -19,13 +19,26 @@
 #include <pthread.h>
 #include <sys/uio.h>
 
-#include "ring.h"
+#include "record.h"
 #include "rows.h"
 #include "vrnic.h"
 
 #define VRNIC_EXPORT	__attribute__((visibility("default")))
 
 #define VRNIC_PAGE_BUCKETS	64
+
+/*
+ * Bits of comp_mask that this library knows, of any struct. A program's struct ends where the
+ * program's own header says: so the library reads and writes members that were there from the
+ * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
+ * whole.
+ */
+#define VRNIC_EXTENSIONS	0ULL
+
+static inline bool vrnic_is_extended(uint64_t comp_mask)
+{
+	return comp_mask & ~VRNIC_EXTENSIONS;
+}
 
 /* ---- objects ---- */
 
@@ -34,18 +47,6 @@ struct vrnic_op;
 struct vrnic_pool_chunk;
 struct vrnic_queued;
 struct vrnic_transfer;
-
-#define VRNIC_LATE	32
-
-/**
- * struct vrnic_late - FIFOs whose doorbell is due before the program waits
- * @set: bits of the places in @fifo that are taken
- * @fifo: numbers. A FIFO may be gone when it is rung for; that does no harm.
- */
-struct vrnic_late {
-	uint32_t set;
-	uint32_t fifo[VRNIC_LATE];
-};
 
 /**
  * struct vrnic_client - an open device
@@ -327,7 +328,7 @@ int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
 static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
 {
 	__atomic_fetch_add(&client->vain, 1, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&client->late.set, __ATOMIC_RELAXED))
+	if (vrnic_late_any(&client->late))
 		vrnic_uv_advance_late(client);
 }
 
@@ -366,6 +367,7 @@ struct vrnic_request {
 	struct vrnic_type *types[2];
 };
 
+int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done);
 int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	       struct vrnic_request *req, const struct vrnic_done *done);
 int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
@@ -387,6 +389,22 @@ void vrnic_fences_cancel(struct vrnic_endpoint *ep);
 
 /* ---- endpoint.c ---- */
 
+/*
+ * Is @peer, of a record, this endpoint's? The number of a peer on another host is the peer's
+ * own claim; only the address of its host is sure.
+ */
+static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, const struct vrnic_peer *peer)
+{
+	return ep->peer.fifo == peer->fifo && ep->host == peer->host;
+}
+
+static inline struct vrnic_peer vrnic_sender(const struct vrnic_record *rec)
+{
+	return (struct vrnic_peer){ .host = rec->host, .fifo = rec->source, .task = rec->task };
+}
+
+struct vrnic_endpoint *vrnic_endpoint_lookup(const struct vrnic_context *ctx,
+					     const struct vrnic_peer *peer);
 bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force);
 
 /* ---- message.c ---- */

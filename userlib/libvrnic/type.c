@@ -86,7 +86,13 @@ int vrnic_type_query(const struct vrnic_type *type,
 {
 	if (!type || !info || !type->complete)
 		return -EINVAL;
-	*info = type->info;
+	if (vrnic_is_extended(info->comp_mask))
+		return -E2BIG;
+	info->bytes = type->info.bytes;
+	info->lower = type->info.lower;
+	info->upper = type->info.upper;
+	info->chunks = type->info.chunks;
+	info->rows = type->info.rows;
 	return 0;
 }
 
@@ -134,11 +140,8 @@ static bool passed(const struct vrnic_context *ctx, uint32_t end)
 	/* another thread may post: the index that this thread published will do */
 	uint32_t prod = __atomic_load_n(&ctx->inject.hdr->prod,
 					__ATOMIC_RELAXED);
-	/* P2 */
-	uint32_t cons = __atomic_load_n(&ctx->inject.hdr->cons,
-					__ATOMIC_ACQUIRE);
 
-	return prod - end >= prod - cons;
+	return prod - end >= prod - vrnic_ring_cons(&ctx->inject);
 }
 
 /* Caller holds the client's lock. */

@@ -131,12 +131,18 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 
 /* ---- how the user is told ---- */
 
-static bool done_fits(const struct vrnic_context *ctx,
-		      const struct vrnic_done *done)
+/* Only counters of this client. @done may be NULL. Return: 0, -EINVAL or -E2BIG. */
+int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done)
 {
-	return (!done->local || done->local->client == ctx->client) &&
-	       (!done->remote || done->remote->client == ctx->client) &&
-	       !(done->flags & ~(uint32_t)VRNIC_QUEUE);
+	if (!done)
+		return 0;
+	if (vrnic_is_extended(done->comp_mask))
+		return -E2BIG;
+	if ((done->local && done->local->client != ctx->client) ||
+	    (done->remote && done->remote->client != ctx->client) ||
+	    done->flags & ~(uint32_t)VRNIC_QUEUE)
+		return -EINVAL;
+	return 0;
 }
 
 static void desc_set_done(struct vrnic_ndesc *desc,
@@ -169,6 +175,11 @@ static inline void count(const struct vrnic_done *done, int64_t n)
 
 /* ---- into the ring ---- */
 
+static bool has_room(struct vrnic_context *ctx, uint32_t slots)
+{
+	return vrnic_ring_room(&ctx->inject, ctx->inject.next + slots);
+}
+
 /* Parts follow the first slot without a gap. */
 static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 {
@@ -178,7 +189,7 @@ static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 
 	*slot = req->desc;
 	for (i = 0; i < req->nr_parts; i++) {
-		vrnic_ring_copy_in(ring, offset, req->parts[i].iov_base,
+		vrnic_ring_copy_in(ring, ring->next, offset, req->parts[i].iov_base,
 				   req->parts[i].iov_len);
 		offset += req->parts[i].iov_len;
 	}
@@ -291,9 +302,8 @@ int vrnic_post_flush(struct vrnic_context *ctx)
 	struct vrnic_queued *item;
 	bool posted = false;
 
-	while ((item = ctx->queue) &&
-	       vrnic_ring_room(&ctx->inject, item->slots)) {
-		vrnic_ring_copy_in(&ctx->inject, 0, item->image,
+	while ((item = ctx->queue) && has_room(ctx, item->slots)) {
+		vrnic_ring_copy_in(&ctx->inject, ctx->inject.next, 0, item->image,
 				   (size_t)item->slots * VRNIC_SLOT_SIZE);
 		step(ctx, item->ep, item->slots, item->types[0]);
 		queue_remove_first(ctx);
@@ -337,12 +347,12 @@ int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots)
 	if (slots > ctx->inject.entries)
 		return -EMSGSIZE;
 	ret = vrnic_post_flush(ctx);
-	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+	if (ret || (!ctx->queue && has_room(ctx, slots)))
 		return ret;
 	ret = vrnic_uv_advance(ctx);
 	if (!ret)
 		ret = vrnic_post_flush(ctx);
-	if (ret || (!ctx->queue && vrnic_ring_room(&ctx->inject, slots)))
+	if (ret || (!ctx->queue && has_room(ctx, slots)))
 		return ret;
 	return -EAGAIN;
 }
@@ -426,7 +436,7 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
  * @done: how to be told, or NULL
  * @internal: @done->callback is the library's own
  *
- * Return: 0 or what vrnic.h says of all operations; then nothing was counted.
+ * Return: 0 or what vrnic_put(3) says of all operations; then nothing was counted.
  */
 int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		      struct vrnic_request *req, const struct vrnic_done *done,
@@ -435,14 +445,14 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	bool queue = false;
 	int ret;
 
-	if (done && !done_fits(ctx, done))
-		return -EINVAL;
-	ret = set_slots(ctx, req);
+	ret = vrnic_done_check(ctx, done);
+	if (!ret)
+		ret = set_slots(ctx, req);
 	if (ret)
 		return ret;
 	if (vrnic_ring_failed(&ctx->inject))
 		return -EIO;
-	if (ctx->queue || !vrnic_ring_room(&ctx->inject, req->desc.num_slots)) {
+	if (ctx->queue || !has_room(ctx, req->desc.num_slots)) {
 		ret = vrnic_post_room(ctx, req->desc.num_slots);
 		queue = ret == -EAGAIN && done && done->flags & VRNIC_QUEUE;
 		if (ret && !queue)

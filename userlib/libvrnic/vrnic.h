@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * libvrnic: what verbs lack. libvrnic(7) is the way in, and each function has a man page. Unless
+ * that says otherwise, a function returns 0 or a negative errno.
+ *
+ *	client > context > endpoint	(a device, a pair of rings, a peer)
+ *	counter, type			(belong to a client)
+ *
+ * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
+ * struct has one yet, so comp_mask is 0, also in a struct that a function is to fill in: then a
+ * program sets it before the call. E2BIG: the library does not know a bit. Zero is the default of
+ * all other members.
+ */
+#ifndef LIBVRNIC_H
+#define LIBVRNIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/vrnic-abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vrnic_client;
+struct vrnic_context;
+struct vrnic_endpoint;
+struct vrnic_counter;
+struct vrnic_type;
+
+#define VRNIC_NO_TIMEOUT	UINT64_MAX	/* for all timeouts, which are in nanoseconds */
+#define VRNIC_DISPATCH_MAX	4096		/* ids of messages are less */
+
+enum vrnic_flags {
+	VRNIC_CONTEXT_SHARED	= 1 << 0,	/* context: threads share it, every call locks */
+	VRNIC_CONTEXT_OPEN	= 1 << 1,	/* context: other users find it by name */
+	VRNIC_COUNTER_PEERS	= 1 << 0,	/* counter: peers may count it down */
+	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
+};
+
+struct vrnic_context_attr {	/* what a context is to be */
+	uint64_t comp_mask;
+	const char *name;	/* client name to be found by on this host, up to 31 bytes */
+	uint32_t task;		/* number of this process within the client */
+	uint32_t number;	/* number of this context within the task */
+	uint32_t inject_slots;	/* of 64 bytes: 2 to 65536, default 256 */
+	uint32_t receive_slots;	/* of 64 bytes: 132 to 65536, default 512 */
+	uint32_t flags;		/* VRNIC_CONTEXT_* */
+};
+
+struct vrnic_peer {		/* who sent it; plain data that does not grow */
+	uint64_t host;		/* this host's number for the other host's address; 0: this host */
+	uint32_t fifo;		/* the context: host and fifo together name only one */
+	uint32_t task;		/* as the peer says */
+};
+
+struct vrnic_error {		/* what a counter knows of the first failure */
+	uint64_t comp_mask;
+	uint64_t placed;	/* bytes that the operation had placed */
+	uint64_t cookie;	/* of its struct vrnic_done */
+	uint32_t count;		/* failures since the counter was set; 0: none */
+	uint32_t status;	/* enum ibv_wc_status */
+	uint32_t vendor_err;	/* enum vrnic_vendor_err */
+	uint32_t opcode;	/* enum vrnic_native_opcode */
+};
+
+struct vrnic_status {		/* outcome of an operation; of a fence: of the first that failed */
+	uint64_t comp_mask;
+	uint64_t cookie;	/* of its struct vrnic_done */
+	uint64_t value;		/* rmw: the old value; others: bytes that were placed */
+	uint32_t status;	/* enum ibv_wc_status; IBV_WC_SUCCESS is 0 */
+	uint32_t vendor_err;	/* enum vrnic_vendor_err */
+	uint32_t opcode;	/* enum vrnic_native_opcode */
+};
+
+struct vrnic_message {		/* a message; header and data are valid until the handler returns */
+	uint64_t comp_mask;
+	struct vrnic_peer peer;
+	const void *header;
+	size_t header_len;
+	const void *data;
+	size_t length;
+};
+
+struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow */
+	uint64_t comp_mask;	/* which of the reserved members have a meaning */
+	struct vrnic_peer peer;
+	uint64_t length;	/* bytes of the message */
+	uint64_t remote;	/* where it lies, for vrnic_get() */
+	uint32_t rkey;
+	uint32_t id;		/* the sender's number for the offer */
+	uint64_t table;		/* table for the engines: address, key, rows */
+	uint32_t table_rkey;
+	uint32_t table_rows;
+	uint64_t reserved[8];
+};
+
+typedef void (*vrnic_callback)(struct vrnic_context *context, const struct vrnic_status *status,
+			       void *arg);
+typedef void (*vrnic_handler)(struct vrnic_context *context, const struct vrnic_message *message,
+			      void *arg);
+typedef void (*vrnic_rts_handler)(struct vrnic_context *context, const struct vrnic_rts *rts,
+				  const void *header, size_t header_len, void *arg);
+
+struct vrnic_done {		/* how the program learns the outcome; NULL: by a fence */
+	uint64_t comp_mask;
+	struct vrnic_counter *local;	/* falls once the local buffer is free, or filled */
+	struct vrnic_counter *remote;	/* falls once it is done at the target */
+	vrnic_callback callback;	/* vrnic_advance() calls it, also after a failure */
+	void *arg;			/* for the callback */
+	uint64_t cookie;		/* status and error repeat it */
+	uint32_t target;		/* vrnic_counter_number() of a counter of the target's */
+	uint32_t flags;			/* VRNIC_QUEUE */
+};
+
+struct vrnic_wr {		/* put, get, put_inline, read, write */
+	uint64_t comp_mask;
+	void *local;		/* get and read write to it, the others only read it */
+	const struct ibv_mr *mr;	/* of local; only put and get look at it */
+	size_t length;
+	uint64_t remote;
+	uint32_t rkey;
+};
+
+struct vrnic_typed_wr {		/* put_typed, get_typed: chunks' offsets count from local, remote */
+	uint64_t comp_mask;
+	void *local;
+	const struct ibv_mr *mr;
+	const struct vrnic_type *local_type;
+	uint64_t remote;
+	const struct vrnic_type *remote_type;
+	uint32_t rkey;
+	uint32_t mode;		/* enum vrnic_typed_mode */
+};
+
+struct vrnic_rmw_wr {
+	uint64_t comp_mask;
+	uint64_t remote;	/* a multiple of width */
+	uint32_t rkey;
+	uint32_t width;		/* 4 or 8 bytes */
+	uint32_t op;		/* enum vrnic_rmw_op, possibly with VRNIC_RMW_COMPARE */
+	uint64_t operand;
+	uint64_t compare;
+	void *result;		/* for the old value, in mr; NULL: only to the callback */
+	const struct ibv_mr *mr;
+};
+
+struct vrnic_send_wr {		/* header and data together up to VRNIC_MAX_MESSAGE bytes */
+	uint64_t comp_mask;
+	const void *header;
+	size_t header_len;
+	const void *data;
+	size_t length;
+	uint32_t id;		/* of the handler */
+};
+
+struct vrnic_rts_wr {		/* an offer to be made */
+	uint64_t comp_mask;
+	const void *local;	/* in mr, which allows remote read */
+	const struct ibv_mr *mr;
+	size_t length;
+	const void *header;	/* for the peer's handler */
+	size_t header_len;	/* up to 1024 */
+};
+
+struct vrnic_accept_wr {	/* where an offer goes */
+	uint64_t comp_mask;
+	void *local;		/* in mr, which allows remote write */
+	const struct ibv_mr *mr;
+	uint64_t portion;	/* bytes of a portion; 0: automatic */
+};
+
+struct vrnic_type_info {
+	uint64_t comp_mask;
+	uint64_t bytes;		/* data in it */
+	int64_t lower;		/* offset of its first byte */
+	int64_t upper;		/* offset after its last byte */
+	uint64_t chunks;	/* contiguous ones, as vectors are counted out */
+	uint64_t rows;		/* of its metadata */
+};
+
+int vrnic_client_open(const char *device, struct vrnic_client **client);
+int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
+			    struct vrnic_client **client);
+int vrnic_client_close(struct vrnic_client *client);
+struct ibv_context *vrnic_client_verbs(struct vrnic_client *client);
+struct ibv_pd *vrnic_client_pd(struct vrnic_client *client);
+
+int vrnic_context_create(struct vrnic_client *client, const struct vrnic_context_attr *attr,
+			 struct vrnic_context **context);
+int vrnic_context_destroy(struct vrnic_context *context);
+void vrnic_context_address(const struct vrnic_context *context, struct vrnic_address *address);
+int vrnic_context_fd(const struct vrnic_context *context);
+int vrnic_context_arm(struct vrnic_context *context);
+
+int vrnic_advance(struct vrnic_context *context, int max);
+int vrnic_advance_try(struct vrnic_context *context, int max);
+int vrnic_advance_wait(struct vrnic_context *context, int max, uint64_t timeout_ns);
+int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id, vrnic_handler handler,
+		       void *arg);
+int vrnic_rts_handler_set(struct vrnic_context *context, vrnic_rts_handler handler, void *arg);
+
+int vrnic_endpoint_create(struct vrnic_context *context, const struct vrnic_address *address,
+			  struct vrnic_endpoint **endpoint);
+int vrnic_endpoint_find(struct vrnic_context *context, const char *name, uint32_t task,
+			uint32_t number, struct vrnic_endpoint **endpoint);
+int vrnic_endpoint_of(struct vrnic_context *context, const struct vrnic_peer *peer,
+		      struct vrnic_endpoint **endpoint);
+void vrnic_endpoint_peer(const struct vrnic_endpoint *endpoint, struct vrnic_peer *peer);
+int vrnic_endpoint_destroy(struct vrnic_endpoint *endpoint);
+
+int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
+			 struct vrnic_counter **counter);
+int vrnic_counter_destroy(struct vrnic_counter *counter);
+uint32_t vrnic_counter_number(const struct vrnic_counter *counter);
+void vrnic_counter_add(struct vrnic_counter *counter, uint64_t bytes);
+void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes);
+int64_t vrnic_counter_read(const struct vrnic_counter *counter);
+int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error *error);
+int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold, uint64_t timeout_ns);
+int vrnic_counter_fd(struct vrnic_counter *counter);
+
+int vrnic_read(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
+int vrnic_write(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		const struct vrnic_done *done);
+int vrnic_put(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
+int vrnic_get(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
+int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		     const struct vrnic_done *done);
+int vrnic_put_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
+		    const struct vrnic_done *done);
+int vrnic_get_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
+		    const struct vrnic_done *done);
+int vrnic_rmw(struct vrnic_endpoint *ep, const struct vrnic_rmw_wr *wr,
+	      const struct vrnic_done *done);
+int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+	       const struct vrnic_done *done);
+int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+		   const struct vrnic_done *done);
+int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+		 const struct vrnic_accept_wr *wr, const struct vrnic_done *done);
+int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts);
+int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done);
+int vrnic_fence_all(struct vrnic_context *context, const struct vrnic_done *done);
+int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns, struct vrnic_status *status);
+int vrnic_fence_all_wait(struct vrnic_context *context, uint64_t timeout_ns,
+			 struct vrnic_status *status);
+
+int vrnic_type_create(struct vrnic_client *client, struct vrnic_type **type);
+int vrnic_type_add_simple(struct vrnic_type *type, uint64_t bytes, int64_t offset,
+			  uint64_t count, int64_t stride);
+int vrnic_type_add_typed(struct vrnic_type *type, const struct vrnic_type *subtype,
+			 int64_t offset, uint64_t count, int64_t stride);
+int vrnic_type_complete(struct vrnic_type *type);
+int vrnic_type_query(const struct vrnic_type *type, struct vrnic_type_info *info);
+int vrnic_type_serialize(const struct vrnic_type *type, void *buffer, size_t *length);
+int vrnic_type_deserialize(struct vrnic_client *client, const void *buffer, size_t length,
+			   struct vrnic_type **type);
+int vrnic_type_destroy(struct vrnic_type *type);
+
+const char *vrnic_version(void);
+const char *vrnic_vendor_err_str(uint32_t vendor_err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBVRNIC_H */
