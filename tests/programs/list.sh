@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 # A list of programs, to be shown or run, for the program tests. Sourced by bash after
 # lib.sh. The script that sources it calls parse_options "$@", then program and alone for each,
 # then list_or_run; `limit` is how many seconds each may take.
@@ -30,7 +31,7 @@ run_alone() {
 # run_one INDEX
 run_one() {
 	case ${wheres[$1]} in
-	alone) run_alone "$limit" "${clients[$1]}" ;;
+	alone) run_alone "${limit:?}" "${clients[$1]}" ;;
 	*) patient_pair "$limit" "${wheres[$1]}" "${servers[$1]}" "${clients[$1]}" ;;
 	esac
 }
@@ -59,6 +60,7 @@ run_all() {
 }
 
 quick='' list='' pattern=.
+# shellcheck disable=SC2034 # the variables are for the program that sources this file
 parse_options() {
 	local arg
 	for arg; do
