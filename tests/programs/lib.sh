@@ -8,6 +8,7 @@
 #   cm:PORT   an rdma_cm listener (rping, ucmatose, perftest -R, ...)
 
 PROGRAMS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$PROGRAMS_DIR/../../tools/options.sh"
 PAIR_TMP=${PAIR_TMP:-$(mktemp -d /tmp/pair.XXXXXX)}
 
 # die MESSAGE: one line that says what is missing and what to do.

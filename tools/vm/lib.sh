@@ -6,6 +6,7 @@
 VM_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 CACHE=${VRNIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vrnic}
+. "$TOP/tools/options.sh"
 
 # die MESSAGE: one line that says what is missing and what to do.
 die() { echo "${0##*/}: $*" >&2; exit 1; }
