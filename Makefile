@@ -69,7 +69,7 @@ help:
 	@echo '                       then over a wire, with TCP beside them: half an hour in all'
 	@echo 'make kernels           compile the module against each kernel that Debian has headers for'
 	@echo 'make vm                a shell in a machine that has vrnic0'
-	@echo 'make lint              checkpatch, sparse, compiler warnings'
+	@echo 'make lint              checkpatch, sparse, compiler warnings, scripts, spelling, documents'
 	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
 	@echo 'make modules_install   the module for the running kernel'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'

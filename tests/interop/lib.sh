@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 # Two hosts with an RDMA device each and a wire between them, for the tests of
 # this folder. Sourced by bash in the guest. There are two rigs:
 #   veth  two network namespaces of one machine. rdma_rxe has its sockets in the
@@ -142,6 +143,7 @@ rig_mtu() {
 # gid HOST 4|6|link: index of the RoCEv2 GID that is this address.
 gid() {
 	local pattern
+	# shellcheck disable=SC2086 # four numbers
 	case $2 in
 	4) pattern=$(printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' ${ip4[$1]//./ }) ;;
 	6) pattern='fd00:*' ;;
@@ -185,7 +187,7 @@ rig_pair() {
 # steady_clock writes below /tmp, which the hosts of the wire do not share.
 rig_clock() {
 	local lib=$INTEROP/../../build/bench/clock.so
-	[ $rig = wire ] || { steady_clock; return; }
+	[ "$rig" = wire ] || { steady_clock; return; }
 	[ "$lib" -nt "$PROGRAMS_DIR/clock.c" ] || die "build/bench/clock.so is not there: run tools/bench/build"
 	perftest_env="env LD_PRELOAD=$lib"
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 # Server/client pairs on one host, for the program tests, the bench and the
 # demo. Sourced by bash in the guest; needs root, iproute2 and /tmp.
 #
@@ -7,6 +8,7 @@
 #   cm:PORT   an rdma_cm listener (rping, ucmatose, perftest -R, ...)
 
 PROGRAMS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$PROGRAMS_DIR/../../tools/options.sh"
 PAIR_TMP=${PAIR_TMP:-$(mktemp -d /tmp/pair.XXXXXX)}
 
 # die MESSAGE: one line that says what is missing and what to do.
@@ -56,6 +58,7 @@ pair() {
 	timeout -k 2 "$limit" $server >"$PAIR_TMP/server" 2>&1 </dev/null &
 	pid=$!
 	if listens "$where" $pid; then
+		# shellcheck disable=SC2086 # the same
 		timeout -k 2 "$limit" $client >"$PAIR_TMP/client" 2>&1 </dev/null || status=$?
 		[ $status = 0 ] || PAIR_WHY="client $(why $status "$limit")"
 	else

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 # A list of programs, to be shown or run, for the program tests. Sourced by bash after
-# lib.sh. The script that sources it calls parse_options "$@", then program and alone for each,
-# then list_or_run; `limit` is how many seconds each may take.
+# lib.sh. The script that sources it has the options --list and --quick, calls program and alone for
+# each, then list_or_run. `pattern` picks names, and `limit` is how many seconds each may take.
 
 # Parallel arrays: one program, or pair of them, each.
 names=() wheres=() proofs=() servers=() clients=()
@@ -9,7 +10,7 @@ names=() wheres=() proofs=() servers=() clients=()
 # program NAME WHERE PROOF SERVER CLIENT: see pair in lib.sh. PROOF is what the
 # client prints only after it did its work: a status of 0 alone is not enough.
 program() {
-	[[ $1 =~ $pattern ]] || return 0
+	[[ $1 =~ ${pattern:?} ]] || return 0
 	names+=("$1") wheres+=("$2") proofs+=("$3") servers+=("$4") clients+=("$5")
 }
 
@@ -30,7 +31,7 @@ run_alone() {
 # run_one INDEX
 run_one() {
 	case ${wheres[$1]} in
-	alone) run_alone "$limit" "${clients[$1]}" ;;
+	alone) run_alone "${limit:?}" "${clients[$1]}" ;;
 	*) patient_pair "$limit" "${wheres[$1]}" "${servers[$1]}" "${clients[$1]}" ;;
 	esac
 }
@@ -56,19 +57,6 @@ run_all() {
 	done
 	echo "# $((${#names[@]} - failed)) passed, $failed failed, $SECONDS s"
 	[ $failed = 0 ]
-}
-
-quick='' list='' pattern=.
-parse_options() {
-	local arg
-	for arg; do
-		case $arg in
-		--quick) quick=1 ;;
-		--list) list=1 ;;
-		-*) die "usage: ${0##*/} [--quick] [--list] [PATTERN]" ;;
-		*) pattern=$arg ;;
-		esac
-	done
 }
 
 list_or_run() {

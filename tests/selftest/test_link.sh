@@ -29,7 +29,7 @@ eventually() {
 	tries=100
 	until "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))
-		[ $tries -gt 0 ] || { "$@"; return 1; }
+		[ "$tries" -gt 0 ] || { "$@"; return 1; }
 		sleep 0.1
 	done
 }
@@ -60,7 +60,7 @@ check no_such_interface not rdma link add vrnict1 type vrnic netdev vrnone
 race() {
 	ip link add vrlink2 type dummy || return 1
 	ip link set vrlink2 up
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null &
 		rdma link add vrnict3 type vrnic netdev vrlink2 2>/dev/null
 		wait
@@ -73,7 +73,7 @@ check two_at_once_make_one race
 
 # The interface goes while a device comes: neither is left. (One would keep the other.)
 passing() {
-	for try in 1 2 3 4 5 6 7 8; do
+	for _ in 1 2 3 4 5 6 7 8; do
 		ip link add vrlink2 type dummy || return 1
 		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null &
 		timeout 60 ip link del vrlink2 || return 1
@@ -86,7 +86,7 @@ check interface_goes_while_a_device_comes passing
 # An interface goes to another namespace meanwhile: no device is left that has parts in both.
 moving() {
 	ip netns add vrmove || return 1
-	for try in $(seq 16); do
+	for _ in $(seq 16); do
 		ip link add vrlink2 type dummy || return 1
 		timeout 60 ip link set vrlink2 netns vrmove &
 		rdma link add vrnict2 type vrnic netdev vrlink2 2>/dev/null
@@ -134,7 +134,7 @@ check device_goes_with_it eventually gone
 # a process that has a device open keeps the module; nothing happens to it
 ibv_rc_pingpong -d "${VRNIC_DEV:-vrnic0}" -g 1 >/dev/null 2>&1 &
 holder=$!
-in_use() { ls -l "/proc/$holder/fd" | grep -q vrnic-doorbell; }
+in_use() { find "/proc/$holder/fd" -lname '*vrnic-doorbell*' | grep -q .; }
 check a_process_opens_the_device eventually in_use
 check unload_in_use_is_refused not rmmod vrnic
 check module_is_still_there test -d /sys/module/vrnic

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 # Shared by the programs of tools/vm: where the caches are, what they are keyed
 # by, and how to say what went wrong. Sourced, never run.
 
 VM_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOP=$(cd "$VM_DIR/../.." && pwd)
 CACHE=${VRNIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vrnic}
+. "$TOP/tools/options.sh"
 
 # die MESSAGE: one line that says what is missing and what to do.
 die() { echo "${0##*/}: $*" >&2; exit 1; }
@@ -82,9 +84,9 @@ in_root() {
 
 # kernel_version ROOT: of the distribution's kernel in it.
 kernel_version() {
-	local found=("$1"/boot/vmlinuz-*)
-	[ -e "${found[0]}" ] || die "no kernel in $1: remove that folder, and run again"
-	echo "${found[0]##*/vmlinuz-}"
+	local images=("$1"/boot/vmlinuz-*)
+	[ -e "${images[0]}" ] || die "no kernel in $1: remove that folder, and run again"
+	echo "${images[0]##*/vmlinuz-}"
 }
 
 # checkout_key: names what the cache holds for this checkout alone.
