@@ -7,7 +7,7 @@
  * own index (@idx), and publishes it in the header but never reads it back. The kernel reads the
  * index of the other side once each time, and copies an entry before it looks at the contents.
  *
- * Barriers and their partners (userlib/provider/ring.h has the other half):
+ * Barriers and their partners (userlib/ring.h has the other half):
  *
  *  P1 vrnic_ring_avail()   acquire of hdr->prod
  *       with the producer's release of prod after it filled the slots
