@@ -11,7 +11,7 @@
  *
  *  P1 vrnic_ring_avail()   acquire of hdr->prod
  *       with the producer's release of prod after it filled the slots
- *  P2 vrnic_ring_publish() release of hdr->cons
+ *  P2 vrnic_ring_consume() release of hdr->cons
  *       with the producer's acquire of cons before it reuses slots
  *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
  *       with the producer's prod, full fence, look at the flag;

@@ -284,6 +284,12 @@ static int with_rts_send(struct nbed *bed, uint64_t mask)
 					       .mr = bed->a.buf.mr, .length = 8), NULL);
 }
 
+static int with_rts_done(struct nbed *bed, uint64_t mask)
+{
+	return vrnic_rts_send(bed->a.to, OFFER(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,
+					       .length = 8), DONE(.comp_mask = mask));
+}
+
 static int typed(struct nbed *bed, uint64_t mask, struct vrnic_type *type)
 {
 	struct vrnic_typed_wr wr = {
@@ -374,6 +380,7 @@ static const struct extended {
 	{ "fence, done", with_fence }, { "put", with_put }, { "get", with_get },
 	{ "put_inline", with_put_inline }, { "read", with_read }, { "write", with_write },
 	{ "rmw", with_rmw }, { "send", with_send }, { "rts_send", with_rts_send },
+	{ "rts_send, done", with_rts_done },
 	{ "put_typed, get_typed", with_typed }, { "type_query", with_type_query },
 	{ "counter_error", with_counter_error }, { "fence_wait", with_status },
 	{ "fence_all_wait", with_status_of_all },
