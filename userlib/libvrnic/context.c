@@ -189,7 +189,7 @@ int vrnic_context_create(struct vrnic_client *client,
 		attr = &none;
 	if (!client || !context)
 		return -EINVAL;
-	if (vrnic_is_extended(attr->comp_mask))
+	if (vrnic_is_extended(attr->comp_mask, 0))
 		return -E2BIG;
 	if (!attr_fits(attr))
 		return -EINVAL;

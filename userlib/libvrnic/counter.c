@@ -278,7 +278,7 @@ int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error 
 
 	if (!error)
 		return failures(count);
-	if (vrnic_is_extended(error->comp_mask))
+	if (vrnic_is_extended(error->comp_mask, 0))
 		return -E2BIG;
 	error->count = count;
 	error->status = count ? cell->status : 0;

@@ -134,7 +134,7 @@ static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	};
 	int ret;
 
-	if (status && vrnic_is_extended(status->comp_mask))
+	if (status && vrnic_is_extended(status->comp_mask, 0))
 		return -E2BIG;
 	vrnic_lock(ctx);
 	ret = vrnic_post_locked(ctx, ep, &req, &done, false);

@@ -28,16 +28,15 @@
 #define VRNIC_PAGE_BUCKETS	64
 
 /*
- * Bits of comp_mask that this library knows, of any struct. A program's struct ends where the
+ * Does a struct have members that this library does not know? @known: bits of comp_mask that the
+ * library knows of this kind of struct; no kind has one yet. A program's struct ends where the
  * program's own header says: so the library reads and writes members that were there from the
  * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
  * whole.
  */
-#define VRNIC_EXTENSIONS	0ULL
-
-static inline bool vrnic_is_extended(uint64_t comp_mask)
+static inline bool vrnic_is_extended(uint64_t comp_mask, uint64_t known)
 {
-	return comp_mask & ~VRNIC_EXTENSIONS;
+	return comp_mask & ~known;
 }
 
 /* ---- objects ---- */

@@ -8,7 +8,7 @@
 
 static int send_check(const struct vrnic_send_wr *wr)
 {
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if (wr->id >= VRNIC_DISPATCH_MAX || (!wr->header && wr->header_len) ||
 	    (!wr->data && wr->length))

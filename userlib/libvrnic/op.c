@@ -16,7 +16,7 @@ static int wr_check(const struct vrnic_endpoint *ep, const struct vrnic_wr *wr)
 {
 	if (!ep || !wr)
 		return -EINVAL;
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if (!range_fits((uintptr_t)wr->local, wr->length) ||
 	    !range_fits(wr->remote, wr->length))
@@ -119,7 +119,7 @@ int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
 
 static int rmw_check(const struct vrnic_rmw_wr *wr)
 {
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if ((wr->op & ~(uint32_t)VRNIC_RMW_COMPARE) > VRNIC_RMW_XOR ||
 	    (wr->width != 4 && wr->width != 8) || wr->remote % wr->width ||
@@ -183,7 +183,7 @@ static int post_typed(uint8_t opcode, struct vrnic_endpoint *ep,
 
 	if (!ep || !wr)
 		return -EINVAL;
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if (!wr->mr || !types_fit(ep->context, wr))
 		return -EINVAL;

@@ -105,7 +105,7 @@ static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 
 static int rts_check(const struct vrnic_rts_wr *wr)
 {
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if (!wr->mr || (!wr->header && wr->header_len) || wr->length > INT64_MAX ||
 	    (uintptr_t)wr->local > UINTPTR_MAX - wr->length)
@@ -248,7 +248,7 @@ static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rt
 {
 	unsigned int i;
 
-	if (vrnic_is_extended(rts->comp_mask))
+	if (vrnic_is_extended(rts->comp_mask, 0))
 		return -E2BIG;
 	for (i = 0; i < sizeof(rts->reserved) / sizeof(rts->reserved[0]); i++)
 		if (rts->reserved[i])
@@ -265,7 +265,7 @@ static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts 
 		ret = vrnic_done_check(ep->context, done);
 	if (ret)
 		return ret;
-	if (vrnic_is_extended(wr->comp_mask))
+	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
 	if (!wr->mr || rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
 	    (uintptr_t)wr->local > UINT64_MAX - rts->length)

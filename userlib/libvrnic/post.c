@@ -136,7 +136,7 @@ int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *d
 {
 	if (!done)
 		return 0;
-	if (vrnic_is_extended(done->comp_mask))
+	if (vrnic_is_extended(done->comp_mask, 0))
 		return -E2BIG;
 	if ((done->local && done->local->client != ctx->client) ||
 	    (done->remote && done->remote->client != ctx->client) ||

@@ -86,7 +86,7 @@ int vrnic_type_query(const struct vrnic_type *type,
 {
 	if (!type || !info || !type->complete)
 		return -EINVAL;
-	if (vrnic_is_extended(info->comp_mask))
+	if (vrnic_is_extended(info->comp_mask, 0))
 		return -E2BIG;
 	info->bytes = type->info.bytes;
 	info->lower = type->info.lower;

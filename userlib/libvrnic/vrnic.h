@@ -138,13 +138,13 @@ struct vrnic_typed_wr {		/* put_typed, get_typed: chunks' offsets count from loc
 struct vrnic_rmw_wr {
 	uint64_t comp_mask;
 	uint64_t remote;	/* a multiple of width */
-	uint32_t rkey;
-	uint32_t width;		/* 4 or 8 bytes */
-	uint32_t op;		/* enum vrnic_rmw_op, possibly with VRNIC_RMW_COMPARE */
 	uint64_t operand;
 	uint64_t compare;
 	void *result;		/* for the old value, in mr; NULL: only to the callback */
 	const struct ibv_mr *mr;
+	uint32_t rkey;
+	uint32_t width;		/* 4 or 8 bytes */
+	uint32_t op;		/* enum vrnic_rmw_op, possibly with VRNIC_RMW_COMPARE */
 };
 
 struct vrnic_send_wr {		/* header and data together up to VRNIC_MAX_MESSAGE bytes */
