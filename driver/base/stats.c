@@ -10,8 +10,8 @@ static const struct rdma_stat_desc vrnic_stat_descs[] = { VRNIC_STATS(X) };
 #undef X
 
 /*
- * The core shows a value again for so many ms, which spares a NIC's firmware. To add up the counters
- * of all CPUs costs little, so they are read anew in each jiffy.
+ * The core shows a value again for so many ms, which spares a NIC's firmware. To add up the
+ * counters of all CPUs costs little, so they are read anew in each jiffy.
  */
 #define LIFESPAN_MS	0
 
