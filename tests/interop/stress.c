@@ -13,7 +13,7 @@
  *   -n OPERATIONS (2000)  -D SECONDS instead  -s LARGEST (65536)  -w WINDOW (16)
  *   -m PATH-MTU (1024)  -u TIMEOUT-EXPONENT (14)  -S SEED (1)
  *   -l SECONDS that it may take (50)  -i REPORTS per second (0)  -p PORT (18600)
- *   -T TRAFFIC-CLASS (0)
+ *   -T TRAFFIC-CLASS (0)  -z least SIZE (0)
  */
 #include <arpa/inet.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static struct options opt = {
 	.seed = 1, .limit = 50, .port = 18600,
 };
 
-static unsigned int duration;
+static unsigned int duration, min_size;
 static struct host host;
 static __u64 words[WORDS];	/* what the atomics have made of the server's */
 static volatile __u64 at;	/* number of the operation that is waited for */
@@ -112,6 +112,8 @@ static struct op draw_alone(__u64 number)
 		op.kind = SEND_IMM;
 	if (op.kind == READ && !op.size)
 		op.size = 1;
+	if (op.size < min_size)
+		op.size = min_size;
 	return op;
 }
 
@@ -596,6 +598,7 @@ static unsigned int *option(int letter)
 	case 'i': return &opt.interval;
 	case 'p': return &opt.port;
 	case 'T': return &opt.tclass;
+	case 'z': return &min_size;
 	}
 	wrong_usage();
 	return NULL;
@@ -606,7 +609,7 @@ static void parse(int argc, char **argv)
 	int letter;
 
 	opt.gid_index = -1;
-	while ((letter = getopt(argc, argv, "d:g:n:D:s:w:m:u:S:l:i:p:T:")) != -1) {
+	while ((letter = getopt(argc, argv, "d:g:n:D:s:w:m:u:S:l:i:p:T:z:")) != -1) {
 		if (letter == 'd')
 			opt.device = optarg;
 		else if (letter == 'g')
@@ -616,7 +619,8 @@ static void parse(int argc, char **argv)
 	}
 	if (optind < argc)
 		opt.host = argv[optind];
-	if (!opt.device || opt.gid_index < 0 || !opt.max_size || !opt.window)
+	if (!opt.device || opt.gid_index < 0 || !opt.max_size || !opt.window ||
+	    min_size > opt.max_size)
 		wrong_usage();
 }
 
