@@ -69,7 +69,35 @@ locked() {
 	) 9>"$CACHE/.lock-$name"
 }
 
-root_path() { echo "$CACHE/root-$1-$(key "$VM_DIR/packages" "$VM_DIR/rootfs")"; }
+# The distributions that machines and packages are made for, the oldest first.
+SUITES="bookworm trixie backports forky"
+
+# known_suite NAME: end, if it is none of them.
+known_suite() {
+	case " $SUITES " in
+	*" $1 "*) ;;
+	*) die "unknown suite '$1': there are $SUITES" ;;
+	esac
+}
+
+# release_of SUITE: backports is trixie with a later kernel.
+release_of() {
+	case $1 in
+	backports) echo trixie ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# rdma_core_of SUITE: what its provider is compiled against. The interface between libibverbs
+# and its providers is the same (34) in all versions that have not got a line of their own.
+rdma_core_of() {
+	case $1 in
+	forky) echo 65.0 ;;
+	*) echo 56.1 ;;
+	esac
+}
+
+root_path() { echo "$CACHE/root-$1-$(key "$VM_DIR"/{packages,rootfs,backports})"; }
 
 # in_root ROOT COMMAND...: chroot with /proc and the name service of this machine.
 in_root() {
