@@ -183,6 +183,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_ids_exit(&dev->keys);
 	xa_destroy(&dev->avs);
 	free_percpu(dev->stats);
+	vrnic_faults_free(dev);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
@@ -278,11 +279,13 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 		      XA_FLAGS_ACCOUNT);
 	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
-	vrnic_faults_setup(dev);
+	err = vrnic_faults_alloc(dev);
+	if (err)
+		return err;
 	vrnic_late_init(dev);
 	err = vrnic_ids_init(&dev->keys);
 	if (err)
-		return err;
+		goto err_faults;
 	err = vrnic_ids_init(&dev->types);
 	if (err)
 		goto err_keys;
@@ -311,6 +314,8 @@ err_types:
 	vrnic_ids_exit(&dev->types);
 err_keys:
 	vrnic_ids_exit(&dev->keys);
+err_faults:
+	vrnic_faults_free(dev);
 	return err;
 }
 

@@ -12,12 +12,12 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
-#include "base/fault.h"
 #include "base/objects.h"
 #include "base/stats.h"
 #include "engine/threads.h"
 #include "lib/ids.h"
 
+struct vrnic_faults;
 struct vrnic_qp;
 struct vrnic_wire;
 
@@ -67,7 +67,7 @@ struct vrnic_dev {
 	struct vrnic_stats __percpu *stats;
 	atomic_t objects[VRNIC_OBJECTS];
 	atomic_t of_users[VRNIC_OBJECTS];
-	struct vrnic_faults faults;
+	struct vrnic_faults *faults;
 	bool port_up;
 	struct work_struct rescan;
 	struct mutex mcast_lock;	/* protects @attached and writes of @groups */

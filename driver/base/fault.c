@@ -56,7 +56,7 @@ static u32 shown_qpn(const struct vrnic_qp *qp)
 /* As vrnic_fault(), for the case that some fault of some device is armed. */
 bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
-	struct vrnic_faults *all = &qp->dev->faults;
+	struct vrnic_faults *all = qp->dev->faults;
 	struct vrnic_fault *f = &all->kind[kind];
 	u32 percent = READ_ONCE(f->probability);
 	u32 only = READ_ONCE(all->qpn), space;
@@ -78,7 +78,7 @@ bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 /* The value of the kind's own file: microseconds, or a status. */
 u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
-	return READ_ONCE(qp->dev->faults.kind[kind].own);
+	return READ_ONCE(qp->dev->faults->kind[kind].own);
 }
 
 /* ---- files ---- */
@@ -212,7 +212,7 @@ static void show_kind(struct vrnic_fault *f, enum vrnic_fault_kind kind,
  */
 void vrnic_faults_show(struct vrnic_dev *dev)
 {
-	struct vrnic_faults *all = &dev->faults;
+	struct vrnic_faults *all = dev->faults;
 	struct dentry *dir;
 	unsigned int i;
 
@@ -227,14 +227,18 @@ void vrnic_faults_show(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_faults_setup() - initialise the settings of a device: no faults
+ * vrnic_faults_alloc() - make the settings of a device: no faults
  * @dev: device
+ *
+ * Return: 0 or -ENOMEM.
  */
-void vrnic_faults_setup(struct vrnic_dev *dev)
+int vrnic_faults_alloc(struct vrnic_dev *dev)
 {
-	struct vrnic_faults *all = &dev->faults;
+	struct vrnic_faults *all = kzalloc(sizeof(*all), GFP_KERNEL);
 	unsigned int i;
 
+	if (!all)
+		return -ENOMEM;
 	mutex_init(&all->lock);
 	all->seed = get_random_u32();
 	for (i = 0; i < VRNIC_FAULT_NR; i++) {
@@ -244,6 +248,13 @@ void vrnic_faults_setup(struct vrnic_dev *dev)
 		atomic_set(&all->kind[i].times, -1);
 	}
 	all->kind[VRNIC_FAULT_COMPLETION].own = IB_WC_GENERAL_ERR;
+	dev->faults = all;
+	return 0;
+}
+
+void vrnic_faults_free(struct vrnic_dev *dev)
+{
+	kfree(dev->faults);
 }
 
 /**
@@ -255,9 +266,9 @@ void vrnic_faults_drop(struct vrnic_dev *dev)
 	unsigned int i;
 
 	/* waits for processes that use one of the files */
-	debugfs_remove(dev->faults.dir);
+	debugfs_remove(dev->faults->dir);
 	for (i = 0; i < VRNIC_FAULT_NR; i++)
-		set_probability(&dev->faults.kind[i], 0);
+		set_probability(&dev->faults->kind[i], 0);
 }
 
 void vrnic_faults_init(void)

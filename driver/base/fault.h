@@ -97,7 +97,8 @@ static inline bool vrnic_fault(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 
 void vrnic_faults_init(void);
 void vrnic_faults_exit(void);
-void vrnic_faults_setup(struct vrnic_dev *dev);
+int vrnic_faults_alloc(struct vrnic_dev *dev);
+void vrnic_faults_free(struct vrnic_dev *dev);
 void vrnic_faults_show(struct vrnic_dev *dev);
 void vrnic_faults_drop(struct vrnic_dev *dev);
 

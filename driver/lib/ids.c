@@ -4,7 +4,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 
 /* If half of the numbers are used, so many tries fail once in 2^32. */
 #define TRIES	32

@@ -7,23 +7,9 @@
 #ifndef VRNIC_IDS_H
 #define VRNIC_IDS_H
 
-#include <linux/rhashtable.h>
-#include <linux/swab.h>
+#include <linux/gfp_types.h>
+#include <linux/rhashtable-types.h>
 #include <linux/types.h>
-
-/**
- * struct vrnic_id - a number in use
- * @node: in struct vrnic_ids.table
- * @id: the number
- * @entry: object that the number names; may have a tag in its low bits
- * @rcu: for the RCU grace period between the end of the number and its release
- */
-struct vrnic_id {
-	struct rhash_head node;
-	u32 id;
-	void *entry;
-	struct rcu_head rcu;
-};
 
 /**
  * struct vrnic_ids - a set of numbers
@@ -32,48 +18,6 @@ struct vrnic_id {
 struct vrnic_ids {
 	struct rhashtable table;
 };
-
-/*
- * The numbers are random, but a user who makes many may keep those that fall into one bucket. So
- * the seed of the hash is secret, and the table gets a new one when it is rehashed, which happens
- * when a bucket is too full. The good bits of a product are the high ones, but the table takes the
- * low ones, so they are swapped.
- */
-static inline u32 vrnic_id_hash(const void *key, u32 len, u32 seed)
-{
-	return swab32(*(const u32 *)key * (seed | 1));
-}
-
-static inline int vrnic_id_cmp(struct rhashtable_compare_arg *arg,
-			       const void *obj)
-{
-	return ((const struct vrnic_id *)obj)->id != *(const u32 *)arg->key;
-}
-
-static const struct rhashtable_params vrnic_ids_params = {
-	.key_len = sizeof(u32),
-	.key_offset = offsetof(struct vrnic_id, id),
-	.head_offset = offsetof(struct vrnic_id, node),
-	.hashfn = vrnic_id_hash,
-	.obj_cmpfn = vrnic_id_cmp,
-	.automatic_shrinking = true,
-};
-
-/**
- * vrnic_ids_find() - find the object that a number names
- * @ids: set
- * @id: number that a user or a peer claims
- *
- * Return: object or NULL.
- * Context: RCU read-side critical section.
- */
-static inline void *vrnic_ids_find(struct vrnic_ids *ids, u32 id)
-{
-	struct vrnic_id *found;
-
-	found = rhashtable_lookup(&ids->table, &id, vrnic_ids_params);
-	return found ? found->entry : NULL;
-}
 
 int vrnic_ids_init(struct vrnic_ids *ids);
 void vrnic_ids_exit(struct vrnic_ids *ids);

@@ -14,11 +14,10 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
 #include "mem/seg.h"
-#include "queue/qp.h"
 #include "vrnic.h"
 
 static void *key_entry(struct vrnic_dev *dev, u32 key)
@@ -181,22 +180,22 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 
 /**
  * vrnic_seg_local() - find the memory of a local segment
- * @qp: queue pair; its protection domain has to match
+ * @user: who uses the key; the protection domain has to match
  * @sge: segment, from a private copy
  * @access: IB_ACCESS_LOCAL_WRITE or 0
  * @held: region found earlier in this burst for a local key, or NULL
  * @seg: to be filled in; the caller has to put it
  */
-int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
+int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	return vrnic_seg_region(qp->dev, qp->ibqp->pd, sge->lkey, false,
+	return vrnic_seg_region(user->dev, user->pd, sge->lkey, false,
 				sge->addr, sge->length, access, held, seg);
 }
 
 /**
  * vrnic_seg_remote() - find the memory that a peer names
- * @qp: the target, which has the memory
+ * @user: the target, which has the memory
  * @rkey: key that the peer claims
  * @addr: address
  * @len: bytes; no key is needed for 0 bytes (IBTA C9-88)
@@ -204,10 +203,10 @@ int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
  * @held: region found earlier in this burst for a remote key, or NULL
  * @seg: to be filled in; the caller has to put it
  */
-int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
+int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	struct ib_pd *pd = qp->ibqp->pd;
+	struct ib_pd *pd = user->pd;
 	struct vrnic_mr *mr;
 	void *entry;
 	int verr;
@@ -219,9 +218,9 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 	if (held_open(held, rkey, pd, addr, len, access, seg, &verr))
 		return verr;
 	rcu_read_lock();
-	entry = key_entry(qp->dev, rkey);
+	entry = key_entry(user->dev, rkey);
 	if (xa_pointer_tag(entry)) {
-		verr = vrnic_mw_open(qp, xa_untag_pointer(entry), rkey, addr,
+		verr = vrnic_mw_open(user, xa_untag_pointer(entry), rkey, addr,
 				     len, access, seg);
 		rcu_read_unlock();
 		return verr;
@@ -240,21 +239,21 @@ int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
 
 /**
  * vrnic_seg_whole() - find the whole region that a peer names by a key alone
- * @qp: the target
+ * @user: the target
  * @rkey: key that the peer claims; must be of a region, not of a window
  * @access: rights that the operation needs
  * @seg: to be filled in; the caller has to put it
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
-int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
+int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
 		    struct vrnic_seg *seg)
 {
-	struct vrnic_mr *mr = key_region_get(qp->dev, rkey);
+	struct vrnic_mr *mr = key_region_get(user->dev, rkey);
 
 	if (!mr)
 		return VRNIC_VERR_KEY;
-	return mr_seg_open(mr, mr->rkey == rkey, qp->ibqp->pd, mr->iova, mr->length,
+	return mr_seg_open(mr, mr->rkey == rkey, user->pd, mr->iova, mr->length,
 			   access, seg);
 }
 
@@ -298,14 +297,14 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 
 /**
  * vrnic_sgl_local() - find the memory of a list of local segments
- * @qp: queue pair; its protection domain has to match
+ * @user: who uses the key; the protection domain has to match
  * @sge: segments, from a private copy
  * @nr: number of segments; at most VRNIC_MAX_SGE
  * @access: IB_ACCESS_LOCAL_WRITE or 0
  * @held: region found earlier in this burst for a local key, or NULL
  * @sgl: to be filled in; the caller has to put it, but not on failure
  */
-int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
+int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
 {
 	int verr;
@@ -313,7 +312,7 @@ int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
 	sgl->cur = 0;
 	sgl->pos = 0;
 	for (sgl->nr = 0; sgl->nr < nr; sgl->nr++) {
-		verr = vrnic_seg_local(qp, &sge[sgl->nr], access, held,
+		verr = vrnic_seg_local(user, &sge[sgl->nr], access, held,
 				       &sgl->seg[sgl->nr]);
 		if (verr) {
 			vrnic_sgl_put(sgl);

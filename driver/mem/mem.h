@@ -9,7 +9,7 @@
 
 struct vrnic_desc;
 struct vrnic_dev;
-struct vrnic_qp;
+struct vrnic_key_user;
 struct vrnic_seg;
 
 enum vrnic_mr_kind {
@@ -85,8 +85,8 @@ void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr));
 void vrnic_mr_put(struct vrnic_mr *mr);
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key);
 void vrnic_key_free(struct vrnic_dev *dev, u32 key);
-int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
-int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d);
+int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote);
+int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d);
 
 /* The entry of a window in vrnic_dev.keys is tagged, that of a region is not. */
 #define VRNIC_KEY_WINDOW	1

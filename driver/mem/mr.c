@@ -11,10 +11,10 @@
 #include "base/objects.h"
 #include "base/udata.h"
 #include "compat/compat.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
-#include "queue/qp.h"
+#include "mem/seg.h"
 #include "vrnic.h"
 
 #define KEY_INDEX_MAX	(BIT(24) - 1)
@@ -459,14 +459,14 @@ int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 }
 
 /* REG_MR: make the pages that map_mr_sg() collected accessible under a new key. */
-int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
+int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
 	struct vrnic_mr *mr = to_vmr((struct ib_mr *)(uintptr_t)d->reg.mr);
 	u32 tag = d->reg.key & 0xff;
 
 	if (mr->kind != VRNIC_MR_FAST || mr->valid)
 		return VRNIC_VERR_KEY;
-	if (mr->ibmr.pd != qp->ibqp->pd)
+	if (mr->ibmr.pd != user->pd)
 		return VRNIC_VERR_PD;
 	WRITE_ONCE(mr->lkey, (mr->lkey & ~0xffU) | tag);
 	WRITE_ONCE(mr->rkey, (mr->rkey & ~0xffU) | tag);
@@ -484,14 +484,14 @@ int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
  * Invalidation is complete only when no burst uses the region any more; -EAGAIN while one does. A
  * window may use the region for any time, so no window may be bound to it.
  */
-static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
+static int mr_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr, u32 key,
 			 bool remote)
 {
 	if (mr->kind != VRNIC_MR_FAST ||
 	    (key != READ_ONCE(mr->rkey) &&
 	     (remote || key != READ_ONCE(mr->lkey))))
 		return VRNIC_VERR_KEY;
-	if (mr->ibmr.pd != qp->ibqp->pd)
+	if (mr->ibmr.pd != user->pd)
 		return VRNIC_VERR_PD;
 	if (!mr_windows_close(mr))
 		return VRNIC_VERR_BIND;
@@ -503,26 +503,26 @@ static int mr_invalidate(struct vrnic_qp *qp, struct vrnic_mr *mr, u32 key,
 
 /**
  * vrnic_key_invalidate() - invalidate a key, for LOCAL_INV and for SEND with invalidate
- * @qp: queue pair; its protection domain has to match
+ * @user: who uses the key; the protection domain has to match
  * @key: key of a fast registration region or of a type 2 window
  * @remote: the peer asks for the invalidation
  *
  * Return: 0, -EAGAIN (the memory is still in use), or enum vrnic_vendor_err.
  */
-int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote)
+int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote)
 {
 	void *entry;
 	int ret;
 
 	rcu_read_lock();
-	entry = vrnic_ids_find(&qp->dev->keys, key >> 8);
+	entry = vrnic_ids_find(&user->dev->keys, key >> 8);
 	if (!entry)
 		ret = VRNIC_VERR_KEY;
 	else if (xa_pointer_tag(entry))
-		ret = vrnic_mw_invalidate(qp, xa_untag_pointer(entry), key,
+		ret = vrnic_mw_invalidate(user, xa_untag_pointer(entry), key,
 					  remote);
 	else
-		ret = mr_invalidate(qp, entry, key, remote);
+		ret = mr_invalidate(user, entry, key, remote);
 	rcu_read_unlock();
 	return ret;
 }

@@ -11,11 +11,10 @@
 #include "base/objects.h"
 #include "base/udata.h"
 #include "compat/compat.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
 #include "mem/seg.h"
-#include "queue/qp.h"
 #include "vrnic.h"
 
 static struct vrnic_mw *to_vmw(struct ib_mw *ibmw)
@@ -102,10 +101,10 @@ static bool names_window(const struct vrnic_window *win,
 	       win->rkey >> 8 == d->bind.new_rkey >> 8;
 }
 
-static int bind_check(struct vrnic_qp *qp, const struct vrnic_window *win,
+static int bind_check(const struct vrnic_key_user *user, const struct vrnic_window *win,
 		      const struct vrnic_desc *d, const struct vrnic_mr *mr)
 {
-	if (win->pd != qp->ibqp->pd || mr->ibmr.pd != win->pd)
+	if (win->pd != user->pd || mr->ibmr.pd != win->pd)
 		return VRNIC_VERR_PD;
 	if (win->dead || !names_window(win, d))
 		return VRNIC_VERR_KEY;
@@ -143,13 +142,13 @@ static void window_bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
 }
 
 /* A bind of length 0 unbinds a type 1 window, and changes its key. */
-static int unbind_type1(struct vrnic_qp *qp, struct vrnic_window *win,
+static int unbind_type1(const struct vrnic_key_user *user, struct vrnic_window *win,
 			const struct vrnic_desc *d)
 {
 	int verr = 0;
 
 	spin_lock_bh(&win->lock);
-	if (win->pd != qp->ibqp->pd)
+	if (win->pd != user->pd)
 		verr = VRNIC_VERR_PD;
 	else if (!names_window(win, d))
 		verr = VRNIC_VERR_KEY;
@@ -175,17 +174,17 @@ static bool window_mr_get(struct vrnic_mr *mr)
 
 /**
  * vrnic_window_bind() - bind a window to the region that a descriptor names
- * @qp: queue pair that executes the bind
+ * @user: who executes the bind
  * @win: window; it may have been deallocated since it was found
  * @d: private copy of the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err.
  * Context: the RCU read-side critical section in which @win was found.
  */
-int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
+int vrnic_window_bind(const struct vrnic_key_user *user, struct vrnic_window *win,
 		      const struct vrnic_desc *d)
 {
-	struct vrnic_mr *mr = vrnic_ids_find(&qp->dev->keys,
+	struct vrnic_mr *mr = vrnic_ids_find(&user->dev->keys,
 					     d->bind.lkey >> 8);
 	int verr = VRNIC_VERR_KEY;
 
@@ -193,13 +192,13 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 	    !vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
 	/* a window of another domain is never counted, not even for a moment */
-	if (mr->ibmr.pd != qp->ibqp->pd) {
+	if (mr->ibmr.pd != user->pd) {
 		verr = VRNIC_VERR_PD;
 	} else if (mr->lkey == d->bind.lkey && window_mr_get(mr)) {
 		spin_lock_bh(&win->lock);
-		verr = bind_check(qp, win, d, mr);
+		verr = bind_check(user, win, d, mr);
 		if (!verr)
-			window_bind(win, mr, qp->qpn, d);
+			window_bind(win, mr, user->qpn, d);
 		spin_unlock_bh(&win->lock);
 		if (verr)
 			window_mr_put(mr);
@@ -210,32 +209,32 @@ int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
 
 /**
  * vrnic_mw_bind() - execute BIND_MW
- * @qp: queue pair that executes the bind
+ * @user: who executes the bind
  * @d: private copy of the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
-int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
+int vrnic_mw_bind(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
 	struct vrnic_window *win;
 	void *entry;
 	int verr;
 
 	rcu_read_lock();
-	entry = vrnic_ids_find(&qp->dev->keys, d->bind.old_rkey >> 8);
+	entry = vrnic_ids_find(&user->dev->keys, d->bind.old_rkey >> 8);
 	win = xa_untag_pointer(entry);
 	if (!entry || !xa_pointer_tag(entry))
 		verr = VRNIC_VERR_KEY;
 	else if (!d->bind.length && win->type == IB_MW_TYPE_1)
-		verr = unbind_type1(qp, win, d);
+		verr = unbind_type1(user, win, d);
 	else
-		verr = vrnic_window_bind(qp, win, d);
+		verr = vrnic_window_bind(user, win, d);
 	rcu_read_unlock();
 	return verr;
 }
 
 /* By key, only type 2 windows are invalidated. Caller holds the RCU read lock. */
-int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+int vrnic_mw_invalidate(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 			bool remote)
 {
 	int verr = 0;
@@ -243,9 +242,9 @@ int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 	spin_lock_bh(&win->lock);
 	if (win->rkey != key || win->type != IB_MW_TYPE_2)
 		verr = VRNIC_VERR_KEY;
-	else if (win->pd != qp->ibqp->pd)
+	else if (win->pd != user->pd)
 		verr = VRNIC_VERR_PD;
-	else if (remote && (!win->bound || win->qpn != qp->qpn))
+	else if (remote && (!win->bound || win->qpn != user->qpn))
 		verr = VRNIC_VERR_ACCESS;
 	else
 		window_unbind(win);
@@ -253,14 +252,14 @@ int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
 	return verr;
 }
 
-static int open_check(struct vrnic_qp *qp, const struct vrnic_window *win,
+static int open_check(const struct vrnic_key_user *user, const struct vrnic_window *win,
 		      u32 key, u64 addr, u64 len, int access)
 {
 	if (!win->bound || win->rkey != key)
 		return VRNIC_VERR_KEY;
-	if (win->pd != qp->ibqp->pd)
+	if (win->pd != user->pd)
 		return VRNIC_VERR_PD;
-	if (win->type == IB_MW_TYPE_2 && win->qpn != qp->qpn)
+	if (win->type == IB_MW_TYPE_2 && win->qpn != user->qpn)
 		return VRNIC_VERR_ACCESS;
 	if ((win->access & access) != access)
 		return VRNIC_VERR_ACCESS;
@@ -272,7 +271,7 @@ static int open_check(struct vrnic_qp *qp, const struct vrnic_window *win,
 
 /**
  * vrnic_mw_open() - find the memory behind a window
- * @qp: the target
+ * @user: the target
  * @win: window that was found for @key
  * @key: key that the peer claims
  * @addr: address that the peer claims
@@ -282,14 +281,14 @@ static int open_check(struct vrnic_qp *qp, const struct vrnic_window *win,
  *
  * Return: 0 or enum vrnic_vendor_err. Caller holds the RCU read lock.
  */
-int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+int vrnic_mw_open(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 		  u64 addr, u64 len, int access, struct vrnic_seg *seg)
 {
 	struct vrnic_mr *mr;
 	int verr;
 
 	spin_lock_bh(&win->lock);
-	verr = open_check(qp, win, key, addr, len, access);
+	verr = open_check(user, win, key, addr, len, access);
 	if (!verr) {
 		mr = win->mr;
 		/* the window has a reference on @mr, so the count is not zero */

@@ -8,7 +8,7 @@
 
 struct vrnic_desc;
 struct vrnic_mr;
-struct vrnic_qp;
+struct vrnic_key_user;
 struct vrnic_seg;
 
 /**
@@ -52,12 +52,12 @@ struct vrnic_mw {
 
 int vrnic_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int vrnic_dealloc_mw(struct ib_mw *ibmw);
-int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
-int vrnic_window_bind(struct vrnic_qp *qp, struct vrnic_window *win,
+int vrnic_mw_bind(const struct vrnic_key_user *user, const struct vrnic_desc *d);
+int vrnic_window_bind(const struct vrnic_key_user *user, struct vrnic_window *win,
 		      const struct vrnic_desc *d);
-int vrnic_mw_invalidate(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+int vrnic_mw_invalidate(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 			bool remote);
-int vrnic_mw_open(struct vrnic_qp *qp, struct vrnic_window *win, u32 key,
+int vrnic_mw_open(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 		  u64 addr, u64 len, int access, struct vrnic_seg *seg);
 
 #endif /* VRNIC_MW_H */

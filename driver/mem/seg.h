@@ -9,7 +9,18 @@
 struct ib_pd;
 struct vrnic_dev;
 struct vrnic_mr;
-struct vrnic_qp;
+
+/**
+ * struct vrnic_key_user - on whose behalf keys are looked up
+ * @dev: device
+ * @pd: protection domain that memory has to have
+ * @qpn: the queue pair, for windows that only one may use
+ */
+struct vrnic_key_user {
+	struct vrnic_dev *dev;
+	struct ib_pd *pd;
+	u32 qpn;
+};
 
 /**
  * struct vrnic_held - the region found last, kept for the rest of a burst
@@ -57,13 +68,13 @@ struct vrnic_sgl {
 int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 		     bool remote, u64 addr, u64 len, int access,
 		     struct vrnic_held *held, struct vrnic_seg *seg);
-int vrnic_seg_local(struct vrnic_qp *qp, const struct vrnic_sge *sge,
+int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg);
-int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len,
+int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held,
 		     struct vrnic_seg *seg);
 void vrnic_held_put(struct vrnic_held *held);
-int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access,
+int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
 		    struct vrnic_seg *seg);
 void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
@@ -73,7 +84,7 @@ u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
 			bool to_user, bool final);
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 
-int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr,
+int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_put(struct vrnic_sgl *sgl);

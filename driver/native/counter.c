@@ -22,7 +22,7 @@
 #include <rdma/uverbs_types.h>
 
 #include "compat/compat.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "native/native.h"
 #include "queue/mmap.h"
 #include "ucontext.h"

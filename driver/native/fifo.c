@@ -15,7 +15,7 @@
 #include <rdma/uverbs_types.h>
 
 #include "engine/engine.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "native/link.h"
 #include "native/native.h"
 #include "queue/mmap.h"

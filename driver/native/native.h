@@ -38,7 +38,7 @@
 #include <linux/xarray.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "engine/engine.h"
+#include "engine/runnable.h"
 #include "mem/seg.h"
 #include "native/link.h"
 #include "queue/opcode.h"

@@ -17,7 +17,7 @@
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
 
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "lib/type_rows.h"
 #include "native/type.h"
 #include "vrnic.h"

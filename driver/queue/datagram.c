@@ -74,7 +74,7 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 	if (dg->len + VRNIC_GRH_BYTES >
 	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
 		return false;
-	verr = vrnic_sgl_local(to, to->recv.sge, to->recv.num_sge,
+	verr = vrnic_sgl_local(&to->key_user, to->recv.sge, to->recv.num_sge,
 			       IB_ACCESS_LOCAL_WRITE, NULL, dst);
 	if (verr) {
 		fail_target(to, IB_WC_LOC_PROT_ERR, verr);

@@ -33,7 +33,7 @@ static enum vrnic_step exec_nop(struct vrnic_qp *qp, struct vrnic_op *op)
 
 static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
 {
-	int ret = vrnic_key_invalidate(qp, vrnic_op_desc(op)->imm, false);
+	int ret = vrnic_key_invalidate(&qp->key_user, vrnic_op_desc(op)->imm, false);
 
 	if (ret == -EAGAIN) {
 		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
@@ -45,7 +45,7 @@ static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
 
 static enum vrnic_step exec_bind_mw(struct vrnic_qp *qp, struct vrnic_op *op)
 {
-	int verr = vrnic_mw_bind(qp, vrnic_op_desc(op));
+	int verr = vrnic_mw_bind(&qp->key_user, vrnic_op_desc(op));
 
 	return verr ? vrnic_op_fail(op, IB_WC_MW_BIND_ERR, verr) :
 		      VRNIC_STEP_DONE;
@@ -53,7 +53,7 @@ static enum vrnic_step exec_bind_mw(struct vrnic_qp *qp, struct vrnic_op *op)
 
 static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 {
-	int verr = vrnic_mr_fast_reg(qp, vrnic_op_desc(op));
+	int verr = vrnic_mr_fast_reg(&qp->key_user, vrnic_op_desc(op));
 
 	return verr ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr) :
 		      VRNIC_STEP_DONE;
@@ -220,7 +220,7 @@ int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
 			      op->total);
 		return 0;
 	}
-	return vrnic_sgl_local(qp, d->sge, d->num_sge,
+	return vrnic_sgl_local(&qp->key_user, d->sge, d->num_sge,
 			       op->info->data == VRNIC_DATA_IN ?
 			       IB_ACCESS_LOCAL_WRITE : 0, &qp->hold.local,
 			       &qp->sgl);

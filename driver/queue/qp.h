@@ -24,7 +24,7 @@
 #include <linux/skbuff.h>
 #include <rdma/ib_verbs.h>
 
-#include "engine/engine.h"
+#include "engine/runnable.h"
 #include "mem/seg.h"
 #include "queue/hold.h"
 #include "queue/op.h"
@@ -46,6 +46,7 @@ struct vrnic_srq;
  * @ibqp: the core's part; valid while a reference is held
  * @qpn: number; unique on this host, also for a GSI queue pair, whose number
  *	on the wire is 1
+ * @key_user: whose keys the queue pair uses, as an owner and as a target
  * @type: IB_QPT_*
  * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
  *	compared, never followed.
@@ -97,6 +98,7 @@ struct vrnic_qp {
 	struct vrnic_dev *dev;
 	struct ib_qp *ibqp;
 	u32 qpn;
+	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
 	struct ib_ucontext *uctx;
 	bool sig_all;

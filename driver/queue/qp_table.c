@@ -7,7 +7,7 @@
 
 #include "base/gid.h"
 #include "base/port.h"
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
 #include "vrnic.h"
@@ -76,6 +76,7 @@ int vrnic_qp_publish(struct vrnic_qp *qp)
 	if (err)
 		return err;
 	qp->ibqp->qp_num = qp->qpn;
+	qp->key_user.qpn = qp->qpn;
 	if (qp->type != IB_QPT_GSI)
 		return 0;
 	/* only the core's MAD layer makes a GSI queue pair, and only one at a time */

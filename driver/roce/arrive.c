@@ -198,7 +198,7 @@ void vrnic_rxq_purge(struct vrnic_qp *qp)
  */
 static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 {
-	struct vrnic_faults *all = &qp->dev->faults;
+	struct vrnic_faults *all = qp->dev->faults;
 	struct sk_buff_head *late = &all->late;
 	struct sk_buff *at;
 
@@ -232,12 +232,12 @@ static struct sk_buff *take_due(struct vrnic_faults *all, ktime_t now)
 	return skb;
 }
 
-static void arrive_late(struct vrnic_dev *dev, struct sk_buff *skb)
+static void arrive_late(struct vrnic_faults *all, struct sk_buff *skb)
 {
 	struct vrnic_qp *qp = vrnic_qp_get(skb->mark);
 
 	/* another queue pair may have the number by now */
-	if (!qp || qp->dev != dev || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
+	if (!qp || qp->dev->faults != all || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
 		kfree_skb(skb);
 	else if (arrive_enqueue(qp, skb))
 		vrnic_pkt_run(qp, false);
@@ -247,20 +247,19 @@ static void arrive_late(struct vrnic_dev *dev, struct sk_buff *skb)
 
 static enum hrtimer_restart late_due(struct hrtimer *timer)
 {
-	struct vrnic_dev *dev = container_of(timer, struct vrnic_dev,
-					     faults.timer);
+	struct vrnic_faults *all = container_of(timer, struct vrnic_faults, timer);
 	ktime_t now = ktime_get();
 	struct sk_buff *skb;
 
-	while ((skb = take_due(&dev->faults, now)))
-		arrive_late(dev, skb);
+	while ((skb = take_due(all, now)))
+		arrive_late(all, skb);
 	return HRTIMER_NORESTART;
 }
 
 /* Take a packet for @qp that waits to be overtaken; NULL if there is none. */
 static struct sk_buff *take_swapped(struct vrnic_qp *qp)
 {
-	struct sk_buff_head *late = &qp->dev->faults.late;
+	struct sk_buff_head *late = &qp->dev->faults->late;
 	struct sk_buff *skb, *found = NULL;
 
 	if (skb_queue_empty_lockless(late))
@@ -279,22 +278,22 @@ static struct sk_buff *take_swapped(struct vrnic_qp *qp)
 
 void vrnic_late_init(struct vrnic_dev *dev)
 {
-	skb_queue_head_init(&dev->faults.late);
-	hrtimer_setup(&dev->faults.timer, late_due, CLOCK_MONOTONIC,
+	skb_queue_head_init(&dev->faults->late);
+	hrtimer_setup(&dev->faults->timer, late_due, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
 /* The device has no queue pairs any more, so no packet comes. */
 void vrnic_late_drop(struct vrnic_dev *dev)
 {
-	hrtimer_cancel(&dev->faults.timer);
-	skb_queue_purge(&dev->faults.late);
+	hrtimer_cancel(&dev->faults->timer);
+	skb_queue_purge(&dev->faults->late);
 }
 
 /* Return: true if @skb is held up. */
 static bool is_late(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	if (skb_queue_len_lockless(&qp->dev->faults.late) >= LATE_MAX)
+	if (skb_queue_len_lockless(&qp->dev->faults->late) >= LATE_MAX)
 		return false;
 	if (vrnic_fault(qp, VRNIC_FAULT_DELAY)) {
 		hold_up(qp, skb, vrnic_fault_own(qp, VRNIC_FAULT_DELAY));

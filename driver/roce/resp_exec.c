@@ -150,7 +150,7 @@ static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	/* this waits for the region's last user, which must not be this run */
 	vrnic_hold_release(qp);
-	ret = vrnic_key_invalidate(qp, be32_to_cpu(last_word(skb)), true);
+	ret = vrnic_key_invalidate(&qp->key_user, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
 		return VRNIC_RX_DONE;
 	if (ret == -EAGAIN)
@@ -167,7 +167,7 @@ static enum vrnic_rx resp_fill_recv(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
 		return resp_refuse_length(qp);
-	verr = vrnic_sgl_local(qp, recv->sge, recv->num_sge,
+	verr = vrnic_sgl_local(&qp->key_user, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
 			       &qp->recv_sgl);
 	if (verr)
@@ -226,7 +226,7 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 	sgl->nr = 1;
 	sgl->cur = 0;
 	sgl->pos = 0;
-	return vrnic_seg_remote(qp, rkey, va, len, access, &qp->hold.remote,
+	return vrnic_seg_remote(&qp->key_user, rkey, va, len, access, &qp->hold.remote,
 				&sgl->seg[0]);
 }
 
@@ -395,10 +395,10 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	    !resp_allows(qp, VRNIC_ACCESS_FLUSH))
 		return resp_refuse_access(qp);
 	if (what & VRNIC_FETH_RANGE)
-		verr = vrnic_seg_whole(qp, be32_to_cpu(reth->rkey),
+		verr = vrnic_seg_whole(&qp->key_user, be32_to_cpu(reth->rkey),
 				       VRNIC_ACCESS_FLUSH, &seg);
 	else
-		verr = vrnic_seg_remote(qp, be32_to_cpu(reth->rkey),
+		verr = vrnic_seg_remote(&qp->key_user, be32_to_cpu(reth->rkey),
 					be64_to_cpu(reth->va),
 					be32_to_cpu(reth->len),
 					VRNIC_ACCESS_FLUSH, NULL, &seg);

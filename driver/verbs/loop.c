@@ -152,7 +152,7 @@ static int loop_open_remote(struct loop *l, u64 len, int access)
 	sgl->nr = 1;
 	sgl->cur = 0;
 	sgl->pos = 0;
-	return vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr, len,
+	return vrnic_seg_remote(&l->peer->key_user, l->d->rkey, l->d->remote_addr, len,
 				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
@@ -228,7 +228,7 @@ static enum vrnic_step loop_invalidate(struct loop *l)
 
 	vrnic_sgl_put(&l->qp->sgl);
 	vrnic_hold_regions_put(&l->qp->hold);
-	ret = vrnic_key_invalidate(l->peer, l->d->imm, true);
+	ret = vrnic_key_invalidate(&l->peer->key_user, l->d->imm, true);
 	if (!ret)
 		return VRNIC_STEP_DONE;
 	if (ret == -EAGAIN)
@@ -245,7 +245,7 @@ static enum vrnic_step loop_fill_recv(struct loop *l)
 
 	if (l->op->total > vrnic_sge_total(recv->sge, recv->num_sge))
 		return loop_refuse_length(l);
-	verr = vrnic_sgl_local(l->peer, recv->sge, recv->num_sge,
+	verr = vrnic_sgl_local(&l->peer->key_user, recv->sge, recv->num_sge,
 			       IB_ACCESS_LOCAL_WRITE, &l->qp->hold.recv,
 			       &l->peer->recv_sgl);
 	if (verr)
@@ -368,7 +368,7 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (l->d->remote_addr % sizeof(u64))
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
-	verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
+	verr = vrnic_seg_remote(&l->peer->key_user, l->d->rkey, l->d->remote_addr,
 				sizeof(u64), IB_ACCESS_REMOTE_WRITE,
 				&l->qp->hold.remote, &seg);
 	if (verr)
@@ -402,10 +402,10 @@ static enum vrnic_step loop_flush(struct loop *l)
 	    !peer_allows(l, VRNIC_ACCESS_FLUSH))
 		return loop_refuse_access(l, VRNIC_VERR_ACCESS);
 	if (what & VRNIC_FLUSH_MR)
-		verr = vrnic_seg_whole(l->peer, l->d->rkey, VRNIC_ACCESS_FLUSH,
+		verr = vrnic_seg_whole(&l->peer->key_user, l->d->rkey, VRNIC_ACCESS_FLUSH,
 				       &seg);
 	else
-		verr = vrnic_seg_remote(l->peer, l->d->rkey, l->d->remote_addr,
+		verr = vrnic_seg_remote(&l->peer->key_user, l->d->rkey, l->d->remote_addr,
 					l->d->flush_len, VRNIC_ACCESS_FLUSH,
 					NULL, &seg);
 	if (verr)

@@ -125,6 +125,8 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	init_completion(&qp->gone);
 	qp->dev = to_vdev(ibqp->device);
 	qp->ibqp = ibqp;
+	qp->key_user.dev = qp->dev;
+	qp->key_user.pd = ibqp->pd;
 	qp->type = init->qp_type;
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;

@@ -12,6 +12,7 @@
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
 
+#include "base/fault.h"
 #include "base/stats.h"
 #include "lib/hdr.h"
 #include "queue/qp.h"
@@ -83,7 +84,10 @@ static int arrive_init(struct kunit *test)
 	rig->dev = kunit_kzalloc(test, sizeof(*rig->dev), GFP_KERNEL);
 	if (!rig->dev)
 		return -ENOMEM;
-	skb_queue_head_init(&rig->dev->faults.late);
+	rig->dev->faults = kunit_kzalloc(test, sizeof(*rig->dev->faults), GFP_KERNEL);
+	if (!rig->dev->faults)
+		return -ENOMEM;
+	skb_queue_head_init(&rig->dev->faults->late);
 	rig->dev->stats = alloc_percpu(struct vrnic_stats);
 	if (!rig->dev->stats ||
 	    kunit_add_action_or_reset(test, free_stats, (void *)rig->dev->stats))

@@ -6,11 +6,10 @@
 
 #include <kunit/test.h>
 
-#include "lib/ids.h"
+#include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
 #include "mem/seg.h"
-#include "queue/qp.h"
 #include "vrnic.h"
 
 #define IOVA		0x10000ULL
@@ -23,8 +22,8 @@ struct world {
 	struct vrnic_dev dev;
 	struct ib_pd pd;
 	struct ib_pd other_pd;
-	struct ib_qp ibqp;
-	struct vrnic_qp qp;
+	struct vrnic_key_user user;
+	struct vrnic_sgl sgl;
 	struct vrnic_mr *mr;
 };
 
@@ -72,9 +71,8 @@ static int keys_init(struct kunit *test)
 	err = kunit_add_action_or_reset(test, destroy_keys, &w->dev.keys);
 	if (err)
 		return err;
-	w->ibqp.pd = &w->pd;
-	w->qp.dev = &w->dev;
-	w->qp.ibqp = &w->ibqp;
+	w->user.pd = &w->pd;
+	w->user.dev = &w->dev;
 	test->priv = w;
 	w->mr = new_mr(test, IOVA, LENGTH);
 	return 0;
@@ -85,7 +83,7 @@ static int local(struct world *w, u32 lkey, u64 addr, u32 len, int access,
 {
 	struct vrnic_sge sge = { .addr = addr, .length = len, .lkey = lkey };
 
-	return vrnic_seg_local(&w->qp, &sge, access, NULL, seg);
+	return vrnic_seg_local(&w->user, &sge, access, NULL, seg);
 }
 
 /* A check that passes holds the region; one that fails leaves it alone. */
@@ -113,7 +111,7 @@ static void expect_remote(struct kunit *test, struct vrnic_mr *mr, u32 rkey,
 {
 	struct world *w = test->priv;
 	struct vrnic_seg seg = {};
-	int verr = vrnic_seg_remote(&w->qp, rkey, addr, len, access, NULL,
+	int verr = vrnic_seg_remote(&w->user, rkey, addr, len, access, NULL,
 				    &seg);
 
 	expect_outcome(test, verr, wanted, &seg, mr);
@@ -199,7 +197,7 @@ static void window_is_no_region(struct kunit *test)
 	entry = xa_tag_pointer(win, VRNIC_KEY_WINDOW);
 	KUNIT_ASSERT_EQ(test, vrnic_key_alloc(&w->dev, entry, &key), 0);
 	KUNIT_EXPECT_EQ(test, local(w, key, IOVA, 8, 0, &seg), VRNIC_VERR_KEY);
-	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, key, 0, &seg),
+	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->user, key, 0, &seg),
 			VRNIC_VERR_KEY);
 }
 
@@ -241,10 +239,10 @@ static void dead_window_stays_unbound(struct kunit *test)
 	d.bind.length = 8;
 	rcu_read_lock();
 	win = mw.win;
-	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, win, &d), 0);
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->user, win, &d), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), 1);
 	vrnic_dealloc_mw(&mw.ibmw);
-	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, win, &d), VRNIC_VERR_KEY);
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->user, win, &d), VRNIC_VERR_KEY);
 	rcu_read_unlock();
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->mr->windows), 0);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
@@ -267,7 +265,7 @@ static void closed_to_windows(struct kunit *test)
 	d.bind.length = 8;
 	atomic_set(&w->mr->windows, VRNIC_MR_CLOSED);
 	rcu_read_lock();
-	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->qp, &win, &d), VRNIC_VERR_KEY);
+	KUNIT_EXPECT_EQ(test, vrnic_window_bind(&w->user, &win, &d), VRNIC_VERR_KEY);
 	rcu_read_unlock();
 	/* an access through the region succeeds all the same */
 	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ, 0);
@@ -278,7 +276,7 @@ static void other_protection_domain(struct kunit *test)
 {
 	struct world *w = test->priv;
 
-	w->ibqp.pd = &w->other_pd;
+	w->user.pd = &w->other_pd;
 	expect_local(test, w->mr, w->mr->lkey, IOVA, 8, 0, VRNIC_VERR_PD);
 	expect_remote(test, w->mr, w->mr->rkey, IOVA, 8, IB_ACCESS_REMOTE_READ,
 		      VRNIC_VERR_PD);
@@ -368,7 +366,7 @@ static void nothing_needs_no_key(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, local(w, 0, 0, 0, IB_ACCESS_LOCAL_WRITE, &seg), 0);
 	KUNIT_EXPECT_NULL(test, seg.mr);
 	KUNIT_EXPECT_EQ(test, seg.len, 0);
-	KUNIT_EXPECT_EQ(test, vrnic_seg_remote(&w->qp, 0, 0, 0,
+	KUNIT_EXPECT_EQ(test, vrnic_seg_remote(&w->user, 0, 0, 0,
 					       IB_ACCESS_REMOTE_WRITE, NULL,
 					       &seg), 0);
 	KUNIT_EXPECT_NULL(test, seg.mr);
@@ -380,14 +378,14 @@ static void whole_region(struct kunit *test)
 	struct world *w = test->priv;
 	struct vrnic_seg seg = {};
 
-	KUNIT_ASSERT_EQ(test, vrnic_seg_whole(&w->qp, w->mr->rkey,
+	KUNIT_ASSERT_EQ(test, vrnic_seg_whole(&w->user, w->mr->rkey,
 					      IB_ACCESS_REMOTE_READ, &seg), 0);
 	KUNIT_EXPECT_EQ(test, seg.len, LENGTH);
 	KUNIT_EXPECT_PTR_EQ(test, seg.mr, w->mr);
 	vrnic_seg_put(&seg);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
 	w->mr->access = 0;
-	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->qp, w->mr->rkey,
+	KUNIT_EXPECT_EQ(test, vrnic_seg_whole(&w->user, w->mr->rkey,
 					      IB_ACCESS_REMOTE_READ, &seg),
 			VRNIC_VERR_ACCESS);
 }
@@ -403,16 +401,16 @@ static void list_is_all_or_nothing(struct kunit *test)
 		sge[i] = (struct vrnic_sge){ IOVA + i, 16, w->mr->lkey };
 	for (bad = 0; bad < VRNIC_MAX_SGE; bad++) {
 		sge[bad].lkey ^= 1;
-		KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE,
-						      0, NULL, &w->qp.sgl),
+		KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->user, sge, VRNIC_MAX_SGE,
+						      0, NULL, &w->sgl),
 				VRNIC_VERR_KEY);
 		KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
 		sge[bad].lkey ^= 1;
 	}
-	KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->qp, sge, VRNIC_MAX_SGE, 0,
-					      NULL, &w->qp.sgl), 0);
+	KUNIT_EXPECT_EQ(test, vrnic_sgl_local(&w->user, sge, VRNIC_MAX_SGE, 0,
+					      NULL, &w->sgl), 0);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1 + VRNIC_MAX_SGE);
-	vrnic_sgl_put(&w->qp.sgl);
+	vrnic_sgl_put(&w->sgl);
 	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
 }
 
