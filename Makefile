@@ -76,6 +76,9 @@ modules_install:
 uninstall:
 	+tools/install --uninstall $(PARTS) module
 
+deb:
+	tools/deb --suite $(SUITE)
+
 clean:
 	tools/clean
 
@@ -111,6 +114,7 @@ help:
 	@echo 'make kernels           compile the module against each kernel that Debian has headers for'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings, scripts, spelling, documents'
+	@echo 'make deb               Debian packages, and their source: build/SUITE/deb/'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo
 	@echo 'SUITE=bookworm         for Debian 12 instead of 13; backports and forky are there, too'
@@ -118,4 +122,4 @@ help:
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
 
 .PHONY: all demo demo-native check quick fuzz coverage bench kernels vm lint clean help
-.PHONY: module lib provider sign install modules_install uninstall
+.PHONY: module lib provider sign install modules_install uninstall deb
