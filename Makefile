@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # The commands of the project; `make help` lists them. What they do is in
-# tools/ and tests/. Nothing is compiled on this machine itself except by
-# modules_install: everything else happens in the guest's root file system.
+# tools/ and tests/. There are two groups. The laboratory compiles and runs everything in
+# throw-away machines, with the guest's compiler. The other group compiles with this machine's
+# compiler and headers, and installs; it takes no network, and root only to install.
 
 SUITE	?= trixie
-DESTDIR	?=
 KERNEL	?= stock
-export DESTDIR
 
 build	:= tools/build --suite $(SUITE)
 
@@ -47,16 +46,61 @@ vm:
 lint:
 	tools/lint
 
+BUILD	?= build/host
+override BUILD := $(abspath $(BUILD))
+PARTS	?= library headers utils man provider
+export BUILD KVER KDIR RDMA_CORE KEY CERT
+export DESTDIR PREFIX LIBDIR INCLUDEDIR SBINDIR MANDIR SYSCONFDIR
+export PROVIDERDIR UNITDIR UDEVDIR MODPROBEDIR MODULESDIR
+# What packagers give has to be in the environment: tools/host asks the compiler for headers.
+export CC
+
+module:
+	+tools/host module
+
+lib:
+	+tools/host library
+
+provider:
+	+tools/host provider
+
+sign:
+	+tools/host sign
+
 install:
-	tools/install provider library headers utils man
+	+tools/install $(PARTS)
 
 modules_install:
-	tools/install module
+	+tools/install module
+
+uninstall:
+	+tools/install --uninstall $(PARTS) module
+
+deb:
+	tools/deb --suite $(SUITE)
 
 clean:
 	tools/clean
 
 help:
+	@echo 'For this machine: its compiler and headers, no network, root only to install'
+	@echo
+	@echo 'make module            the module, for the running kernel, or for KVER=VERSION or KDIR=HEADERS'
+	@echo 'make lib               libvrnic'
+	@echo 'make provider          the provider; RDMA_CORE=FOLDER or TARBALL is the source of rdma-core'
+	@echo 'make sign              sign the module: KEY=FILE CERT=FILE'
+	@echo 'make install           what was built: libvrnic, headers, the command vrnic, manual, provider'
+	@echo '                       (PARTS="library headers utils man provider" are all of them)'
+	@echo 'make modules_install   the module'
+	@echo 'make uninstall         remove what these two installed'
+	@echo
+	@echo 'BUILD=<folder>         where results go: build/host'
+	@echo 'DESTDIR=<folder>       install below this folder'
+	@echo 'PREFIX=/usr/local      and LIBDIR, INCLUDEDIR, SBINDIR, MANDIR, SYSCONFDIR, PROVIDERDIR,'
+	@echo '                       UNITDIR, UDEVDIR, MODPROBEDIR, MODULESDIR; CC, CFLAGS, CPPFLAGS, LDFLAGS'
+	@echo
+	@echo 'In a laboratory: root file systems and machines that are made on the way, as root'
+	@echo
 	@echo 'make                   compile module, provider, library, tests, examples (build/)'
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
 	@echo 'make demo-native       put, get, typed and paced transfers, fences: a program for each'
@@ -70,13 +114,12 @@ help:
 	@echo 'make kernels           compile the module against each kernel that Debian has headers for'
 	@echo 'make vm                a shell in a machine that has vrnic0'
 	@echo 'make lint              checkpatch, sparse, compiler warnings, scripts, spelling, documents'
-	@echo 'make install           the provider where libibverbs looks, libvrnic, headers, man pages'
-	@echo 'make modules_install   the module for the running kernel'
+	@echo 'make deb               Debian packages, and their source: build/SUITE/deb/'
 	@echo 'make clean             remove build/ and what belongs to it in the cache'
 	@echo
-	@echo 'SUITE=bookworm         compile for, and boot, Debian 12 instead of 13'
+	@echo 'SUITE=bookworm         for Debian 12 instead of 13; backports and forky are there, too'
 	@echo 'KERNEL=uml             demo-native in user-mode Linux'
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
-	@echo 'DESTDIR=<folder>       install below this folder'
 
-.PHONY: all demo demo-native check quick fuzz coverage bench kernels vm lint install modules_install clean help
+.PHONY: all demo demo-native check quick fuzz coverage bench kernels vm lint clean help
+.PHONY: module lib provider sign install modules_install uninstall deb
