@@ -162,6 +162,12 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
+	/*
+	 * The core takes a poll in a softirq for ended before that poll has armed the queue for
+	 * the last time. A softirq is an RCU read-side critical section.
+	 */
+	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
+		synchronize_rcu();
 	vrnic_ring_free(&to_vcq(ibcq)->ring);
 	vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata);
 	return 0;

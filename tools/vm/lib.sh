@@ -4,10 +4,11 @@
 # by, and how to say what went wrong. Sourced, never run.
 
 VM_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+own_top=$(cd "$VM_DIR/../.." && pwd)
 # VRNIC_TREE: an older tree of this repository, to be built by these tools
-TOP=${VRNIC_TREE:-$(cd "$VM_DIR/../.." && pwd)}
+TOP=${VRNIC_TREE:-$own_top}
 CACHE=${VRNIC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/vrnic}
-. "$VM_DIR/../options.sh"
+. "$own_top/tools/options.sh"
 
 # die MESSAGE: one line that says what is missing and what to do.
 die() { echo "${0##*/}: $*" >&2; exit 1; }
