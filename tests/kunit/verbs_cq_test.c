@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Completion queues that a kernel consumer polls and arms itself. */
 
+#include <linux/bottom_half.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 
 #include "consumer.h"
 
@@ -220,6 +222,54 @@ static void poll_several(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, wc[i].wr_id, 11 + i);
 }
 
+/**
+ * struct poller - stands for a CPU that is at the end of a poll in a softirq
+ * @begun: softirqs are held off
+ * @ended: they will be let in again
+ * @gone: the thread does not use this any more
+ */
+struct poller {
+	struct completion begun;
+	bool ended;
+	struct completion gone;
+};
+
+static int poll_for_long(void *arg)
+{
+	struct poller *p = arg;
+
+	local_bh_disable();
+	complete(&p->begun);
+	mdelay(20);
+	WRITE_ONCE(p->ended, true);
+	local_bh_enable();
+	complete(&p->gone);
+	return 0;
+}
+
+/*
+ * The core frees a queue although the poll that it took for ended may still arm it, so the queue
+ * stays until no CPU is in a softirq that began before. One CPU alone cannot fail here.
+ */
+static void softirq_poll_ends_first(struct kunit *test)
+{
+	struct consumer *c = test->priv;
+	struct poller *p = new_buffer(test, sizeof(*p));
+	struct ib_cq *cq = ib_alloc_cq(c->dev, NULL, CQES, 0, IB_POLL_SOFTIRQ);
+	struct task_struct *task;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, cq);
+	init_completion(&p->begun);
+	init_completion(&p->gone);
+	task = kthread_run(poll_for_long, p, "poller");
+	if (!IS_ERR(task))
+		wait_for_completion(&p->begun);
+	ib_free_cq(cq);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(p->ended));
+	wait_for_completion(&p->gone);
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(poll_in_order),
 	KUNIT_CASE(poll_several),
@@ -227,6 +277,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(missed_events),
 	KUNIT_CASE(solicited_only),
 	KUNIT_CASE(overflow),
+	KUNIT_CASE(softirq_poll_ends_first),
 	{}
 };
 
