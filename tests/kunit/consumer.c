@@ -4,9 +4,12 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
+#include <linux/netdevice.h>
 #include <linux/scatterlist.h>
 #include <net/ipv6.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
+#include <rdma/vrnic-abi.h>
 
 #include "consumer.h"
 
@@ -71,7 +74,8 @@ int consumer_init(struct kunit *test)
 	/* the core takes 100 ms to drain what is polled directly */
 	c->ctx = IB_POLL_SOFTIRQ;
 	test->priv = c;
-	c->dev = ib_device_get_by_name("vrnic0", RDMA_DRIVER_UNKNOWN);
+	c->dev = ib_device_get_by_netdev(init_net.loopback_dev,
+					 (enum rdma_driver_id)VRNIC_DRIVER_ID);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, c->dev, "load the module with loopback=Y");
 	undo_later(test, put_ibdev, c->dev);
 	c->pd = ib_alloc_pd(c->dev, 0);
