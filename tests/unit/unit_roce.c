@@ -164,6 +164,11 @@ static struct side *side_of(const struct vrnic_qp *qp)
 	return container_of(qp, struct side, qp);
 }
 
+static struct side *side_of_user(const struct vrnic_key_user *user)
+{
+	return container_of(user, struct side, qp.key_user);
+}
+
 static struct op *op_at(struct side *s, u64 number)
 {
 	return &s->ops[number % OPS];
@@ -657,28 +662,31 @@ static int check_key(const struct key *keys, u32 value)
 	return key->valid && key->value == value ? 0 : VRNIC_VERR_KEY;
 }
 
-int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len, int access,
-		     struct vrnic_held *held, struct vrnic_seg *seg)
+int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
+		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
 	*seg = (struct vrnic_seg) { (u8 *)(uintptr_t)addr, len };
-	return check_key(side_of(qp)->rkeys, rkey);
+	return check_key(side_of_user(user)->rkeys, rkey);
 }
 
-int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access, struct vrnic_seg *seg)
+int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
+		    struct vrnic_seg *seg)
 {
-	return check_key(side_of(qp)->rkeys, rkey);
+	return check_key(side_of_user(user)->rkeys, rkey);
 }
 
-int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr, int access,
-		    struct vrnic_held *held, struct vrnic_sgl *sgl)
+int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
+		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
 {
+	struct side *s = side_of_user(user);
+
 	if (!nr) {
 		*sgl = (struct vrnic_sgl) { 0 };
 		return 0;
 	}
 	vrnic_sgl_kva(sgl, (void *)(uintptr_t)sge->addr, sge->length);
 	/* a receive's is always valid */
-	return held == &qp->hold.recv ? 0 : check_key(side_of(qp)->lkeys, sge->lkey);
+	return held == &s->qp.hold.recv ? 0 : check_key(s->lkeys, sge->lkey);
 }
 
 static void renew(struct key *key)
@@ -687,9 +695,9 @@ static void renew(struct key *key)
 	key->valid = true;
 }
 
-int vrnic_key_invalidate(struct vrnic_qp *qp, u32 value, bool remote)
+int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 value, bool remote)
 {
-	struct side *s = side_of(qp);
+	struct side *s = side_of_user(user);
 	struct key *key = &(remote ? s->rkeys : s->lkeys)[value % KEYS];
 
 	if (remote && now < s->in_use)
@@ -702,24 +710,24 @@ int vrnic_key_invalidate(struct vrnic_qp *qp, u32 value, bool remote)
 	}
 	if (!key->valid || key->value != value)
 		return VRNIC_VERR_KEY;
-	if (!remote && vrnic_op_desc(&qp->op)->cookie != s->completed)
+	if (!remote && vrnic_op_desc(&s->qp.op)->cookie != s->completed)
 		FAIL("%llu is invalidated, and %llu is not complete",
-		     (unsigned long long)vrnic_op_desc(&qp->op)->cookie,
+		     (unsigned long long)vrnic_op_desc(&s->qp.op)->cookie,
 		     (unsigned long long)s->completed);
 	key->valid = false;
 	return 0;
 }
 
-int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d)
+int vrnic_mw_bind(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
-	struct side *s = side_of(qp);
+	struct side *s = side_of_user(user);
 
 	if (op_at(s, d->cookie)->fenced)
 		check_fence(s, d->cookie);
 	return 0;
 }
 
-int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d)
+int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
 	return 0;
 }

@@ -311,6 +311,11 @@ struct vrnic_budget {
 #define vrnic_budget_left(budget)	((budget)->descs && (budget)->bytes)
 #define vrnic_budget_spend(budget, n)	((budget)->descs -= min((budget)->descs, (u32)(n)))
 
+/* Whose keys they are is known by where this is. */
+struct vrnic_key_user {
+	u32 qpn;
+};
+
 struct vrnic_held {
 	u32 key;
 };
@@ -354,6 +359,7 @@ struct vrnic_link_ops {
 struct vrnic_qp {
 	struct vrnic_dev *dev;
 	u32 qpn;
+	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
 	void *uctx;
 	struct ib_qp_attr attr;
@@ -389,15 +395,16 @@ void vrnic_sq_error(struct vrnic_qp *qp);
 int vrnic_recv_take(struct vrnic_qp *qp);
 u32 vrnic_rnr_ns(u8 code);
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solicited);
-int vrnic_key_invalidate(struct vrnic_qp *qp, u32 key, bool remote);
-int vrnic_mw_bind(struct vrnic_qp *qp, const struct vrnic_desc *d);
-int vrnic_mr_fast_reg(struct vrnic_qp *qp, const struct vrnic_desc *d);
+int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote);
+int vrnic_mw_bind(const struct vrnic_key_user *user, const struct vrnic_desc *d);
+int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d);
 
-int vrnic_seg_remote(struct vrnic_qp *qp, u32 rkey, u64 addr, u64 len, int access,
-		     struct vrnic_held *held, struct vrnic_seg *seg);
-int vrnic_seg_whole(struct vrnic_qp *qp, u32 rkey, int access, struct vrnic_seg *seg);
-int vrnic_sgl_local(struct vrnic_qp *qp, const struct vrnic_sge *sge, u32 nr, int access,
-		    struct vrnic_held *held, struct vrnic_sgl *sgl);
+int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
+		     int access, struct vrnic_held *held, struct vrnic_seg *seg);
+int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
+		    struct vrnic_seg *seg);
+int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
+		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 
