@@ -38,7 +38,7 @@ module_param(caller_bytes, uint, 0644);
 MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's context (default 1 MiB)");
 
 #define CALLER_DESCS	64
-#define CALLER_TURNS	16
+#define CALLER_TURNS	64
 #define POKE_BYTES	SZ_256K
 #define POKE_RUNS	4
 
@@ -527,9 +527,12 @@ static void leave_now(struct tasklet_struct *after)
  * What is sent lies in a queue of this CPU until softirqs run or go on, and what another CPU sends
  * does not wait for it. So no caller is to wait for this runner. And the run bit of @r is kept
  * until the queue is empty, except for a doorbell that has nothing more to send.
+ *
+ * Context: the caller is the runner of @r.
  */
 void vrnic_sends_in_order(struct vrnic_runnable *r)
 {
+	WARN_ON_ONCE(!test_bit(VRNIC_RUN_BUSY, &r->state));
 	WRITE_ONCE(r->brief, false);
 	r->in_order = true;
 }

@@ -435,7 +435,7 @@ static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
 {
 	int err;
 
-	if (!is_ack(b))
+	if (!is_ack(b) && !b->alone)
 		vrnic_sends_in_order(&qp->run);
 	err = vrnic_path_send(path, burst_finish(path, b, qp->roce));
 	if (err) {

@@ -6,6 +6,7 @@
 
 #include "base/gid.h"
 #include "compat/compat.h"
+#include "engine/engine.h"
 #include "lib/hdr.h"
 #include "queue/datagram.h"
 #include "queue/op.h"
@@ -92,12 +93,11 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 	}
 	qp->sgl.cur = 0;
 	qp->sgl.pos = 0;
-	if (vrnic_wire_open(qp->dev) ||
-	    vrnic_path_init(&path, qp->dev, sgid, attr, oif,
-			    qp->ibqp->qp_num, dqpn)) {
+	if (vrnic_path_init(&path, qp->dev, sgid, attr, oif, qp->ibqp->qp_num, dqpn)) {
 		vrnic_count(qp->dev, UD_DROPPED);
 		return;
 	}
+	vrnic_sends_in_order(&qp->run);
 	/* vrnic_wire_end() waits for this, so the route's namespace stays */
 	rcu_read_lock();
 	find_route(qp, vrnic_op_desc(op)->ah, &path, oif);
