@@ -279,6 +279,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 		      XA_FLAGS_ACCOUNT);
 	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
+	vrnic_wire_prepare(dev);
 	err = vrnic_faults_alloc(dev);
 	if (err)
 		return err;

@@ -48,9 +48,11 @@ struct vrnic_wire;
  * @faults: faults to inject, for tests
  * @port_up: port state that was announced last; protected by RTNL
  * @rescan: makes the core look at the addresses of lo again
- * @mcast_lock: serialises joins and leaves of multicast groups
  * @groups: struct vrnic_group by GID; read under RCU
  * @attached: members of all groups; protected by @mcast_lock
+ * @opener: opens @wire
+ * @wire_err: why the last try failed, or 0
+ * @wire_tried: when that was
  * @wire: sockets of the device's network namespace, once there are any; set once
  * @wired: entry in the list of @wire, if @wire is set
  * @link: entry in the table of devices; read under RCU
@@ -70,9 +72,12 @@ struct vrnic_dev {
 	struct vrnic_faults *faults;
 	bool port_up;
 	struct work_struct rescan;
-	struct mutex mcast_lock;	/* protects @attached and writes of @groups */
+	spinlock_t mcast_lock;	/* protects @attached and writes of @groups */
 	struct rhashtable groups;
 	u32 attached;
+	struct work_struct opener;
+	int wire_err;
+	unsigned long wire_tried;
 	struct vrnic_wire *wire;
 	struct list_head wired;
 	struct hlist_node link;

@@ -36,7 +36,7 @@ static struct vrnic_ids vrnic_fifos;
 
 /* FIFOs that have a name. */
 static DEFINE_HASHTABLE(names, 8);
-static DEFINE_MUTEX(names_lock);
+static DEFINE_SPINLOCK(names_lock);
 
 int vrnic_fifos_init(void)
 {
@@ -147,7 +147,7 @@ int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 
 static u32 name_hash(const char *name, u32 task, u32 context)
 {
-	return full_name_hash(NULL, name, strlen(name)) + task * 31 + context;
+	return full_name_hash(names, name, strlen(name)) + task * 31 + context;
 }
 
 /* A name belongs to a network namespace: whatever can be reached can be found. */
@@ -172,22 +172,22 @@ static int name_add(struct vrnic_fifo *fifo)
 
 	if (!fifo->name[0])
 		return 0;
-	mutex_lock(&names_lock);
+	spin_lock(&names_lock);
 	if (!find_name(dev_net(fifo->dev->ndev), fifo->name, fifo->address.task,
 		       fifo->context)) {
 		hash_add(names, &fifo->named,
 			 name_hash(fifo->name, fifo->address.task, fifo->context));
 		err = 0;
 	}
-	mutex_unlock(&names_lock);
+	spin_unlock(&names_lock);
 	return err;
 }
 
 static void name_del(struct vrnic_fifo *fifo)
 {
-	mutex_lock(&names_lock);
+	spin_lock(&names_lock);
 	hash_del(&fifo->named);
-	mutex_unlock(&names_lock);
+	spin_unlock(&names_lock);
 }
 
 static bool may_find(const struct vrnic_fifo *fifo)
@@ -202,7 +202,7 @@ static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req
 	struct vrnic_fifo *fifo;
 	int err = 0;
 
-	mutex_lock(&names_lock);
+	spin_lock(&names_lock);
 	fifo = find_name(dev_net(dev->ndev), req->name, req->task, req->context);
 	if (!fifo)
 		err = -ENOENT;
@@ -210,7 +210,7 @@ static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req
 		err = -EACCES;
 	else
 		*address = fifo->address;
-	mutex_unlock(&names_lock);
+	spin_unlock(&names_lock);
 	return err;
 }
 

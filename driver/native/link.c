@@ -56,7 +56,7 @@
 
 /* Links that wait for an answer. */
 static LIST_HEAD(asking);
-static DEFINE_MUTEX(asking_lock);	/* protects the list and their @hello */
+static DEFINE_SPINLOCK(asking_lock);	/* protects the list and their @hello */
 
 /* ---- life of a link ---- */
 
@@ -293,16 +293,16 @@ static int why_errno(u8 why)
 
 static void start_asking(struct vrnic_link *link)
 {
-	mutex_lock(&asking_lock);
+	spin_lock(&asking_lock);
 	list_add(&link->owned, &asking);
-	mutex_unlock(&asking_lock);
+	spin_unlock(&asking_lock);
 }
 
 static void stop_asking(struct vrnic_link *link)
 {
-	mutex_lock(&asking_lock);
+	spin_lock(&asking_lock);
 	list_del_init(&link->owned);
-	mutex_unlock(&asking_lock);
+	spin_unlock(&asking_lock);
 }
 
 /* The peer has no memory or no room now, and may have some soon. Forget this answer. */
@@ -311,13 +311,13 @@ static bool refused_for_now(struct vrnic_link *link)
 	const struct vrnic_hello *h = &link->hello;
 	bool refused;
 
-	mutex_lock(&asking_lock);
+	spin_lock(&asking_lock);
 	refused = h->kind == VRNIC_HELLO_NO && h->why == VRNIC_WHY_RESOURCES;
 	if (refused) {
 		link->hello.kind = 0;
 		reinit_completion(&link->answered);
 	}
-	mutex_unlock(&asking_lock);
+	spin_unlock(&asking_lock);
 	return refused;
 }
 
@@ -509,7 +509,7 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 	const struct vrnic_hello *h = &heard->h;
 	struct vrnic_link *link;
 
-	mutex_lock(&asking_lock);
+	spin_lock(&asking_lock);
 	list_for_each_entry(link, &asking, owned) {
 		if (!is_of_peer(link, heard))
 			continue;
@@ -520,7 +520,7 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 		}
 		break;
 	}
-	mutex_unlock(&asking_lock);
+	spin_unlock(&asking_lock);
 }
 
 /* ---- the end that is asked ---- */

@@ -11,6 +11,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -32,7 +33,14 @@ module_param(link_idle_s, uint, 0644);
 MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of a native link is asked whether it is there; 0: never (default 30)");
 
 static LIST_HEAD(all_links);
-static DEFINE_MUTEX(links_lock);	/* protects the list; every link in it has a queue pair */
+
+/*
+ * Every link in the list has a queue pair. Writers hold all_lock. A reader is under RCU, or holds
+ * links_lock, without which no link leaves the list. Only work items take links_lock, because
+ * their CPU time is never that of a control group.
+ */
+static DEFINE_SPINLOCK(all_lock);
+static DEFINE_MUTEX(links_lock);
 
 static struct workqueue_struct *ends;
 
@@ -63,7 +71,9 @@ static void link_end(struct vrnic_link *link)
 	struct vrnic_fifo *fifo = link->fifo;
 
 	mutex_lock(&links_lock);
-	list_del(&link->all);
+	spin_lock(&all_lock);
+	list_del_rcu(&link->all);
+	spin_unlock(&all_lock);
 	mutex_unlock(&links_lock);
 	vrnic_count_add(fifo->dev, LINKS, -1);
 	vrnic_link_say_bye(link);
@@ -159,9 +169,9 @@ void vrnic_link_begin(struct vrnic_link *link)
 {
 	INIT_DELAYED_WORK(&link->ending, link_end_work);
 	link->heard = jiffies;
-	mutex_lock(&links_lock);
-	list_add(&link->all, &all_links);
-	mutex_unlock(&links_lock);
+	spin_lock(&all_lock);
+	list_add_rcu(&link->all, &all_links);
+	spin_unlock(&all_lock);
 	vrnic_count(link->fifo->dev, LINKS);
 	look_later();
 }
@@ -175,8 +185,8 @@ static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 
 /*
  * Send a message that the peer has to acknowledge; if it does not, the link fails as with any other
- * message. The caller holds links_lock, which deregistration of memory may need. So this does not
- * wait for memory: without any, the next look tries again.
+ * message. The caller holds links_lock, for which links that end wait. So this does not wait for
+ * memory: without any, the next look tries again.
  */
 static void link_ping(struct vrnic_link *link)
 {
@@ -205,7 +215,7 @@ static void look_around(struct work_struct *work)
 	bool any;
 
 	mutex_lock(&links_lock);
-	list_for_each_entry(link, &all_links, all)
+	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock))
 		if (idle_s && link_is_idle(link, idle_s))
 			link_ping(link);
 	any = !list_empty(&all_links);
@@ -240,6 +250,26 @@ static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 	return found;
 }
 
+struct letting_go {
+	struct work_struct work;
+	const struct vrnic_mr *mr;
+};
+
+static void let_go_work(struct work_struct *work)
+{
+	const struct vrnic_mr *mr = container_of(work, struct letting_go, work)->mr;
+	struct vrnic_link *link;
+
+	mutex_lock(&links_lock);
+	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock)) {
+		if (!link_holds(link, mr))
+			continue;
+		vrnic_count(link->fifo->dev, LINKS_CUT);
+		vrnic_qp_error(link->qp, -1);
+	}
+	mutex_unlock(&links_lock);
+}
+
 /**
  * links_let_go() - end the links whose messages hold a region
  * @mr: region whose deregistration has waited for long enough
@@ -248,16 +278,12 @@ static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
  */
 static void links_let_go(const struct vrnic_mr *mr)
 {
-	struct vrnic_link *link;
+	struct letting_go go = { .mr = mr };
 
-	mutex_lock(&links_lock);
-	list_for_each_entry(link, &all_links, all) {
-		if (!link_holds(link, mr))
-			continue;
-		vrnic_count(link->fifo->dev, LINKS_CUT);
-		vrnic_qp_error(link->qp, -1);
-	}
-	mutex_unlock(&links_lock);
+	INIT_WORK_ONSTACK(&go.work, let_go_work);
+	queue_work(ends, &go.work);
+	flush_work(&go.work);
+	destroy_work_on_stack(&go.work);
 }
 
 int vrnic_links_init(void)

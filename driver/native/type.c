@@ -9,10 +9,10 @@
  */
 
 #include <linux/memcontrol.h>
-#include <linux/mutex.h>
 #include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
@@ -37,7 +37,7 @@
 /* Serial numbers of types: the number of a type may be used again by another type. */
 static atomic64_t serials;
 
-static DEFINE_MUTEX(pairs_lock);	/* protects the lists of all types */
+static DEFINE_SPINLOCK(pairs_lock);	/* protects the lists of all types */
 
 /*
  * The process that made a type pays for memory that comes with the type, also when an engine's
@@ -93,12 +93,12 @@ static void pairs_unlink(struct vrnic_type *type)
 {
 	struct vrnic_pair *pair, *next;
 
-	mutex_lock(&pairs_lock);
+	spin_lock(&pairs_lock);
 	list_for_each_entry_safe(pair, next, &type->as_local, in_local)
 		pair_unlink(type, pair);
 	list_for_each_entry_safe(pair, next, &type->as_remote, in_remote)
 		pair_unlink(pair->local, pair);
-	mutex_unlock(&pairs_lock);
+	spin_unlock(&pairs_lock);
 }
 
 /**
@@ -178,7 +178,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 {
 	struct vrnic_pair *other;
 
-	mutex_lock(&pairs_lock);
+	spin_lock(&pairs_lock);
 	other = pair_find(local, remote);
 	if (!other) {
 		if (local->nr_pairs == PAIRS_MAX)
@@ -191,7 +191,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 		list_add(&pair->in_remote, &remote->as_remote);
 		local->nr_pairs++;
 	}
-	mutex_unlock(&pairs_lock);
+	spin_unlock(&pairs_lock);
 	if (!other)
 		return pair;
 	vrnic_pair_put(pair);

@@ -3,7 +3,8 @@
  * UD multicast: which queue pairs are in which group.
  *
  * A sender finds the group, and one member after the other, under RCU alone. So senders wait
- * neither for each other, nor for callers that join or leave, which may have to wait for RTNL.
+ * neither for each other, nor for callers that join or leave. A caller that joins or leaves waits
+ * for memory and RTNL without the lock, because callers of other users need the lock.
  */
 
 #include <linux/igmp.h>
@@ -20,12 +21,14 @@
 #include "vrnic.h"
 
 /**
- * struct vrnic_group - a group that has members; in vrnic_dev.groups
+ * struct vrnic_group - a group that has or had members; in vrnic_dev.groups
  * @node: entry in the table, by @gid; read under RCU
  * @rcu: for kfree_rcu()
  * @gid: GID of the group
- * @members: struct vrnic_member by number; written with vrnic_dev.mcast_lock held, read under RCU
- * @nr: number of members; protected by vrnic_dev.mcast_lock
+ * @members: struct vrnic_member by number; read under RCU
+ * @nr: number of members, with those that are being added; protected by vrnic_dev.mcast_lock
+ * @announced: has this host joined the group on the network, or is it about to? Written under RTNL,
+ *	with vrnic_dev.mcast_lock held
  */
 struct vrnic_group {
 	struct rhash_head node;
@@ -33,6 +36,7 @@ struct vrnic_group {
 	union ib_gid gid;
 	struct xarray members;
 	u32 nr;
+	bool announced;
 };
 
 /**
@@ -59,7 +63,7 @@ static const struct rhashtable_params groups_params = {
 
 int vrnic_mcast_init(struct vrnic_dev *dev)
 {
-	mutex_init(&dev->mcast_lock);
+	spin_lock_init(&dev->mcast_lock);
 	return rhashtable_init(&dev->groups, &groups_params);
 }
 
@@ -105,47 +109,77 @@ static bool is_announced(const struct vrnic_dev *dev)
 	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
 }
 
-/* Join the group on the network for its first member, and leave it after its last. */
 static void mcast_announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
-	struct net_device *ndev = dev->ndev;
-
-	if (!is_announced(dev))
-		return;
-	rtnl_lock();
 	if (ipv6_addr_v4mapped((const struct in6_addr *)gid->raw))
-		mcast_announce4(ndev, gid, join);
+		mcast_announce4(dev->ndev, gid, join);
 	else
-		mcast_announce6(ndev, gid, join);
-	rtnl_unlock();
+		mcast_announce6(dev->ndev, gid, join);
 }
 
-static struct vrnic_group *group_new(struct vrnic_dev *dev,
-				     const union ib_gid *gid)
+static struct vrnic_group *group_find(struct vrnic_dev *dev, const union ib_gid *gid)
 {
-	struct vrnic_group *g;
-	int err;
+	lockdep_assert_held(&dev->mcast_lock);
+	return rhashtable_lookup_fast(&dev->groups, gid, groups_params);
+}
 
-	if (atomic_read(&dev->groups.nelems) >= VRNIC_MAX_GROUPS)
-		return ERR_PTR(-ENOMEM);
-	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+static struct vrnic_group *group_alloc(const union ib_gid *gid)
+{
+	struct vrnic_group *g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+
 	if (!g)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 	g->gid = *gid;
 	xa_init_flags(&g->members, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
-	err = rhashtable_insert_fast(&dev->groups, &g->node, groups_params);
-	if (err) {
-		kfree(g);
-		return ERR_PTR(err);
-	}
 	return g;
 }
 
-static void group_free(struct vrnic_dev *dev, struct vrnic_group *g)
+static int group_insert(struct vrnic_dev *dev, struct vrnic_group *g)
 {
+	if (atomic_read(&dev->groups.nelems) >= VRNIC_MAX_GROUPS)
+		return -ENOMEM;
+	return rhashtable_insert_fast(&dev->groups, &g->node, groups_params);
+}
+
+/* A group goes when it has no members, and the network does not take this host for one. */
+static void group_put(struct vrnic_dev *dev, struct vrnic_group *g)
+{
+	lockdep_assert_held(&dev->mcast_lock);
+	if (g->nr || g->announced)
+		return;
 	rhashtable_remove_fast(&dev->groups, &g->node, groups_params);
 	xa_destroy(&g->members);
 	kfree_rcu(g, rcu);
+}
+
+/*
+ * Join the group on the network if it has members, and leave it if it has none. A group may get its
+ * first member, or lose its last, while this waits for RTNL; so the group's present state counts.
+ */
+static void group_settle(struct vrnic_dev *dev, const union ib_gid *gid)
+{
+	struct vrnic_group *g;
+	bool change;
+
+	rtnl_lock();
+	spin_lock(&dev->mcast_lock);
+	g = group_find(dev, gid);
+	change = g && g->announced != !!g->nr;
+	if (change)
+		g->announced = !g->announced;
+	if (change && g->announced) {
+		/* as long as it is announced, the group stays */
+		spin_unlock(&dev->mcast_lock);
+		mcast_announce(dev, gid, true);
+		goto out;
+	}
+	if (g)
+		group_put(dev, g);
+	spin_unlock(&dev->mcast_lock);
+	if (change)
+		mcast_announce(dev, gid, false);
+out:
+	rtnl_unlock();
 }
 
 static struct vrnic_member *member_find(struct vrnic_group *g,
@@ -158,38 +192,6 @@ static struct vrnic_member *member_find(struct vrnic_group *g,
 		if (m->qp == qp)
 			return m;
 	return NULL;
-}
-
-static int member_add(struct vrnic_dev *dev, struct vrnic_group *g,
-		      struct vrnic_qp *qp)
-{
-	struct vrnic_member *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
-	int err;
-
-	if (!m)
-		return -ENOMEM;
-	m->qp = qp;
-	m->count = 1;
-	err = xa_alloc(&g->members, &m->number, m,
-		       XA_LIMIT(0, VRNIC_MAX_MEMBERS - 1), GFP_KERNEL);
-	if (err) {
-		kfree(m);
-		return -ENOMEM;
-	}
-	g->nr++;
-	qp->groups++;
-	dev->attached++;
-	return 0;
-}
-
-static void member_remove(struct vrnic_dev *dev, struct vrnic_group *g,
-			  struct vrnic_member *m)
-{
-	dev->attached--;
-	m->qp->groups--;
-	g->nr--;
-	xa_erase(&g->members, m->number);
-	kfree_rcu(m, rcu);
 }
 
 /* On the network, a queue pair may be in no more groups than a socket. */
@@ -205,24 +207,93 @@ static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 	return is_announced(dev) && qp->groups >= max ? -ENOBUFS : 0;
 }
 
-static int mcast_join(struct vrnic_dev *dev, struct vrnic_group *g,
-		      struct vrnic_qp *qp, const union ib_gid *gid)
+/* Count a member that will be in the group, so that the group stays. @new is used if it is the first. */
+static struct vrnic_group *group_enter(struct vrnic_dev *dev, struct vrnic_qp *qp,
+				       struct vrnic_group *new)
 {
-	int err = may_join(dev, qp);
+	struct vrnic_group *g;
+	int err;
 
+	lockdep_assert_held(&dev->mcast_lock);
+	err = may_join(dev, qp);
 	if (err)
-		return err;
+		return ERR_PTR(err);
+	g = group_find(dev, &new->gid);
 	if (!g) {
-		g = group_new(dev, gid);
-		if (IS_ERR(g))
-			return PTR_ERR(g);
+		err = group_insert(dev, new);
+		if (err)
+			return ERR_PTR(err);
+		g = new;
 	}
-	err = member_add(dev, g, qp);
-	if (!err && g->nr == 1)
-		mcast_announce(dev, gid, true);
-	if (!g->nr)
-		group_free(dev, g);
+	g->nr++;
+	qp->groups++;
+	dev->attached++;
+	return g;
+}
+
+static void group_leave(struct vrnic_dev *dev, struct vrnic_group *g, struct vrnic_qp *qp)
+{
+	lockdep_assert_held(&dev->mcast_lock);
+	dev->attached--;
+	qp->groups--;
+	g->nr--;
+	group_put(dev, g);
+}
+
+/* The caller has counted the member, so the group stays without the lock. */
+static int member_add(struct vrnic_group *g, struct vrnic_qp *qp)
+{
+	struct vrnic_member *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+
+	if (!m)
+		return -ENOMEM;
+	m->qp = qp;
+	m->count = 1;
+	if (xa_alloc(&g->members, &m->number, m, XA_LIMIT(0, VRNIC_MAX_MEMBERS - 1),
+		     GFP_KERNEL)) {
+		kfree(m);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int mcast_join(struct vrnic_dev *dev, struct vrnic_qp *qp, const union ib_gid *gid)
+{
+	struct vrnic_group *new = group_alloc(gid), *g;
+	int err;
+
+	if (!new)
+		return -ENOMEM;
+	spin_lock(&dev->mcast_lock);
+	g = group_enter(dev, qp, new);
+	spin_unlock(&dev->mcast_lock);
+	if (g != new)
+		kfree(new);
+	if (IS_ERR(g))
+		return PTR_ERR(g);
+	err = member_add(g, qp);
+	if (err) {
+		spin_lock(&dev->mcast_lock);
+		group_leave(dev, g, qp);
+		spin_unlock(&dev->mcast_lock);
+	}
 	return err;
+}
+
+/* Attach a queue pair that is attached already. Return: false if it is not. */
+static bool mcast_join_again(struct vrnic_dev *dev, struct vrnic_qp *qp,
+			     const union ib_gid *gid)
+{
+	struct vrnic_member *m;
+	struct vrnic_group *g;
+
+	spin_lock(&dev->mcast_lock);
+	g = group_find(dev, gid);
+	m = g ? member_find(g, qp) : NULL;
+	if (m)
+		m->count++;
+	spin_unlock(&dev->mcast_lock);
+	return m;
 }
 
 /*
@@ -233,43 +304,36 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
 	struct vrnic_qp *qp = to_vqp(ibqp);
-	struct vrnic_member *m;
-	struct vrnic_group *g;
-	int err = 0;
+	int err;
 
-	mutex_lock(&dev->mcast_lock);
-	g = rhashtable_lookup_fast(&dev->groups, gid, groups_params);
-	m = g ? member_find(g, qp) : NULL;
-	if (m)
-		m->count++;
-	else
-		err = mcast_join(dev, g, qp, gid);
-	mutex_unlock(&dev->mcast_lock);
+	if (mcast_join_again(dev, qp, gid))
+		return 0;
+	err = mcast_join(dev, qp, gid);
+	if (is_announced(dev))
+		group_settle(dev, gid);
 	return err;
-}
-
-static void mcast_leave(struct vrnic_dev *dev, struct vrnic_group *g,
-			struct vrnic_member *m)
-{
-	member_remove(dev, g, m);
-	if (g->nr)
-		return;
-	mcast_announce(dev, &g->gid, false);
-	group_free(dev, g);
 }
 
 int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
+	struct vrnic_qp *qp = to_vqp(ibqp);
 	struct vrnic_member *m;
 	struct vrnic_group *g;
+	bool settle = false;
 
-	mutex_lock(&dev->mcast_lock);
-	g = rhashtable_lookup_fast(&dev->groups, gid, groups_params);
-	m = g ? member_find(g, to_vqp(ibqp)) : NULL;
-	if (m && !--m->count)
-		mcast_leave(dev, g, m);
-	mutex_unlock(&dev->mcast_lock);
+	spin_lock(&dev->mcast_lock);
+	g = group_find(dev, gid);
+	m = g ? member_find(g, qp) : NULL;
+	if (m && !--m->count) {
+		xa_erase(&g->members, m->number);
+		kfree_rcu(m, rcu);
+		settle = g->announced && g->nr == 1;
+		group_leave(dev, g, qp);
+	}
+	spin_unlock(&dev->mcast_lock);
+	if (settle)
+		group_settle(dev, gid);
 	return m ? 0 : -EINVAL;
 }
 

@@ -46,8 +46,8 @@ bool vrnic_force_roce(void)
 
 /*
  * The lock is held while sockets are opened, and for a grace period when they are closed; also,
- * when a network namespace ends, while the address handles of its devices are walked. Senders do
- * not wait for the lock: vrnic_wire_open() takes it once for each device.
+ * when a network namespace ends, while the address handles of its devices are walked. So no system
+ * call on a queue pair and no sender takes it: a work item of the device opens its sockets.
  */
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
@@ -385,47 +385,105 @@ static void wire_put(struct vrnic_wire *w)
 	kfree(w);
 }
 
-/**
- * vrnic_wire_open() - get the sockets of a device's network namespace
- * @dev: device
- *
- * Return: 0, -EADDRINUSE (other software has the port, such as rdma_rxe), or another negative
- * errno.
- */
-int vrnic_wire_open(struct vrnic_dev *dev)
+static int wire_open(struct vrnic_dev *dev)
 {
 	struct vrnic_wire *w;
 	struct net *net;
-	int err = 0;
 
-	/* pairs with the release below; read without the lock, as every datagram comes here */
-	if (smp_load_acquire(&dev->wire))
-		return 0;
 	/* with the reference, wire_net_exit() comes later, and finds what is opened here */
 	net = vrnic_net_get(dev->ndev);
 	if (!net)
 		return -ENODEV;
 	mutex_lock(&wires_lock);
-	if (!dev->wire) {
-		w = wire_get(net);
-		if (IS_ERR(w)) {
-			err = PTR_ERR(w);
-		} else {
-			list_add(&dev->wired, &w->devs);
-			/* pairs with the acquire above, and with that in vrnic_path_init() */
-			smp_store_release(&dev->wire, w);
-		}
+	w = wire_get(net);
+	if (!IS_ERR(w)) {
+		list_add(&dev->wired, &w->devs);
+		/* pairs with the acquires in wire_is_open() and vrnic_path_init() */
+		smp_store_release(&dev->wire, w);
 	}
 	mutex_unlock(&wires_lock);
 	put_net(net);
-	return err;
+	return PTR_ERR_OR_ZERO(w);
+}
+
+static bool wire_is_open(struct vrnic_dev *dev)
+{
+	/* pairs with the release in wire_open() */
+	return smp_load_acquire(&dev->wire);
+}
+
+/*
+ * A work item opens the sockets, and not the caller: the holder of wires_lock then never waits for
+ * the memory or the CPU time of the caller's control groups.
+ */
+static void opener_work(struct work_struct *work)
+{
+	struct vrnic_dev *dev = container_of(work, struct vrnic_dev, opener);
+
+	if (wire_is_open(dev))
+		return;
+	WRITE_ONCE(dev->wire_err, wire_open(dev));
+	WRITE_ONCE(dev->wire_tried, jiffies);
+}
+
+/* After a failure it takes so long until the sockets are tried again, so that tries are few. */
+#define RETRY_MS	100
+
+static bool tried_lately(const struct vrnic_dev *dev)
+{
+	return READ_ONCE(dev->wire_err) &&
+	       time_before(jiffies, READ_ONCE(dev->wire_tried) + msecs_to_jiffies(RETRY_MS));
+}
+
+void vrnic_wire_prepare(struct vrnic_dev *dev)
+{
+	INIT_WORK(&dev->opener, opener_work);
+}
+
+/**
+ * vrnic_wire_open() - get the sockets of a device's network namespace
+ * @dev: device
+ *
+ * Context: process context, may sleep.
+ * Return: 0, -EADDRINUSE (other software has the port, such as rdma_rxe), or another negative
+ * errno.
+ */
+int vrnic_wire_open(struct vrnic_dev *dev)
+{
+	if (wire_is_open(dev))
+		return 0;
+	while (tried_lately(dev))
+		if (schedule_timeout_killable(msecs_to_jiffies(RETRY_MS)))
+			return -EINTR;
+	queue_work(system_unbound_wq, &dev->opener);
+	flush_work(&dev->opener);
+	return wire_is_open(dev) ? 0 : READ_ONCE(dev->wire_err);
+}
+
+/**
+ * vrnic_wire_ready() - has a device its sockets? If not, begin to open them
+ * @dev: device
+ *
+ * Return: 0; -EAGAIN: ask again after VRNIC_WIRE_OPENING_NS; another negative errno: there are none
+ * for now.
+ */
+int vrnic_wire_ready(struct vrnic_dev *dev)
+{
+	if (wire_is_open(dev))
+		return 0;
+	if (tried_lately(dev))
+		return READ_ONCE(dev->wire_err);
+	queue_work(system_unbound_wq, &dev->opener);
+	return -EAGAIN;
 }
 
 /* Called when no sender uses the device any more. */
 void vrnic_wire_close(struct vrnic_dev *dev)
 {
-	struct vrnic_wire *w = dev->wire;
+	struct vrnic_wire *w;
 
+	cancel_work_sync(&dev->opener);
+	w = dev->wire;
 	if (!w)
 		return;
 	mutex_lock(&wires_lock);
@@ -612,7 +670,7 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	struct in6_addr *to = (struct in6_addr *)grh->dgid.raw;
 
 	memset(path, 0, sizeof(*path));
-	/* pairs with the release in vrnic_wire_open() */
+	/* pairs with the release in wire_open() */
 	path->wire = smp_load_acquire(&dev->wire);
 	if (!path->wire)
 		return -ENOTCONN;

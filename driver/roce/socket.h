@@ -11,6 +11,7 @@ struct vrnic_dev;
 int vrnic_wire_init(void);
 void vrnic_wire_exit(void);
 void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb));
+void vrnic_wire_prepare(struct vrnic_dev *dev);
 int vrnic_wire_open(struct vrnic_dev *dev);
 void vrnic_wire_close(struct vrnic_dev *dev);
 void vrnic_route_put(struct vrnic_dev *dev, struct dst_entry *dst);

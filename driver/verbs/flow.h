@@ -12,6 +12,7 @@
 
 struct vrnic_budget;
 struct vrnic_datagram;
+struct vrnic_dev;
 struct vrnic_op;
 struct vrnic_parcel;
 struct vrnic_qp;
@@ -23,6 +24,9 @@ enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 /* verbs/ud.c */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
+
+/* Time to come back after vrnic_wire_ready(); the sockets of a namespace are opened once. */
+#define VRNIC_WIRE_OPENING_NS	(NSEC_PER_MSEC)
 
 /* roce/ud_wire.c */
 void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
@@ -45,6 +49,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);
 
 /* roce/socket.c */
+int vrnic_wire_ready(struct vrnic_dev *dev);
 bool vrnic_force_roce(void);
 void vrnic_roce_leave(struct vrnic_qp *qp);
 

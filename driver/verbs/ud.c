@@ -165,11 +165,22 @@ static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 	return true;
 }
 
-/* Come back when the target may be free. */
-static enum vrnic_step wait_target(struct vrnic_qp *qp)
+/* Come back when what the datagram needs may be there. */
+static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 {
-	qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+	qp->wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
+}
+
+/* The device on an interface without a network of its own gets sockets for its first datagram. */
+static enum vrnic_step send_wire(struct loop_ud *l, struct vrnic_op *op)
+{
+	struct vrnic_qp *qp = l->qp;
+
+	if (vrnic_wire_ready(qp->dev) == -EAGAIN)
+		return wait_for(qp, VRNIC_WIRE_OPENING_NS);
+	vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
+	return VRNIC_STEP_DONE;
 }
 
 /*
@@ -194,7 +205,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 		busy = to != qp && !ud_deliver(to, l);
 		vrnic_qp_put(to);
 		if (busy && !give_up(qp, op))
-			return wait_target(qp);
+			return wait_for(qp, VRNIC_TARGET_BUSY_NS);
 		op->tries = 0;
 		op->member++;
 		vrnic_budget_spend(budget, 1);
@@ -213,7 +224,8 @@ static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
 	}
 	done = ud_deliver(to, l);
 	vrnic_qp_put(to);
-	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE : wait_target(l->qp);
+	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE :
+					    wait_for(l->qp, VRNIC_TARGET_BUSY_NS);
 }
 
 static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)
@@ -223,8 +235,7 @@ static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)
 
 	if (!vrnic_force_roce() && vrnic_gid_is_local(qp->dev, dgid))
 		return send_local(l, op);
-	vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
-	return VRNIC_STEP_DONE;
+	return send_wire(l, op);
 }
 
 static enum vrnic_step ud_send(struct loop_ud *l, struct vrnic_op *op,

@@ -5,12 +5,16 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/jiffies.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <linux/workqueue.h>
 
 #include "consumer.h"
 #include "engine/budget.h"
 #include "engine/engine.h"
 #include "queue/cq.h"
 #include "queue/datagram.h"
+#include "queue/mcast.h"
 #include "queue/qp.h"
 #include "verbs/verbs.h"
 
@@ -209,6 +213,103 @@ static void a_copy_for_a_member_costs_budget(struct kunit *test)
 	}
 }
 
+struct joining {
+	struct work_struct work;
+	struct completion done;
+	struct ib_qp *qp;
+	union ib_gid group;
+	int err;
+};
+
+static void join(struct work_struct *work)
+{
+	struct joining *j = container_of(work, struct joining, work);
+
+	j->err = ib_attach_mcast(j->qp, &j->group, 0);
+	complete(&j->done);
+}
+
+static struct joining *join_later(struct kunit *test, const union ib_gid *group, u8 number)
+{
+	struct joining *j = kunit_kzalloc(test, sizeof(*j), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, j);
+	j->qp = new_datagram_end(test)->qp;
+	j->group = *group;
+	j->group.raw[15] = number;
+	INIT_WORK(&j->work, join);
+	init_completion(&j->done);
+	return j;
+}
+
+static bool is_member(struct kunit *test, struct joining *j)
+{
+	struct consumer *c = test->priv;
+	unsigned long number = 0;
+	struct vrnic_qp *qp = vrnic_mcast_next(to_vdev(c->dev), &j->group, &number);
+
+	if (qp)
+		vrnic_qp_put(qp);
+	return qp;
+}
+
+/* A caller that waits for RTNL, to join a group on the network, does not keep another from joining. */
+static void a_join_waits_for_nobody_who_waits_for_rtnl(struct kunit *test)
+{
+	struct net_device *lo = init_net.loopback_dev;
+	struct joining *waits, *joins;
+	union ib_gid group;
+	bool joined;
+	int tries = 0;
+
+	group_ah(test, &group);
+	waits = join_later(test, &group, 2);
+	joins = join_later(test, &group, 3);
+	KUNIT_ASSERT_EQ(test, ib_attach_mcast(joins->qp, &joins->group, 0), 0);
+
+	rtnl_lock();
+	/* the groups of lo are not announced otherwise */
+	lo->flags &= ~IFF_LOOPBACK;
+	queue_work(system_unbound_wq, &waits->work);
+	while (!is_member(test, waits) && tries++ < 10000)
+		usleep_range(1000, 2000);
+	queue_work(system_unbound_wq, &joins->work);
+	joined = wait_for_completion_timeout(&joins->done, 10 * HZ);
+	rtnl_unlock();
+
+	wait_for_completion(&joins->done);
+	wait_for_completion(&waits->done);
+	rtnl_lock();
+	lo->flags |= IFF_LOOPBACK;
+	rtnl_unlock();
+	KUNIT_EXPECT_TRUE(test, joined);
+	KUNIT_EXPECT_EQ(test, waits->err, 0);
+	KUNIT_EXPECT_EQ(test, joins->err, 0);
+	KUNIT_EXPECT_EQ(test, ib_detach_mcast(waits->qp, &waits->group, 0), 0);
+	KUNIT_EXPECT_EQ(test, ib_detach_mcast(joins->qp, &joins->group, 0), 0);
+	KUNIT_EXPECT_EQ(test, ib_detach_mcast(joins->qp, &joins->group, 0), 0);
+	KUNIT_EXPECT_FALSE(test, is_member(test, waits));
+}
+
+/* The device of lo has no sockets, until a datagram leaves that no address of this host gets. */
+static void a_datagram_opens_the_sockets(struct kunit *test)
+{
+	struct consumer *c = test->priv;
+	struct end *a = new_datagram_end(test);
+	u8 *from = new_buffer(test, MSG);
+	struct rdma_ah_attr attr;
+	struct ib_ah *ah;
+
+	if (READ_ONCE(to_vdev(c->dev)->wire))
+		kunit_skip(test, "the device has its sockets");
+	end_ah_attr(test, &attr);
+	/* 192.0.2.1, which is for documents only */
+	memcpy(attr.grh.dgid.raw + 12, (u8[]) { 192, 0, 2, 1 }, 4);
+	ah = keep_ah(test, rdma_create_ah(c->pd, &attr, 0));
+	expect_done(test, a, send_datagram(test, a, ah, 0x123, QKEY, from, MSG), IB_WC_SEND);
+	KUNIT_EXPECT_NOT_NULL(test, READ_ONCE(to_vdev(c->dev)->wire));
+}
+
 /**
  * struct shared - two connections to one shared receive queue
  * @srq: it
@@ -360,6 +461,8 @@ static struct kunit_case ud_cases[] = {
 	KUNIT_CASE(dropped_datagrams),
 	KUNIT_CASE(too_long_for_the_port),
 	KUNIT_CASE(a_copy_for_a_member_costs_budget),
+	KUNIT_CASE(a_join_waits_for_nobody_who_waits_for_rtnl),
+	KUNIT_CASE(a_datagram_opens_the_sockets),
 	KUNIT_CASE(srq_serves_both),
 	KUNIT_CASE(srq_limit),
 	KUNIT_CASE(srq_survives_a_failure),
