@@ -2,7 +2,7 @@
 /*
  * Makes native links. A process that makes an endpoint for a FIFO of another host asks that host
  * for a link with datagrams (ASK), until an answer comes or time is up. A host without vrnic never
- * answers. The answer (YES or NO) has what an RC queue pair needs to know of its peer.
+ * answers. The answer YES has what an RC queue pair needs to know of its peer; NO has the reason.
  *
  * A link belongs to endpoints at the end that asked, and to the FIFO at the end that was asked. If
  * the owner goes, or the link fails, a datagram (BYE) tells the other end. If the BYE is lost, the

@@ -180,9 +180,9 @@ static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 }
 
 /*
- * Send a message that the peer has to acknowledge. If the peer does not, the link fails, as it does
- * after any message. The caller holds links_lock, for which deregistration of memory may wait. So do not wait
- * for memory: if there is none, look_around() tries again a second later.
+ * Send a message that the peer has to acknowledge. If the peer does not, the link fails. The caller
+ * holds links_lock, for which deregistration of memory may wait. So do not wait for memory: if
+ * there is none, look_around() tries again a second later.
  */
 static void link_ping(struct vrnic_link *link)
 {
