@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Makes and ends native links. A process that makes an endpoint to a FIFO of another host asks for
- * a link by a datagram, again and again until there is an answer or time is up. A host that has no
- * FIFOs never answers. The answer has what an RC queue pair needs to know of its peer.
+ * Makes native links. A process that makes an endpoint for a FIFO of another host asks that host
+ * for a link with datagrams (ASK), until an answer comes or time is up. A host without vrnic never
+ * answers. The answer YES has what an RC queue pair needs to know of its peer; NO has the reason.
  *
- * A link belongs to the endpoint at one end, and to the FIFO at the other. When either goes, or the
- * link fails, a datagram tells the other end. If that is lost, the other end finds out when it next
- * has something to send, or when it asks whether the peer still exists (native/link_keep.c).
+ * A link belongs to endpoints at the end that asked, and to the FIFO at the end that was asked. If
+ * the owner goes, or the link fails, a datagram (BYE) tells the other end. If the BYE is lost, the
+ * other end finds out when it next sends a message: a request, or a PING (native/link_keep.c).
  *
- * To accept a link takes memory for which the process with the FIFO pays, and the FIFO's lock. So
- * threads of the process's crew do it (native/link_hello.c), and only processes in the same
- * control groups may have to wait for them.
+ * Accepting a link takes the FIFO's lock, and memory for which the FIFO's process pays. So threads
+ * of this process's crew accept links (native/link_hello.c), and only processes in the same control
+ * groups may have to wait for them.
  */
 
 #include <linux/bottom_half.h>
@@ -41,22 +41,22 @@
 #define LINKS_MAX	4096	/* most links that a FIFO accepts */
 #define LINKS_HOST	1024	/* most of these from one host */
 
-/* How often a host is asked, with pauses that double: 1.3 seconds in all. */
+/* First time to wait for an answer, which doubles, and number of ASKs: 1.3 seconds in all. */
 #define ASK_FIRST_MS	20
 #define ASK_TIMES	6
 
 /*
- * A peer that acknowledges nothing for so long is gone: 8 times 0.27 s. Losses within that time are
- * found by the round-trip time.
+ * If the peer acknowledges nothing for eight ACK timeouts of 0.27 s, the link fails. The requester
+ * finds a lost packet sooner, because its timer follows the round-trip time.
  */
 #define LINK_TIMEOUT	16
 #define LINK_RETRIES	7
 #define LINK_RNR_TIMER	5	/* 60 us */
 #define RNR_FOREVER	7
 
-/* Links that wait for an answer. */
+/* Links for which this host has asked, and has no answer yet. */
 static LIST_HEAD(asking);
-static DEFINE_SPINLOCK(asking_lock);	/* protects the list and their @hello */
+static DEFINE_SPINLOCK(asking_lock);	/* protects the list, and @hello of the links in it */
 
 /* ---- life of a link ---- */
 
@@ -109,7 +109,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Remote gets that came over the link may outlive it; they do not use it then. */
+/* A remote get that came over the link may put it long after its end, and does not use it then. */
 void vrnic_link_put(struct vrnic_link *link)
 {
 	if (!refcount_dec_and_test(&link->refs))
@@ -135,7 +135,7 @@ static const struct ib_gid_attr *own_gid(struct vrnic_dev *dev,
 	return rdma_find_gid(&dev->ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 }
 
-/* Move the queue pair to INIT, RTR and RTS. @h is what the other end said of itself. */
+/* Move the queue pair to INIT, RTR and RTS. @h: ASK or YES, with the peer's queue pair */
 static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		   const union ib_gid *to, const struct vrnic_hello *h, u32 psn)
 {
@@ -173,7 +173,7 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 			      IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC, NULL);
 	if (err)
 		return err;
-	/* without a wire, the address has become one of this host meanwhile */
+	/* no RoCE flow: @to has become an address of this host meanwhile */
 	return link->qp->roce ? 0 : -EHOSTUNREACH;
 }
 
@@ -209,7 +209,10 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 			      vrnic_gid_oif(qp->dev, sgid), qp->qpn, tx.dqpn);
 	if (err)
 		goto out_free;
-	/* as the requester sends; and the namespace of the route waits until softirqs are on */
+	/*
+	 * vrnic_roce_send() also sends with softirqs off. Besides, this is an RCU reader, for which
+	 * the network namespace of the route in @path waits before it ends.
+	 */
 	local_bh_disable();
 	err = vrnic_roce_xmit(qp, &path, &tx);
 	vrnic_path_drop(&path);
@@ -220,8 +223,8 @@ out_free:
 }
 
 /*
- * The queue pair of a link is only for the link's own run, so queue pair 1, which exists as long as
- * the device, sends datagrams about the link.
+ * Send a datagram about a link, from queue pair 1 of the device: only the link's own run may send
+ * from the link's queue pair.
  */
 static int hello_send(struct vrnic_dev *dev, const struct ib_gid_attr *sgid,
 		      const union ib_gid *to, const struct vrnic_hello *h)
@@ -251,10 +254,11 @@ static struct vrnic_hello hello_of(const struct vrnic_link *link,
 }
 
 /**
- * vrnic_link_say_bye() - tell the peer, once, that this end of a link is gone, or fails
+ * vrnic_link_say_bye() - tell the peer, once, that this end of a link is gone, or has failed
  * @link: link
  *
- * A peer that was asked for a link may have made one, although no answer came.
+ * The peer is also told if this end asked and got no answer: the peer may have made its end, and
+ * the answer may be lost.
  */
 void vrnic_link_say_bye(struct vrnic_link *link)
 {
@@ -262,7 +266,7 @@ void vrnic_link_say_bye(struct vrnic_link *link)
 	const struct ib_gid_attr *sgid;
 	union ib_gid to, own;
 
-	/* the link never had a peer, or the peer knows */
+	/* no peer has another end, or the peer's end is gone, or the peer was told before */
 	if (!(link->qp->roce || link->asked) || READ_ONCE(link->bye) ||
 	    test_and_set_bit(0, &link->said_bye))
 		return;
@@ -305,7 +309,10 @@ static void stop_asking(struct vrnic_link *link)
 	spin_unlock(&asking_lock);
 }
 
-/* The peer has no memory or no room now, and may have some soon. Forget this answer. */
+/*
+ * Has the peer refused only because it has no memory, or too many links? It may accept soon, so
+ * forget this answer and let the next one count.
+ */
 static bool refused_for_now(struct vrnic_link *link)
 {
 	const struct vrnic_hello *h = &link->hello;
@@ -322,9 +329,9 @@ static bool refused_for_now(struct vrnic_link *link)
 }
 
 /*
- * Wait for an answer. After a refusal that may not last, wait on for the rest of the time.
+ * Wait for an answer. After a refusal for now, wait for another answer for the rest of the time.
  *
- * Return: 0; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
+ * Return: 0: YES, or a final NO; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
  */
 static int link_await(struct vrnic_link *link, unsigned long wait)
 {
@@ -344,7 +351,7 @@ static int link_await(struct vrnic_link *link, unsigned long wait)
 	return err;
 }
 
-/* Ask for a link. Return: 0 if an answer has come. */
+/* Ask for a link. Return: 0 if an answer has come, or a negative errno. */
 static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		    const union ib_gid *to, const struct vrnic_hello *h)
 {
@@ -353,7 +360,7 @@ static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 
 	for (i = 0; i < ASK_TIMES; i++) {
 		err = hello_send(link->fifo->dev, sgid, to, h);
-		/* any other failure may pass: a new address may still get its route */
+		/* after any other error try again: a new address may get its route soon */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
 		err = link_await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
@@ -385,7 +392,7 @@ static int link_dial(struct vrnic_link *link, const struct vrnic_address *peer,
 	stop_asking(link);
 	if (err)
 		return err;
-	/* the link is not in the list any more, so its answer does not change */
+	/* vrnic_link_answered() does not find the link any more, so link->hello does not change */
 	if (link->hello.kind != VRNIC_HELLO_YES) {
 		link->asked = false;
 		return why_errno(link->hello.why);
@@ -428,7 +435,7 @@ out:
 	return link;
 }
 
-/* Find a link that other endpoints use already. */
+/* Find a link to @peer that other endpoints of the FIFO use already. */
 static struct vrnic_link *link_share(struct vrnic_fifo *fifo,
 				     const struct vrnic_address *peer)
 {
@@ -452,8 +459,8 @@ static struct vrnic_link *link_share(struct vrnic_fifo *fifo,
  * @peer: address of the other FIFO
  *
  * Return: link, for vrnic_link_leave(); or an ERR_PTR: -EHOSTUNREACH (no answer), -ENOENT (no such
- * FIFO there), -EACCES (it has another secret), -EADDRINUSE (other software has the port here),
- * -EINTR, -ENOMEM.
+ * FIFO there), -EACCES (that FIFO has another secret), -EADDRINUSE (other software has the UDP port
+ * here), -EINTR, -ENOMEM (also at the other host), -ENODEV.
  */
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer)
@@ -490,8 +497,8 @@ void vrnic_link_leave(struct vrnic_link *link)
 }
 
 /*
- * Does the datagram come from the peer of the link, and in the link's network namespace? What
- * waited for a FIFO was checked for the namespace before.
+ * Does the datagram come from the peer of the link, and in the link's network namespace? If
+ * @heard->net is NULL, is_there() has compared the namespaces before.
  */
 static bool is_of_peer(const struct vrnic_link *link, const struct vrnic_heard *heard)
 {
@@ -525,7 +532,7 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 
 /* ---- the end that is asked ---- */
 
-/* Is this accepted link dead, or does the request replace it? */
+/* Is this accepted link dead, or does the peer ask for a new link for the same queue pair? */
 static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	return READ_ONCE(link->dead) ||
@@ -534,8 +541,9 @@ static bool is_stale(struct vrnic_link *link, const struct vrnic_heard *heard)
 }
 
 /*
- * Find the link that an earlier copy of this request was given, or NULL. Ends links that are stale.
- * @full: set if no other link can be accepted from this host.
+ * Find the link that this FIFO accepted for an earlier copy of this request. Ends stale links.
+ * @full: set if the FIFO must accept no more links, or none from this host
+ * Return: the link, or NULL.
  */
 static struct vrnic_link *link_find_accepted(struct vrnic_fifo *fifo,
 					     const struct vrnic_heard *heard, bool *full)
@@ -572,7 +580,7 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	WRITE_ONCE(link->nonce, heard->h.nonce);
 	link->peer.fifo = heard->h.from_fifo;
 	link->peer.task = heard->h.task;
-	/* first PSN that this end sends, which hello_of() cannot know */
+	/* this end's first PSN, which vrnic_link_asked() repeats in each copy of the answer */
 	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
 	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
 					VRNIC_GFP_LINK);
@@ -590,7 +598,7 @@ err_kill:
 	return ERR_PTR(err);
 }
 
-/* Charge the link to the process that owns the FIFO, as it chose who knows the FIFO's address. */
+/* Charge the link to the process with the FIFO, which has chosen who knows the FIFO's address. */
 static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 					      const struct vrnic_heard *heard,
 					      const struct ib_gid_attr *sgid)
@@ -602,7 +610,10 @@ static struct vrnic_link *link_accept_charged(struct vrnic_fifo *fifo,
 	return link;
 }
 
-/* The link for a request, now or earlier accepted; or NULL, and enum vrnic_hello_why in @why. */
+/*
+ * Accept a link, or find the link that was accepted for an earlier copy of the request.
+ * Return: the link; or NULL, and enum vrnic_hello_why in @why.
+ */
 static struct vrnic_link *link_for(struct vrnic_fifo *fifo, const struct vrnic_heard *heard,
 				   const struct ib_gid_attr *sgid, u8 *why)
 {
@@ -634,12 +645,12 @@ static struct vrnic_hello refusal_of(const struct vrnic_heard *heard, u8 why)
 }
 
 /**
- * vrnic_link_asked() - answer a request for a link that may be granted
+ * vrnic_link_asked() - accept or refuse a link, and answer
  * @fifo: FIFO that is asked; its ctrl is held
- * @heard: the request
+ * @heard: the request; it has the FIFO's secret
  *
- * Context: a thread of the FIFO's crew. It may wait for memory that is charged to the FIFO's
- * process, as long as that process has none.
+ * Context: a thread of the FIFO's crew. The thread may have to wait for memory that is charged to
+ * the FIFO's process.
  */
 void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
@@ -649,7 +660,7 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 	u8 why;
 
 	lockdep_assert_held(&fifo->ctrl);
-	/* the address has gone: the next request will be told so */
+	/* the address that was asked is gone, so no answer can come from it */
 	if (IS_ERR(sgid))
 		return;
 	link = link_for(fifo, heard, sgid, &why);
@@ -667,7 +678,7 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
  * vrnic_link_refuse() - refuse a request for a link
  * @heard: the request, and the reason
  *
- * There is no FIFO to answer from, so queue pair 1 of the device sends the refusal.
+ * The FIFO may not exist, so the address that was asked leads to the device that sends the refusal.
  */
 void vrnic_link_refuse(const struct vrnic_heard *heard)
 {
@@ -686,7 +697,10 @@ void vrnic_link_refuse(const struct vrnic_heard *heard)
 	vrnic_qp_put(qp);
 }
 
-/* A link of which no other host knows has nonce 0, and no datagram has that nonce. */
+/*
+ * If the goodbye is from the link's peer, let the link fail. A link that no other host knows yet
+ * has nonce 0, which no datagram has.
+ */
 static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 {
 	if (!is_of_peer(link, heard))
@@ -697,9 +711,9 @@ static void link_bye(struct vrnic_link *link, const struct vrnic_heard *heard)
 }
 
 /**
- * vrnic_link_bye_unanswered() - a peer that asked for a link, and saw no answer, is gone
- * @fifo: FIFO that was asked; its ctrl is held
- * @heard: the goodbye
+ * vrnic_link_bye_unanswered() - a peer is gone that asked for a link and saw no answer
+ * @fifo: FIFO that was asked, and may have accepted the link; its ctrl is held
+ * @heard: the goodbye; it names no queue pair of this host
  */
 void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
@@ -712,9 +726,9 @@ void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard
 
 /**
  * vrnic_link_bye() - the other end of a link is gone
- * @heard: the goodbye
+ * @heard: the goodbye; it names the queue pair of this end
  *
- * Requests in progress fail, and their injectors are told.
+ * The queue pair goes to error: requests in progress fail, and their injectors run.
  */
 void vrnic_link_bye(const struct vrnic_heard *heard)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Native links connect native operations to a FIFO on another host. A link is an RC queue pair of
- * the driver itself at each end, between the FIFO of an endpoint and its peer. Messages go over it
- * as over any other RC queue pair.
+ * A native link connects a FIFO of this host with a FIFO of another host, its peer. At each end it
+ * has an RC queue pair of the driver's own, which no consumer sees. Requests and their answers are
+ * messages, and go over the link in packets like those of a SEND.
  *
  *	native/link.c		makes links
  *	native/link_hello.c	queues datagrams about links until they are handled
@@ -13,10 +13,10 @@
  *	native/remote.c		turns descriptors into requests
  *	native/link_serve.c	executes requests, and takes answers
  *
- * Each descriptor becomes one request, or several in turn if it is long. Its injector does not run
- * until the answer has come.
+ * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
+ * one request of a descriptor, or several in turn, and does not run until the answer has come.
  *
- * Threads and the runner that posts a message run the queue pair, so its run may sleep.
+ * Only threads, and the runner that posts a request, run the queue pair. So its run may sleep.
  */
 #ifndef VRNIC_LINK_H
 #define VRNIC_LINK_H
@@ -44,8 +44,8 @@ struct vrnic_nreq;
 struct vrnic_rget;
 
 /*
- * For the parts of a link. Reclaim is tried once, then the peer that asked for the link is refused,
- * and asks again. Meanwhile the process that pays waits, or a thread of its crew.
+ * Flags for the memory of a link. If one reclaim does not help, the asker gives up, or the end
+ * that is asked refuses. Only the process that pays waits for reclaim, or a thread of its crew.
  */
 #define VRNIC_GFP_LINK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
@@ -55,10 +55,10 @@ struct vrnic_rget;
  * struct vrnic_nmsg - a message of a link, until the peer has acknowledged it
  * @hdr: header
  * @nr: number of segments
- * @seg: data after the header; regions have references, as a lost packet is made again from them
+ * @seg: data after the header; has references on regions, to make a lost packet again from them
  * @buf: memory that @seg is in, or NULL; freed with the message
  * @charged: bytes of @buf that are charged to the peer's host
- * @req: request with this message; NULL: no request, so the message is freed when it was sent
+ * @req: request with this message; NULL: none, so the message is freed after its acknowledgment
  * @link: in struct vrnic_link.msgs; protected by the link's lock
  */
 struct vrnic_nmsg {
@@ -74,28 +74,28 @@ struct vrnic_nmsg {
 /**
  * struct vrnic_nreq - the request that an injector waits for
  * @msg: the message
- * @posted: there is a request. Protected by the injector's run bit, as all below while @pending is
- *	not set.
+ * @posted: there is a request. The injector's run bit protects this, and all below while @pending
+ *	is not set.
  * @pending: the link has the request. Cleared with release.
- * @sent: the peer has acknowledged the message; while @pending is set, protected by the link's run
- *	bit, as all that follows
+ * @sent: the peer has acknowledged the message. While @pending is set, the link's run bit protects
+ *	this and all that follows.
  * @answered: the answer has come
- * @id: number of the request; the lowest bit tells the injector
- * @n: bytes that the request moves
- * @wants: bytes of data in a good answer: GET only
- * @into: GET: place of the answer's data; if it has no length, @key and @addr name the place
- * @key: GET: local key; for an injected descriptor, remote key
- * @addr: GET: address
- * @pinned: memory was pinned for the request
- * @half: TYPED: position of the local side
- * @was: TYPED: value of @half before the data of this request were packed
- * @telling: the request tells rows of a type
- * @told: bytes of these rows that the peer has
- * @span: TYPED: bytes of the local storage
- * @again: the peer has no room yet
+ * @id: number of the request; bit 0 is its index in struct vrnic_link.pending
+ * @n: bytes that the request moves: data, or rows of a type
+ * @wants: GET: bytes of data in a good answer; else 0
+ * @into: GET: pinned memory for the answer's data; if its length is 0, @key and @addr name memory
+ * @key: GET: local key of the memory for the answer's data
+ * @addr: GET: local address
+ * @pinned: pages of the process are pinned for the request (S1)
+ * @half: TYPED: position in the local storage
+ * @was: TYPED: @half before this request, in case the peer has forgotten the type
+ * @telling: the message has rows of a type, which the peer does not know
+ * @told: bytes of these rows that the peer has received
+ * @span: TYPED: bytes of the local storage, from the type's lowest byte to its highest
+ * @again: the peer answered AGAIN: it has no room yet, or (TYPED) does not know the type
  * @status: enum ib_wc_status, from the peer or the link
  * @vendor_err: enum vrnic_vendor_err, from the peer or the link
- * @value: value in the answer
+ * @value: RMW: old value; NOTIFY: failure of the peer's counter
  */
 struct vrnic_nreq {
 	struct vrnic_nmsg msg;
@@ -127,13 +127,13 @@ struct vrnic_nreq {
  * @left: bytes of data to come
  * @status: enum ib_wc_status; if not success, the rest of the message is ignored
  * @vendor_err: enum vrnic_vendor_err
- * @req: ANSWER: the request; NULL: no injector waits for it any more
- * @answer: other messages: the answer to be sent
- * @buf: data that are not put into place packet by packet
- * @unknown: TYPED: this side does not know the type: the peer has to tell it, and to ask again
- * @half: TYPED: position in the storage
+ * @req: ANSWER: the request that it answers; NULL: no injector waits for it any more
+ * @answer: requests: the answer that this end is going to send
+ * @buf: MESSAGE, RGET: the data, until all have come
+ * @unknown: TYPED: this end does not know the type, so it answers AGAIN
+ * @half: TYPED: position in the storage at this end
  * @type: TYPED: type that @half is for
- * @rows: TYPE: rows that are being received
+ * @rows: TYPE: the rows, until all have come
  * @rows_bytes: size of all these rows; charged to the peer's host while @rows is set
  * @rows_there: bytes of these rows that have come
  */
@@ -153,11 +153,11 @@ struct vrnic_link_rx {
 	u64 rows_there;
 };
 
-/* Slots of a link's ring that answers leave free for the requests of two injectors. */
+/* Answers and pings leave so many slots of a link's ring to the requests of two injectors. */
 #define VRNIC_LINK_KEEP_SLOTS	4
 
 /**
- * struct vrnic_grants - counters that a peer may name although they are not open
+ * struct vrnic_grants - counters that are not open to all peers, but that one peer may name
  * @slot: hash table of their numbers; 0: empty slot
  * @size: number of slots; a power of two, or 0
  * @nr: number of counters
@@ -169,10 +169,10 @@ struct vrnic_grants {
 };
 
 /**
- * struct vrnic_link_type - a type that the peer told
+ * struct vrnic_link_type - a type whose rows the peer has sent
  * @node: in struct vrnic_link.types
  * @number: the peer's number for the type
- * @bytes: size of its rows when they came, charged to the peer's host; the type may need fewer rows
+ * @bytes: size of the rows that came, charged to the peer's host; @rows may have fewer
  * @rows: the type
  */
 struct vrnic_link_type {
@@ -186,50 +186,50 @@ struct vrnic_link_type {
 #define VRNIC_LINK_TOLD_BITS	6
 #define VRNIC_LINK_TOLD_WAYS	4
 
-/* Most bytes of a typed transfer that are packed at a time. */
+/* Most bytes of a typed transfer in one message: its sender packs them into a buffer. */
 #define VRNIC_PACK_BYTES	SZ_256K
 
 /**
  * struct vrnic_link - one end of a native link
- * @refs: one reference of the owner, and one of each remote get that came over the link
+ * @refs: one reference until the end of the link, and one of each remote get that came over it
  * @shell: the struct ib_qp of @qp; the RDMA core does not know it
- * @qp: queue pair; once @dead is set, only its own run may use it
+ * @qp: queue pair; exists while the link is in the list of all links
  * @fifo: the FIFO at this end; a reference is held until the link has ended
  * @host: host of the peer
- * @accepted: the peer asked for the link
+ * @accepted: the peer asked for the link, and this end accepted it
  * @endpoints: endpoints that use the link, to be told when it fails; protected by watch_lock
  * @owned: entry in the list @ways or @links of @fifo, or in the list of links that wait for an
  *	answer
  * @all: in the list of all links
- * @asked: the peer was asked for the link, and may have made its end
- * @said_bye: the peer was told that this end is gone
+ * @asked: this end has asked the peer, which may have made its end of the link
+ * @said_bye: bit 0: this end has told the peer that it is gone
  * @ending: work that ends the link
- * @linger_until: time, in jiffies, until which the peer may acknowledge
- * @notice: accepted links: notice that the link failed, until it is sent to @fifo; protected by the
- *	run bit of @qp
+ * @linger_until: time, in jiffies, until which the end of the link waits for acknowledgments
+ * @notice: accepted links: tells the process of @fifo that the link failed; NULL: it was sent;
+ *	protected by the run bit of @qp
  * @heard: time of the peer's last sign of life, in jiffies
- * @nonce: names the link in datagrams; 0: no other host knows of it yet
- * @peer: address of the other end; secret: 0
+ * @nonce: random number that names the link in datagrams; 0: no other host knows the link yet
+ * @peer: address of the peer; its secret is 0
  * @peer_qpn: number of the peer's queue pair
- * @answered: completed when the answer has come
- * @hello: the answer
+ * @answered: completed when the peer has answered whether it makes the link
+ * @hello: this answer; if the link is @accepted: only @psn, the first PSN that this end sends
  * @lock: protects what follows, up to @rx
- * @dead: nothing can be posted
- * @bye: the peer's end is gone
- * @left: the peer's end is gone because it was not used any more
- * @failed: the failure was noticed; written with the run bit of @qp
- * @pending: requests of the FIFO's two injectors
+ * @dead: no message can be posted any more
+ * @bye: the peer has said that its end is gone
+ * @left: the peer's end did not fail: the peer does not need the link any more
+ * @failed: the run of @qp has noticed the failure; only this run sets it
+ * @pending: requests: [0] of the FIFO's ring, [1] of descriptors that the peer injected
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
- * @grants: counters that the peer may name although they are not open: those in descriptors that
- *	this side injected over the link
+ * @grants: counters in descriptors that this end injected over the link: the peer may name them
+ *	although they are not open
  * @rx: message that is being received; protected by the run bit of @qp, as what follows up to
  *	@answer_bytes
- * @types: struct vrnic_link_type, by hash
+ * @types: types that the peer has sent (struct vrnic_link_type), by hash of their numbers
  * @types_nr: number of @types
  * @types_bytes: bytes of the rows of all @types
  * @answer_bytes: bytes that were packed for answers which the peer has not acknowledged
- * @told: serials of types that the peer was told, by hash of their numbers; 0: none. Types that are
- *	not here are told again. Protected by the run bit of the FIFO's ring injector
+ * @told: serials of types that this end has sent, by hash of their numbers; 0: none. It sends types
+ *	that are not here again. Protected by the run bit of @fifo->inject
  * @told_next: entry of a hash bucket in @told that is replaced next; protected as @told
  * @users: number of endpoints that use the link; protected by the FIFO's ctrl
  * @secret: secret of the address that the link was made for; protected by the FIFO's ctrl
@@ -275,14 +275,14 @@ struct vrnic_link {
 };
 
 /**
- * struct vrnic_heard - a datagram about links that came
+ * struct vrnic_heard - a received datagram about links
  * @link: in struct vrnic_hello_queue.list
  * @net: network namespace, with a reference, as the datagram may outlive its socket. NULL: the
- *	datagram waits for a FIFO, which ends before its network namespace does
+ *	datagram waits at a FIFO, which ends before its network namespace does
  * @from: address of the sender
  * @to: destination address
  * @h: contents
- * @why: ASK: enum vrnic_hello_why; not 0: there will be no link
+ * @why: ASK: enum vrnic_hello_why; not 0: this end refuses for this reason
  */
 struct vrnic_heard {
 	struct list_head link;
@@ -309,9 +309,9 @@ struct vrnic_hello_queue {
 
 /**
  * struct vrnic_hellos - work for the links that a FIFO accepts
- * @run: runnable of the FIFO's crew, which does the work
- * @queue: datagrams that ask for a link, and goodbyes of peers that saw no answer
- * @failed: bit 0: a link has failed
+ * @run: runnable; threads of the FIFO's crew run it, and do the work
+ * @queue: datagrams that ask for a link, and goodbyes of peers that asked and saw no answer
+ * @failed: bit 0: a link that the FIFO accepted has failed
  */
 struct vrnic_hellos {
 	struct vrnic_runnable run;

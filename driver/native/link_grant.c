@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Counters that a peer may name although they are not open to all: the counters of descriptors that
- * this side injected over the link. A grant lasts as long as its counter and the link. There are no
- * more grants than the process has counters, as stale ones are dropped whenever the table would
- * grow.
+ * Grants: counters that the peer of a link may name although they are not open to all peers. They
+ * are in descriptors that this end injected over the link. A grant lasts as long as its counter and
+ * the link. A table that is full drops grants whose counters are gone before it grows, so a process
+ * cannot make the table grow by making and destroying counters.
  */
 
 #include <linux/hash.h>
@@ -15,9 +15,9 @@
 #include "native/native.h"
 
 #define SLOTS_MIN	64U
-#define SLOTS_MAX	SZ_8K		/* looking at all slots takes microseconds */
+#define SLOTS_MAX	SZ_8K		/* grants_nr_live() looks at all slots in microseconds */
 
-/* Find the slot of @id, or the empty slot for it: there always is an empty one. */
+/* Find the slot of @id, or the empty slot for it. At least half of the slots are empty. */
 static u32 *grant_slot(const struct vrnic_grants *g, u32 id)
 {
 	u32 i = hash_32(id, ilog2(g->size));
@@ -39,6 +39,8 @@ static void grants_put(struct vrnic_grants *g, u32 id)
  * vrnic_granted() - may the peer of a link name this counter, which is not open?
  * @link: link
  * @id: number that the peer claims; not 0
+ *
+ * Return: true if this end has injected a descriptor that names the counter.
  */
 bool vrnic_granted(struct vrnic_link *link, u32 id)
 {
@@ -51,7 +53,7 @@ bool vrnic_granted(struct vrnic_link *link, u32 id)
 	return granted;
 }
 
-/* Caller holds link->lock. Return: false if there is no room for @nr more grants. */
+/* Is there room for @nr more grants? The caller holds link->lock. */
 static bool grants_fit(const struct vrnic_grants *g, u32 nr)
 {
 	return g->nr + nr <= g->size / 2;
@@ -85,7 +87,10 @@ static void grants_move(struct vrnic_link *link, struct vrnic_grants *to)
 	swap(*g, *to);
 }
 
-/* Return: 0: try again; -ENOMEM or -ENOSPC: the table is unchanged. */
+/*
+ * Replace the table by one with room for @nr more grants.
+ * Return: 0: look for room again; -ENOMEM or -ENOSPC: the table is unchanged.
+ */
 static int grants_make_room(struct vrnic_link *link, u32 nr)
 {
 	struct vrnic_grants new = {};
@@ -101,7 +106,7 @@ static int grants_make_room(struct vrnic_link *link, u32 nr)
 	if (!new.slot)
 		return -ENOMEM;
 	spin_lock(&link->lock);
-	/* the other injector may have added grants meanwhile */
+	/* the table may have changed while the lock was not held */
 	if (grants_nr_live(link) + nr <= new.size / 2)
 		grants_move(link, &new);
 	spin_unlock(&link->lock);
@@ -109,7 +114,7 @@ static int grants_make_room(struct vrnic_link *link, u32 nr)
 	return 0;
 }
 
-/* Return: false if there is no room. */
+/* Grant the two counters of each descriptor. Return: false if there is no room. */
 static bool grants_add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 {
 	struct vrnic_grants *g = &link->grants;
@@ -130,7 +135,7 @@ static bool grants_add(struct vrnic_link *link, const struct vrnic_ndesc *d, u32
 /**
  * vrnic_grant() - let the peer of a link name the counters of some descriptors
  * @link: link
- * @d: descriptors, about to be injected
+ * @d: descriptors, which this end is about to inject
  * @nr: number of descriptors
  *
  * Return: 0; -ENOMEM or -ENOSPC: nothing was granted.

@@ -2,13 +2,13 @@
 /*
  * Datagrams about links, from their arrival in softirq until they are handled.
  *
- * Some need a FIFO's lock, or memory for which the FIFO's process pays. They wait at the FIFO, and
+ * Some need a FIFO's lock, or memory for which the FIFO's process pays: requests that have the
+ * FIFO's secret, and goodbyes of peers that saw no answer to a request. They wait at the FIFO until
  * a thread of the process's crew handles them. So a process without memory, or without CPU time,
- * holds up only itself and processes in its control groups. Of the requests, only those with the
- * FIFO's secret get that far.
+ * holds up only its own links and those of processes in its control groups.
  *
- * All others need neither, and work items handle them: one for answers to requests of this host,
- * and one for refusals and for goodbyes to a link's queue pair.
+ * Two work items handle all others: one handles answers to requests of this host, the other handles
+ * requests that must be refused, and goodbyes to a link's queue pair.
  */
 
 #include <linux/skbuff.h>
@@ -28,14 +28,14 @@
 #include "vrnic.h"
 
 #define QUEUE_MAX	128	/* most datagrams of a kind that wait in one queue */
-#define QUEUE_HOST	32	/* most of these from one address */
+#define QUEUE_HOST	32	/* most datagrams of a kind and from one address */
 
-/* Time after which a thread tries again for a FIFO's lock. */
+/* Time after which a thread tries again to take a FIFO's lock. */
 #define BUSY_NS		NSEC_PER_MSEC
 
 /**
  * struct desk - datagrams that need no FIFO
- * @work: handles them
+ * @work: work item that handles the datagrams
  * @queue: the datagrams
  */
 struct desk {
@@ -74,7 +74,7 @@ static struct vrnic_heard *queue_take(struct vrnic_hello_queue *queue)
 	return heard;
 }
 
-/* Bound what waits from each host, so that a newcomer is not held up for long by any other host. */
+/* Is there room for @heard? One host may fill only a part, so other hosts do not wait for long. */
 static bool queue_has_room(const struct vrnic_hello_queue *queue,
 			   const struct vrnic_heard *heard)
 {
@@ -90,7 +90,7 @@ static bool queue_has_room(const struct vrnic_hello_queue *queue,
 	return of_host < QUEUE_HOST;
 }
 
-/* Return: false if there is no room; then @heard was freed. */
+/* The queue owns @heard from now on. Return: false if there is no room; then @heard was freed. */
 static bool queue_add(struct vrnic_hello_queue *queue, struct vrnic_heard *heard)
 {
 	bool room;
@@ -121,7 +121,7 @@ static void queue_close(struct vrnic_hello_queue *queue)
 
 /* ---- datagrams that need a FIFO ---- */
 
-/* Do one piece of work, with fifo->ctrl held. Return: false if there is none. */
+/* Handle failed links, and one datagram, with fifo->ctrl held. Return: false if there was none. */
 static bool hellos_serve(struct vrnic_fifo *fifo)
 {
 	struct vrnic_hellos *hellos = &fifo->hellos;
@@ -133,7 +133,7 @@ static bool hellos_serve(struct vrnic_fifo *fifo)
 	heard = queue_take(&hellos->queue);
 	if (!heard)
 		return failed;
-	/* the queue keeps the order: a goodbye comes behind its request */
+	/* in the queue a goodbye is behind its request, so it finds the link of the request */
 	if (heard->h.kind == VRNIC_HELLO_ASK)
 		vrnic_link_asked(fifo, heard);
 	else
@@ -143,8 +143,8 @@ static bool hellos_serve(struct vrnic_fifo *fifo)
 }
 
 /*
- * The holder of the lock may wait for a run of this crew, or for CPU time. So this does not wait
- * for the lock, and the thread is free for other work.
+ * Handle what waits at the FIFO. The holder of the FIFO's lock may wait for a thread of this crew,
+ * so the thread only tries the lock, and does other work until the next try.
  */
 static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {
@@ -167,7 +167,7 @@ static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budg
 	return VRNIC_MORE;
 }
 
-/* Only threads run this: no caller, and no softirq. */
+/* Only threads run this, as only vrnic_queue() starts it: no system call does, and no softirq. */
 static const struct vrnic_runnable_ops hellos_ops = {
 	.run = hellos_run,
 };
@@ -184,8 +184,8 @@ void vrnic_hellos_init(struct vrnic_fifo *fifo)
  * vrnic_hellos_stop() - let a FIFO accept no more links
  * @fifo: FIFO that is being destroyed; its crew still exists
  *
- * Waits for a run that accepts a link now. Such a run needs the FIFO's ctrl, so the caller must not
- * hold it.
+ * Waits for a run that is accepting a link, which needs the FIFO's ctrl: the caller must not hold
+ * ctrl.
  */
 void vrnic_hellos_stop(struct vrnic_fifo *fifo)
 {
@@ -205,8 +205,8 @@ void vrnic_hellos_stop(struct vrnic_fifo *fifo)
 void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 {
 	/*
-	 * pairs with test_and_clear_bit() in hellos_serve(), which finds the link if it finds the
-	 * bit
+	 * Pairs with test_and_clear_bit() in hellos_serve(): if hellos_serve() sees the bit,
+	 * vrnic_links_reap() sees that the link has failed.
 	 */
 	smp_mb__before_atomic();
 	set_bit(0, &fifo->hellos.failed);
@@ -214,8 +214,8 @@ void vrnic_hellos_failed(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_hello_wait() - have a datagram wait for a FIFO's crew
- * @fifo: FIFO that the datagram is about; a reference is held
+ * vrnic_hello_wait() - put a datagram into a FIFO's queue, for a thread of the FIFO's crew
+ * @fifo: FIFO that the datagram is about; the caller holds a reference
  * @heard: the datagram; copied
  *
  * Return: false if there is no room, or the FIFO's process has no memory for the copy.
@@ -301,14 +301,14 @@ static bool heard_read(struct vrnic_heard *heard, struct sk_buff *skb)
 	return vrnic_hello_read(&wire, &heard->h);
 }
 
-/* A FIFO of another network namespace, or of another address, does not count. */
+/* Is there a FIFO that the sender can reach: in @net, and at the datagram's destination address? */
 static bool is_there(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
 {
 	return fifo && net_eq(dev_net(fifo->dev->ndev), net) &&
 	       vrnic_reaches(fifo->dev, &heard->to, fifo->dev);
 }
 
-/* Why a request to @fifo gets no link, before anything is done for it: enum vrnic_hello_why. */
+/* Must a request to @fifo be refused at once? Return: the reason, or VRNIC_WHY_NONE. */
 static u8 why_not(const struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 {
 	if (fifo->address.secret != heard->h.secret)
@@ -327,7 +327,7 @@ static bool hello_hear_for_fifo(struct net *net, struct vrnic_heard *heard)
 	if (heard->why)
 		taken = desk_add(net, heard);
 	else
-		/* a goodbye to a FIFO that is not there has nothing to end */
+		/* if there is no such FIFO, a goodbye has no link to end */
 		taken = !there || vrnic_hello_wait(fifo, heard);
 	if (fifo)
 		vrnic_fifo_put(fifo);
@@ -370,7 +370,7 @@ static void desk_exit(struct desk *desk)
 	queue_close(&desk->queue);
 }
 
-/* Called before there are sockets. */
+/* Called before a socket can receive a datagram. */
 void vrnic_hello_init(void)
 {
 	desk_init(&answers);

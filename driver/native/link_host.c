@@ -3,8 +3,9 @@
  * Other hosts that have links to this one, by address: the memory that each may use on this host,
  * and the number by which records tell hosts apart.
  *
- * What a peer says of itself is only a claim, except for its address, to which answers go. So an
- * address has the quota, and the number of a FIFO means something only together with an address.
+ * A peer may lie about everything but its address, to which the answers of this host go. So this
+ * host limits the memory for each address, and tells FIFOs of other hosts apart by address and
+ * number.
  */
 
 #include <linux/hashtable.h>
@@ -16,15 +17,15 @@
 #include "native/link.h"
 #include "native/link_host.h"
 
-#define HOST_BYTES	SZ_64M	/* most bytes that one host may use on this one */
-#define ALL_BYTES	SZ_256M	/* most bytes that all of them may use */
+#define HOST_BYTES	SZ_64M	/* most bytes that one other host may use on this host */
+#define ALL_BYTES	SZ_256M	/* most bytes that all other hosts together may use */
 
 /**
  * struct vrnic_host - another host
- * @node: in the table
- * @net: namespace that the host is reached from; only compared
+ * @node: in the table of hosts
+ * @net: network namespace of this host that reaches the other host; only compared
  * @gid: address of the host
- * @number: number of @gid, for records
+ * @number: number that records have in place of @gid
  * @refs: number of links to the host; protected by hosts_lock
  * @bytes: bytes in use on behalf of the host; protected by hosts_lock
  */
@@ -41,7 +42,10 @@ static DEFINE_HASHTABLE(hosts, 8);
 static u64 all_bytes;
 static DEFINE_SPINLOCK(hosts_lock);	/* protects the table, and @all_bytes */
 
-/* The hash is keyed, so no one can choose an address with the number of another. 0 is this host. */
+/*
+ * The hash has a secret key, so nobody can choose an address that has the number of another host.
+ * The number 0 stands for this host.
+ */
 static u64 gid_number(const union ib_gid *gid)
 {
 	static siphash_key_t key;
@@ -63,7 +67,7 @@ static struct vrnic_host *host_find(const struct net *net, const union ib_gid *g
 
 /**
  * vrnic_host_get() - find or make the entry of another host
- * @net: namespace that the host is reached from
+ * @net: network namespace of this host that reaches the other host
  * @gid: address of the host
  *
  * Return: entry, for vrnic_host_put(), or NULL if there is no memory.
@@ -106,18 +110,18 @@ void vrnic_host_put(struct vrnic_host *host)
 	kfree(host);
 }
 
-/* The number of a host, for struct vrnic_record. */
+/* The number that stands for @host in struct vrnic_record. */
 u64 vrnic_host_number(const struct vrnic_host *host)
 {
 	return host->number;
 }
 
 /**
- * vrnic_host_charge() - charge memory to the host that made this host use it
+ * vrnic_host_charge() - charge memory to the other host that makes this host use it
  * @host: the other host
  * @bytes: size; to be given back with vrnic_host_uncharge()
  *
- * Return: false if that would be too much.
+ * Return: false if @host, or all other hosts together, would have too much.
  */
 bool vrnic_host_charge(struct vrnic_host *host, u64 bytes)
 {

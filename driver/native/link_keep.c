@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * How long links last. All links of this host are in one list. Deregistration of memory looks there
- * for messages that still hold the memory. A work item looks for links of which nothing was heard
- * for long, and asks their peers whether they still exist.
+ * for messages that still hold the memory. A work item looks there for links whose peers have been
+ * silent for long, and sends PINGs to these peers, to learn whether they still exist.
  *
- * A link that ends is taken off its owner's lists. The rest takes time, since the peer may still
- * have something to acknowledge. Work items do it, so that ending a thousand links takes the caller
- * no longer than ending one.
+ * A caller that ends a link takes it off the FIFO's list. Work items do the rest, which may take
+ * LINGER_MS, because the peer may still have messages to acknowledge. They work in parallel, so a
+ * FIFO with a thousand links ends as soon as one with a single link.
  */
 
 #include <linux/jiffies.h>
@@ -24,7 +24,10 @@
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
-/* Half a round trip is mostly enough, and a peer that is gone is not waited for long. */
+/*
+ * A link that ends waits so long for acknowledgments, and looks so often whether all have come. A
+ * peer acknowledges within a round trip, unless it is gone.
+ */
 #define LINGER_MS	200
 #define LINGER_STEP_MS	5
 
@@ -47,7 +50,7 @@ static struct workqueue_struct *ends;
 static void look_around(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look_around);
 
-/* Look once a second: the period may become shorter between two looks. */
+/* Look once a second, even if link_idle_s is large: it may be made smaller between two looks. */
 static void look_later(void)
 {
 	queue_delayed_work(ends, &looks, HZ);
@@ -65,7 +68,7 @@ static bool msgs_gone(struct vrnic_link *link)
 	return gone;
 }
 
-/* No other code finds the link any more. */
+/* The link is in no list of its FIFO any more. Take it off the list of all links, and end it. */
 static void link_end(struct vrnic_link *link)
 {
 	struct vrnic_fifo *fifo = link->fifo;
@@ -83,7 +86,7 @@ static void link_end(struct vrnic_link *link)
 	vrnic_link_put(link);
 }
 
-/* Give the peer time to take what was sent, within limits. */
+/* End the link when the peer has acknowledged all that was sent, or at linger_until. */
 static void link_end_work(struct work_struct *work)
 {
 	struct vrnic_link *link = container_of(work, struct vrnic_link, ending.work);
@@ -96,10 +99,10 @@ static void link_end_work(struct work_struct *work)
 
 /**
  * vrnic_link_kill() - start to end a link
- * @link: link; no code finds it any more, except what has a reference. This puts the owner's
- *	reference. The link holds its FIFO until it has ended.
+ * @link: link, in no list of its FIFO any more. The caller must not use it after this.
  *
- * Injectors that wait for an answer are told that there will be none.
+ * No message can be posted from now on. A work item ends the link: it fails the requests that have
+ * no answer by then, and puts the link's references on itself and on its FIFO.
  */
 void vrnic_link_kill(struct vrnic_link *link)
 {
@@ -126,26 +129,29 @@ void vrnic_links_reap(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_link_failed() - handle the failure of a link; called once
- * @link: link; the caller is its run
+ * vrnic_link_failed() - handle the failure of a link; called once for a link
+ * @link: link; the caller holds the run bit of its queue pair
  */
 void vrnic_link_failed(struct vrnic_link *link)
 {
 	vrnic_link_say_bye(link);
 	if (!link->accepted)
 		return;
-	/* if the peer ended the link because it was not used any more, nothing is lost */
+	/* no notice if the peer ended the link because it does not need it any more */
 	if (!READ_ONCE(link->left) && link->notice) {
 		vrnic_notice_send(link->fifo, link->notice);
 		link->notice = NULL;
 	}
-	/* the end of the link waits for this run, so another thread has to start it */
+	/*
+	 * Taking the link off the FIFO's list needs the FIFO's ctrl, whose holder may wait for this
+	 * run. So hellos_run() does it.
+	 */
 	vrnic_hellos_failed(link->fifo);
 }
 
 /**
- * vrnic_links_kill() - end the links that a FIFO accepted
- * @fifo: FIFO that is being destroyed; dead, so it accepts no more
+ * vrnic_links_kill() - end all links that a FIFO accepted
+ * @fifo: FIFO that is being destroyed; vrnic_hellos_stop() was called, so it accepts no more links
  */
 void vrnic_links_kill(struct vrnic_fifo *fifo)
 {
@@ -162,8 +168,8 @@ void vrnic_links_kill(struct vrnic_fifo *fifo)
 /* ---- while a link lives ---- */
 
 /**
- * vrnic_link_begin() - a link has its queue pair: list it
- * @link: link
+ * vrnic_link_begin() - add a new link to the list of all links
+ * @link: link; it has its queue pair
  */
 void vrnic_link_begin(struct vrnic_link *link)
 {
@@ -176,7 +182,7 @@ void vrnic_link_begin(struct vrnic_link *link)
 	look_later();
 }
 
-/* Is nothing in progress that the peer has to acknowledge, and was nothing heard for long? */
+/* Has the peer nothing to acknowledge, and has this end heard nothing of it for @idle_s seconds? */
 static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 {
 	return link->qp->roce && !READ_ONCE(link->dead) && msgs_gone(link) &&
@@ -184,9 +190,9 @@ static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 }
 
 /*
- * Send a message that the peer has to acknowledge; if it does not, the link fails as with any other
- * message. The caller holds links_lock, for which links that end wait. So this does not wait for
- * memory: without any, the next look tries again.
+ * Send a message that the peer has to acknowledge. If the peer does not, the link fails. The caller
+ * holds links_lock, for which links that end wait. So do not wait for memory: if there is none,
+ * look_around() tries again a second later.
  */
 static void link_ping(struct vrnic_link *link)
 {
@@ -234,7 +240,7 @@ static bool msg_holds(const struct vrnic_nmsg *msg, const struct vrnic_mr *mr)
 	return false;
 }
 
-/* Is the region in a message that the peer has not acknowledged, or not answered? */
+/* Is the region in a message that the peer has not acknowledged, or in a request without answer? */
 static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 {
 	struct vrnic_nmsg *msg;
@@ -274,7 +280,7 @@ static void let_go_work(struct work_struct *work)
  * links_let_go() - end the links whose messages hold a region
  * @mr: region whose deregistration has waited for long enough
  *
- * The peer alone decides when it acknowledges or answers, so this cannot wait for it.
+ * The peer alone decides when it acknowledges or answers, so deregistration does not wait for it.
  */
 static void links_let_go(const struct vrnic_mr *mr)
 {
@@ -295,7 +301,7 @@ int vrnic_links_init(void)
 	return 0;
 }
 
-/* No link is left, except for work that ends the last ones. */
+/* Called when no FIFO is left. Work items may still be about to free the last links. */
 void vrnic_links_exit(void)
 {
 	cancel_delayed_work_sync(&looks);

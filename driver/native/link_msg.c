@@ -34,7 +34,7 @@ void vrnic_nmsg_release(struct vrnic_nmsg *msg)
 	msg->buf = NULL;
 }
 
-/* Caller has the link's run bit, or the link has no runner any more. */
+/* The caller holds the run bit of the link's queue pair, or the queue pair has ended. */
 void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
 	if (!msg)
@@ -58,7 +58,7 @@ u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg)
 /**
  * vrnic_native_open() - describe the memory of a message to send
  * @sgl: to be filled in; need not be put
- * @cookie: cookie of the descriptor
+ * @cookie: cookie of the descriptor: address of the message
  */
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
 {
@@ -68,7 +68,7 @@ void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
 	vrnic_sgl_kva(sgl, &msg->hdr, sizeof(msg->hdr));
 	for (i = 0; i < msg->nr; i++) {
 		sgl->seg[sgl->nr] = msg->seg[i];
-		/* the message has the reference */
+		/* the message has the reference on the region, and puts it */
 		sgl->seg[sgl->nr++].held = true;
 	}
 }
@@ -83,7 +83,7 @@ bool vrnic_link_has_room(struct vrnic_link *link, u32 keep)
 	return used + keep < ring->entries;
 }
 
-/* Caller holds link->lock, and there is room. */
+/* Put a message into the link's ring. The caller holds link->lock, and has checked for room. */
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
 	struct vrnic_ring *ring = &link->qp->sq;
@@ -99,15 +99,15 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 		.sge[0].length = vrnic_nmsg_bytes(msg),
 	};
 	list_add_tail(&msg->link, &link->msgs);
-	/* P1 */
+	/* pairs with the acquire in vrnic_ring_avail(): P1 in queue/ring.h */
 	smp_store_release(&ring->hdr->prod, prod + 1);
 }
 
 /* ---- the link's run: messages in progress ---- */
 
 /*
- * Give a request back to its injector. Caller has the link's run bit, or the link has no runner any
- * more.
+ * Give a request back to its injector, and let the injector run. The caller holds the run bit of
+ * the link's queue pair, or the queue pair has ended.
  */
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 {
@@ -119,7 +119,7 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	if (link->rx.req == req)
 		link->rx.req = NULL;
 	vrnic_nmsg_release(&req->msg);
-	/* from here on the owner of @inj may free it, but only after a grace period */
+	/* once @pending is cleared, @inj may be freed, but only after an RCU grace period */
 	rcu_read_lock();
 	/* pairs with the acquire in vrnic_wire_waits() */
 	smp_store_release(&req->pending, false);
@@ -130,7 +130,7 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 /**
  * vrnic_native_sent() - a message of a link was acknowledged or has failed
  * @link: link
- * @cookie: cookie of the descriptor
+ * @cookie: cookie of the descriptor: address of the message
  * @status: enum ib_wc_status
  */
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
@@ -155,7 +155,7 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 		vrnic_nreq_complete(link, req);
 }
 
-/* Nothing can be posted from now on. */
+/* From now on no message can be posted to the link. */
 void vrnic_link_broken(struct vrnic_link *link)
 {
 	spin_lock(&link->lock);
@@ -169,7 +169,7 @@ static void fail_pending(struct vrnic_link *link)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
-		/* a dead link gets no new requests */
+		/* no lock: a dead link gets no new requests */
 		req = READ_ONCE(link->pending[i]);
 		if (!req)
 			continue;
@@ -182,8 +182,8 @@ static void fail_pending(struct vrnic_link *link)
 }
 
 /**
- * vrnic_link_flushed() - a link has failed, and none of its messages is in use
- * @link: link; broken
+ * vrnic_link_flushed() - a link has failed, and its queue pair uses no message any more
+ * @link: link; vrnic_link_broken() was called
  */
 void vrnic_link_flushed(struct vrnic_link *link)
 {
@@ -193,8 +193,8 @@ void vrnic_link_flushed(struct vrnic_link *link)
 		vrnic_link_failed(link);
 	}
 	/*
-	 * pairs with endpoint_watch(): a later endpoint sees that the link is dead, or we see the
-	 * endpoint
+	 * Pairs with endpoint_watch(): either endpoint_watch() sees that the link is dead, or
+	 * vrnic_endpoints_lost() sees the new endpoint.
 	 */
 	smp_mb();
 	vrnic_endpoints_lost(link);
@@ -211,7 +211,7 @@ static void msgs_drop(struct vrnic_link *link)
 	}
 }
 
-/* As vrnic_link_flushed(), after the end of the queue pair, in whatever state the link was. */
+/* Free all that a link has, and fail its requests. The queue pair, in whatever state, has ended. */
 void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);

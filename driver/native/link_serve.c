@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Receives the messages of a native link. A request of the peer is checked, executed and answered.
- * The checks are those that native/local.c makes for a descriptor of a local peer. An answer has to
- * belong to a request of this side.
+ * Receives the messages of a native link. This end checks, executes and answers a request of the
+ * peer. The checks are those that native/local.c makes for a peer on this host. An answer has to
+ * belong to a request of this end.
  *
  * A request with invalid contents gets an answer that says so, and the link goes on. Only a message
  * that this driver would never send gets a NAK, and ends the link.
  *
- * Data are copied from each packet to their destination when the packet comes. The memory there is
- * looked up again for each packet.
+ * The data of each packet are copied to their destination when the packet comes. The destination is
+ * looked up again for each packet, so deregistration never waits for a whole message.
  */
 
 #include <linux/hash.h>
@@ -27,19 +27,19 @@
 #include "vrnic.h"
 
 /*
- * Limits for the types that a peer tells: bytes of rows, and number of types. Beyond them, all
- * types of the link are forgotten.
+ * Limits for the types that the peer of a link sends: bytes of rows, and number of types. If one
+ * more type exceeds a limit, this end forgets all others. The peer sends them again when needed.
  */
 #define TYPES_BYTES	SZ_4M
 #define TYPES_MAX	1024
 
 /*
- * Most bytes packed for answers that the peer has not acknowledged yet: twice as much as two
- * injectors can ask for at a time.
+ * Most bytes packed for answers that the peer has not acknowledged yet. A vrnic peer asks for
+ * VRNIC_PACK_BYTES at a time; the rest is for acknowledgments that are late.
  */
 #define ANSWERS_BYTES	(4 * VRNIC_PACK_BYTES)
 
-/* ---- types that the peer told ---- */
+/* ---- types that the peer has sent ---- */
 
 static struct hlist_head *types_like(struct vrnic_link *link, u32 number)
 {
@@ -79,7 +79,7 @@ void vrnic_types_forget(struct vrnic_link *link)
 			type_free(link, type);
 }
 
-/* Free rows that did not come completely. */
+/* Free the rows of a type of which not all rows have come. */
 void vrnic_rx_rows_free(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -91,7 +91,10 @@ void vrnic_rx_rows_free(struct vrnic_link *link)
 	rx->rows = NULL;
 }
 
-/* Charge the memory to the process that owns the FIFO, as it chose who knows the FIFO's address. */
+/*
+ * Charge the memory to the peer's host, and to the process with the FIFO, which has chosen who
+ * knows the FIFO's address.
+ */
 static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 {
 	struct mem_cgroup *was;
@@ -100,7 +103,7 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	if (!vrnic_host_charge(link->host, bytes))
 		return NULL;
 	was = vrnic_charge_begin(link->fifo);
-	/* without memory the peer is refused; the FIFO's process pays for the search for memory */
+	/* this tries one reclaim, which delays only runners for this process, then it fails */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	vrnic_charge_end(was);
 	if (!mem)
@@ -127,7 +130,10 @@ static void serve_refuse_access(struct vrnic_link *link, int verr)
 	serve_refuse(link, IB_WC_REM_ACCESS_ERR, verr);
 }
 
-/* May the peer name this counter, or name it in what it runs on our behalf? */
+/*
+ * May a message of the peer name this counter? Yes, if it is open or bound to the peer, or if it is
+ * in a descriptor that this end injected over the link.
+ */
 static bool counter_fits(struct vrnic_link *link, u32 id)
 {
 	return !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer) ||
@@ -165,7 +171,7 @@ static int serve_open_region(struct vrnic_link *link, u64 addr, u64 len, int acc
 				len, access, held, seg);
 }
 
-/* Check all of the memory before the first byte moves. */
+/* Check the memory of the whole operation, with its first message, before a byte moves. */
 static void check_memory(struct vrnic_link *link, int access)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -182,7 +188,7 @@ static void check_memory(struct vrnic_link *link, int access)
 		vrnic_seg_put(&seg);
 }
 
-/* Open the whole storage: a single check covers all that the type reaches. */
+/* Open the whole storage of the type: one check of key and bounds covers all of its chunks. */
 static int open_storage(struct vrnic_link *link, int access,
 			struct vrnic_seg *seg)
 {
@@ -197,8 +203,9 @@ static int open_storage(struct vrnic_link *link, int access,
 }
 
 /*
- * Find a type that the peer told, and a position in it: the pieces of a transfer come in order. If
- * the type is not known, the peer is asked to tell it again.
+ * Find the type that a typed request names, and check that the request goes on where the last one
+ * of the transfer ended. If this end does not know the type, it answers AGAIN, and the peer sends
+ * the type again.
  */
 static void check_typed(struct vrnic_link *link)
 {
@@ -229,7 +236,7 @@ static void check_typed(struct vrnic_link *link)
 		vrnic_half_begin(&rx->half, rows);
 }
 
-/* Allocate room for all rows when the first ones come. */
+/* Allocate room for all rows of a type when the first rows come. Rows come in order. */
 static void check_rows(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -250,7 +257,7 @@ static void check_request(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	/* an error is reported whatever counters it names; serve_error() checks each of them */
+	/* this process learns of an error whatever its counters are; serve_error() checks them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
@@ -265,7 +272,7 @@ static void check_request(struct vrnic_link *link)
 		check_memory(link, IB_ACCESS_REMOTE_READ);
 }
 
-/* Is there room for an answer? Acknowledgments of earlier answers make room. */
+/* Is there room for an answer? The peer makes room when it acknowledges earlier answers. */
 static bool can_answer(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -276,7 +283,7 @@ static bool can_answer(struct vrnic_link *link)
 	       link->answer_bytes + VRNIC_PACK_BYTES <= ANSWERS_BYTES;
 }
 
-/* A request starts only when there is a way to answer it. */
+/* Start to receive a request, if it can be answered. Return: 0; -EAGAIN: not now. */
 static int serve_start_request(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -285,7 +292,7 @@ static int serve_start_request(struct vrnic_link *link)
 		return 0;
 	if (!can_answer(link))
 		return -EAGAIN;
-	/* an answer may be left from a message that was broken off */
+	/* use the answer of an earlier request, if that did not come to its end */
 	if (!rx->answer)
 		rx->answer = kzalloc(sizeof(*rx->answer),
 				     GFP_KERNEL | __GFP_NOWARN);
@@ -297,8 +304,8 @@ static int serve_start_request(struct vrnic_link *link)
 }
 
 /*
- * An answer must belong to a request, and be the only one. It has data only if the request wants
- * some.
+ * Start to receive an answer. It must be the first answer to a request of this end. It must have as
+ * many bytes of data as the request wants, or none if it says that the request was not executed.
  */
 static int serve_start_answer(struct vrnic_link *link)
 {
@@ -340,7 +347,7 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 	return serve_start_request(link);
 }
 
-/* Find the place of the packet's data. Return: 0 or enum vrnic_vendor_err. */
+/* Find the destination of a packet's data. Return: 0 or enum vrnic_vendor_err. */
 static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -375,7 +382,7 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 	}
 }
 
-/* Are these the last bytes of the operation? They become visible last. */
+/* Does @pkt end the operation? Programs poll on the last bytes, so the copy stores these last. */
 static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
@@ -400,7 +407,7 @@ static bool is_typed(const struct vrnic_link *link)
 	return rx->h.flags & VRNIC_NWIRE_TYPED;
 }
 
-/* For the side that asked: open the memory that the answer's data may go to. */
+/* The answer to a typed GET of this end has come: open the whole storage for its data. */
 static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = link->fifo;
@@ -411,7 +418,7 @@ static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 				&link->qp->hold.local, seg);
 }
 
-/* Copy from the packet to where the type says, without a buffer in between. */
+/* Copy from the packet to the places that the type names, without a buffer in between. */
 static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *storage,
 			  struct sk_buff *skb, bool final)
 {
@@ -474,7 +481,7 @@ static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
 
 /* ---- execution, once all of a message has come ---- */
 
-/* Make a type of the rows, all of which have come. Return: NULL if they are no valid type. */
+/* Make a type of the rows, all of which have come. Return: NULL: no valid type, or no memory. */
 static struct vrnic_link_type *type_new(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
@@ -493,7 +500,7 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link)
 	return NULL;
 }
 
-/* The type owns the rows from now on. */
+/* Add a type, in place of one with the same number. It owns the rows in @link->rx from now on. */
 static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 {
 	struct vrnic_link_type *old = type_find(link, type->number);
@@ -526,7 +533,10 @@ static void serve_type(struct vrnic_link *link)
 	serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
-/* Pack typed data into a buffer: a message has few segments, and is made into packets later. */
+/*
+ * Pack the data for the answer into a buffer. The type may have many chunks, but a message has few
+ * segments. Its packets are made later, and again if one is lost.
+ */
 static void serve_get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;
@@ -605,7 +615,7 @@ static void serve_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	serve_count(link, 1);
 }
 
-/* Post a record that names the peer. Return: false if there is no room. */
+/* Post a record that names the peer. Return: false if there is no room, so the answer is AGAIN. */
 static bool post_record(struct vrnic_link *link, struct vrnic_record *rec,
 			const struct vrnic_seg *seg, struct vrnic_nhdr *answer)
 {
@@ -674,8 +684,9 @@ static void serve_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 }
 
 /*
- * A descriptor that this side injected failed at the peer: post a record, and fail its counters.
- * But not counters that the peer may not name, which may be the reason for the failure.
+ * A descriptor that this end injected failed at the peer: post a record, and fail the counters that
+ * the message names. The peer chose their numbers, so skip a counter that the peer may not name.
+ * (Naming such a counter may be what made the descriptor fail.)
  */
 static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 {
@@ -753,7 +764,7 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 	if (!dead)
 		vrnic_link_enqueue(link, msg);
 	spin_unlock(&link->lock);
-	/* this run sends when it has received all packets */
+	/* no doorbell: this run of the queue pair sends the answer after it has received packets */
 	if (dead)
 		vrnic_nmsg_free(link, msg);
 }
@@ -772,7 +783,7 @@ static void finish_request(struct vrnic_link *link)
 	send_answer(link, &answer);
 }
 
-/* The peer's status is passed on to the process, so it has to be a known one. */
+/* The process gets the status that the peer sent, so replace a value that is no ib_wc_status. */
 static u8 known_status(u8 status)
 {
 	return min_t(u8, status, IB_WC_GENERAL_ERR);
@@ -803,8 +814,8 @@ static void finish_answer(struct vrnic_link *link)
  * @link: link that the packet came over
  * @skb: packet; packets come in order, first, middle and last
  *
- * Return: 0; -EAGAIN: the peer has to send the packet again; -EPROTO: this driver would not send
- * such a packet.
+ * Return: 0; -EAGAIN: this end cannot take the packet now, and the peer has to send it again;
+ * -EPROTO: this driver would not send such a packet.
  */
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
 {

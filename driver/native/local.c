@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The loopback flow for native descriptors: the peer is on this host, so its memory, counters and
- * reception ring are used directly. The flow has references on what it uses of the peer, and holds
- * no lock of the peer meanwhile.
+ * The loopback flow for native descriptors: the peer is on this host, so the flow uses the peer's
+ * memory, counters and reception ring directly. References, not locks, keep the peer's FIFO and
+ * regions meanwhile.
  *
- * An injected descriptor (S4) runs with the rights of the peer that injected it: its "local" memory
- * is looked up by a remote key, which must let peers read. Nothing else differs.
+ * An injected descriptor (S4) runs with the rights of the peer that injected it: a remote key names
+ * its "local" memory, which must let peers read, and counters_fit() knows which counters it may
+ * name. Nothing else differs.
  */
 
 #include <linux/ktime.h>
@@ -18,7 +19,7 @@
 #include "queue/ring.h"
 #include "vrnic.h"
 
-/* When a queue of remote gets is full: wait 20 us, then twice as long each time; 21 s in all. */
+/* If a queue of remote gets is full, wait 20 us, then twice as long each time; 21 s in all. */
 #define FULL_FIRST_NS	20000ULL
 #define FULL_TRIES	20
 
@@ -33,7 +34,7 @@ static enum vrnic_step local_fail_peer(struct vrnic_injector *inj, int verr)
 	return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR, verr);
 }
 
-/* Find memory of this side by the descriptor's local key. */
+/* Find local memory by the descriptor's @lkey, which is a remote key in an injected descriptor. */
 static int local_open_own(struct vrnic_injector *inj, u64 addr, u64 len,
 			  bool write, struct vrnic_seg *seg)
 {
@@ -56,9 +57,10 @@ static int local_open_peer(struct vrnic_injector *inj, u64 addr, u64 len,
 }
 
 /*
- * A counter that a descriptor names must be open to peers if the other side chose it. From a ring,
- * that is the target's counter. In an injected descriptor, it is this side's own counter; if the
- * descriptor was relayed, the peer's counters too, as the peer did not choose them.
+ * May the descriptor name its counters? The process that wrote it may name all counters of its own,
+ * but only open counters of the other process. This process wrote a descriptor of the ring, so the
+ * target's counter must be open. The peer wrote an injected one, so this process's counter must be
+ * open. If the peer only relayed it, the peer's counters must be open, too, or bound to this FIFO.
  */
 static bool counters_fit(struct vrnic_injector *inj)
 {
@@ -75,8 +77,9 @@ static bool counters_fit(struct vrnic_injector *inj)
 }
 
 /*
- * Byte @pos after the descriptor, in the ring: message data is used where it lies (S2). The process
- * may change it meanwhile, which harms only the message.
+ * Find byte @pos of the data behind the descriptor, and the number @len of bytes up to the end of
+ * the ring. Data are used where they lie (S2): if the process changes them meanwhile, that harms
+ * only its own message.
  */
 static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 {
@@ -114,13 +117,13 @@ unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 	return nr;
 }
 
-/* Bytes that this burst is to move. */
+/* Number of bytes that this burst may move. */
 static u64 local_share(const struct vrnic_nop *op, const struct vrnic_budget *budget)
 {
 	return min(op->d.length - op->done, budget->bytes);
 }
 
-/* Note that @n more bytes have moved. */
+/* @n more bytes have moved: count them, in the counters and the budget. */
 static enum vrnic_step local_moved(struct vrnic_injector *inj, u64 n,
 				   struct vrnic_budget *budget)
 {
@@ -149,7 +152,7 @@ static void local_put_inline(struct vrnic_injector *inj, struct vrnic_seg *remot
 	}
 }
 
-/* Copy between registered memory and the peer's memory, which @remote describes. */
+/* Copy between registered memory of this process and the peer's memory @remote. */
 static int move_registered(struct vrnic_injector *inj,
 			   struct vrnic_seg *remote, u64 n)
 {
@@ -184,8 +187,8 @@ static int open_share(struct vrnic_injector *inj, u64 n, struct vrnic_seg *seg)
 }
 
 /*
- * Move memory that was not registered (S1), in a call of the process that owns it. The process's
- * own page tables translate, as far as the pages are present.
+ * Copy from or to memory that was not registered (S1), in a system call of the process that has
+ * it. The process's own page tables translate. @n becomes smaller if a page is not present.
  */
 static int move_own(struct vrnic_injector *inj, u64 *n)
 {
@@ -215,9 +218,9 @@ static void copy_pinned(struct vrnic_injector *inj, struct vrnic_seg *local,
 }
 
 /*
- * Move memory that was not registered, and pin it meanwhile: some pages are not present, or the
- * memory is another process's. Its process may delay a page for any time, so nothing of the peer is
- * held before all pages are pinned.
+ * Copy from or to memory that was not registered, and pin it meanwhile: pages are not present, or
+ * current is not the process that owns the memory. This process may delay a page for any time, so
+ * hold nothing of the peer before the pages are pinned.
  */
 static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 				   struct vrnic_budget *budget)
@@ -250,7 +253,7 @@ static enum vrnic_step move_pinned(struct vrnic_injector *inj,
 }
 
 /*
- * Check all of the operation's memory before the first byte moves; each burst checks its part
+ * Check the memory of the whole operation before the first byte moves. Each burst checks its part
  * again.
  */
 static int local_check_peer(struct vrnic_injector *inj, int access)
@@ -332,7 +335,7 @@ static enum vrnic_step put_or_get(struct vrnic_injector *inj,
 	return local_moved(inj, n, budget);
 }
 
-/* Open one side of a typed transfer: a single check covers all of its chunks. */
+/* Open the local or remote storage of a typed transfer: one check covers all of its chunks. */
 static int local_open_typed(struct vrnic_injector *inj, bool remote, int access,
 			    struct vrnic_seg *seg)
 {
@@ -345,7 +348,7 @@ static int local_open_typed(struct vrnic_injector *inj, bool remote, int access,
 	return local_open_own(inj, addr, len, access, seg);
 }
 
-/* Copy from page to page, along the chunks that both types have in common. */
+/* Copy from page to page, chunk by chunk that both types have in common. */
 static enum vrnic_step local_typed(struct vrnic_injector *inj,
 				   struct vrnic_budget *budget)
 {
@@ -426,7 +429,7 @@ static bool rmw_applies(u32 arg, u64 compare, u64 old)
 	return !(arg & VRNIC_RMW_COMPARE) || old == compare;
 }
 
-/* Atomic instructions of the CPU, so RMW is coherent with the process's own atomics. */
+/* The CPU's atomic instructions make RMW atomic against the process's own atomics, too. */
 static u64 rmw_64(u64 *word, u32 arg, const struct vrnic_ndesc_rmw *rmw)
 {
 	u64 old = READ_ONCE(*word);
@@ -464,7 +467,7 @@ u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 	return rmw_32(word, arg, rmw);
 }
 
-/* Find the memory for the old value, if the descriptor names one. */
+/* Find the memory for the old value, if the descriptor names some. */
 static int rmw_result(struct vrnic_injector *inj, struct vrnic_seg *local)
 {
 	*local = (struct vrnic_seg){};
@@ -518,7 +521,7 @@ static void message_record(struct vrnic_injector *inj, struct vrnic_record *rec)
 	};
 }
 
-/* Send a message; @nr of its segments are in the ring, @seg may have one more. */
+/* Send a message, whose header and data are in the @nr segments. */
 static enum vrnic_step local_send(struct vrnic_injector *inj, struct vrnic_seg *seg,
 				  unsigned int nr)
 {
@@ -535,7 +538,7 @@ static enum vrnic_step local_send(struct vrnic_injector *inj, struct vrnic_seg *
 	return VRNIC_STEP_DONE;
 }
 
-/* Hold nothing of the peer while pages may have to be waited for. */
+/* Send data that were not registered. Hold nothing of the peer until all pages are pinned. */
 static enum vrnic_step send_virtual(struct vrnic_injector *inj,
 				    struct vrnic_seg *seg, unsigned int nr)
 {
@@ -585,7 +588,7 @@ static enum vrnic_step local_message(struct vrnic_injector *inj,
 	return step;
 }
 
-/* The peer's queue of remote gets is full: try again later, for a limited time. */
+/* The queue of remote gets at the peer is full: try again later, for a limited time. */
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
@@ -598,7 +601,10 @@ enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-/* No memory for a remote get. Release the peer first; the next try holds it again. */
+/*
+ * There is no memory for a remote get. Reclaim may take long, so release the peer before; the next
+ * try holds the peer again.
+ */
 static enum vrnic_step wait_for_room(struct vrnic_injector *inj)
 {
 	enum vrnic_step step = vrnic_native_wait_full(inj);
@@ -637,7 +643,10 @@ static enum vrnic_step local_rget(struct vrnic_injector *inj,
 	}
 }
 
-/* An injected NOTIFY: tell this process, or the peer that injected it, that it was reached. */
+/*
+ * Execute an injected NOTIFY: all descriptors before it are done. Tell this process, or, with BACK,
+ * the peer that injected it.
+ */
 static enum vrnic_step local_notify(struct vrnic_injector *inj,
 				    struct vrnic_budget *budget)
 {
@@ -670,8 +679,10 @@ static enum vrnic_step local_notify(struct vrnic_injector *inj,
  * @inj: injector; its operation was checked, and it holds the peer
  * @budget: its bytes bound this burst
  *
- * Memory is looked up again for each burst. So deregistration of the memory waits for the current
- * burst only, and the next burst fails. Bytes are counted when they have moved.
+ * Each burst looks memory up again. So deregistration waits for the current burst only, and the
+ * next burst fails. Counters fall when bytes have moved.
+ *
+ * Return: enum vrnic_step.
  */
 enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)

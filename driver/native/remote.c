@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The RoCE flow for native descriptors: the peer's FIFO is on another host, at the other end of a
- * native link (native/link.c). A descriptor becomes one request, or several in turn if it is long.
- * Its injector does not run until the answer has come.
+ * native link (native/link.c). An injector, which executes the descriptors of a ring or those that
+ * one peer injected, makes one request of a descriptor, or several in turn if it is long. It does
+ * not run until the answer has come.
  *
- * Of an answer, only what was asked for is used. Data go from the packets to where the request
- * says, not to where the answer says (native/link_serve.c).
+ * The peer does not choose where the data of an answer go. native/link_serve.c copies them to the
+ * memory in struct vrnic_nreq, and takes only as many as the request asked for.
  */
 
 #include <linux/hash.h>
@@ -25,7 +26,7 @@
 #include "queue/qp_table.h"
 #include "vrnic.h"
 
-/* The peer's reception FIFO is full: wait 50 us, then twice as long each time, up to 13 ms. */
+/* If the peer's reception FIFO is full, wait 50 us, then twice as long each time, up to 13 ms. */
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
 
@@ -36,7 +37,9 @@ static unsigned int remote_slot(const struct vrnic_injector *inj)
 
 /**
  * vrnic_wire_waits() - does this injector wait for an answer?
- * @inj: injector
+ * @inj: injector; the caller holds its run bit
+ *
+ * Return: true if the link has a request of @inj.
  */
 bool vrnic_wire_waits(const struct vrnic_injector *inj)
 {
@@ -45,8 +48,8 @@ bool vrnic_wire_waits(const struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_wire_forget() - end a request
- * @inj: injector; it does not wait for the answer
+ * vrnic_wire_forget() - end the request of an injector, if there is one
+ * @inj: injector; vrnic_wire_waits() is false
  */
 void vrnic_wire_forget(struct vrnic_injector *inj)
 {
@@ -70,7 +73,7 @@ static enum vrnic_step remote_fail_peer(struct vrnic_nop *op)
 	return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 }
 
-/* Post a request. The engine that runs the link's queue pair owns @req from now on. */
+/* Post a request. The link owns it until the answer has come. Return: false: the link is dead. */
 static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 		      struct vrnic_nhdr *h, unsigned int slot)
 {
@@ -81,7 +84,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 		spin_unlock(&link->lock);
 		return false;
 	}
-	/* answers leave room for the requests of both injectors */
+	/* answers leave room for the requests of the two injectors that use the link */
 	WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
 	req->id += 2;
 	req->id = (req->id & ~1U) | slot;
@@ -90,7 +93,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	req->pending = true;
 	WRITE_ONCE(link->pending[slot], req);
 	vrnic_link_enqueue(link, &req->msg);
-	/* the end of the link waits for this reference */
+	/* vrnic_destroy_qp() waits for this reference, as the link may end after the unlock */
 	refcount_inc(&qp->refs);
 	spin_unlock(&link->lock);
 	vrnic_kick(&qp->run);
@@ -99,7 +102,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 }
 
 /*
- * Post the request with the header @h. The caller has put the data, if any, into @inj->req.msg.
+ * Post the request with the header @h. The data, if any, are in @inj->req.msg.
  *
  * Return: VRNIC_STEP_WAIT, or, if the link is dead, VRNIC_STEP_FAIL.
  */
@@ -123,7 +126,10 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	return remote_fail_peer(&inj->op);
 }
 
-/* Find memory of this side. @seg has its own reference, as the request may outlive the burst. */
+/*
+ * Find local memory. @seg gets a reference of its own, as the request may last longer than this
+ * burst. An injected descriptor names local memory by a remote key.
+ */
 static int remote_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 			   struct vrnic_seg *seg)
 {
@@ -136,14 +142,14 @@ static int remote_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool w
 				addr, len, access, NULL, seg);
 }
 
-/* Name the counters that the peer is to count down. */
+/* Name the counters of the peer, which the peer's host is to count down. */
 static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 {
 	h->counter[0] = inj->op.d.target_counter;
 	h->counter[1] = inj->rget ? inj->op.d.remote_counter : 0;
 }
 
-/* Check all of the local memory before the first byte moves. */
+/* Check the local memory of the whole operation before the first byte moves. */
 static int remote_check_own(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -160,8 +166,8 @@ static int remote_check_own(struct vrnic_injector *inj)
 }
 
 /*
- * Find the local memory of the next @n bytes, of which pinned memory may have fewer. Return: 0,
- * enum vrnic_vendor_err, or -EAGAIN.
+ * Find the local memory of the next @n bytes. If fewer bytes can be pinned, @n is reduced.
+ * Return: 0, enum vrnic_vendor_err, or -EAGAIN: pages have to be waited for.
  */
 static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 {
@@ -239,7 +245,7 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 	struct vrnic_seg seg;
 	int verr;
 
-	/* check the place of the old value before the word changes */
+	/* check the memory for the old value before the peer changes the word */
 	if (d->lkey) {
 		verr = remote_open_own(inj, d->local_addr, d->length, true, &seg);
 		if (verr)
@@ -303,7 +309,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	verr = remote_open_own(inj, d->local_addr, d->length, false, &descs);
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
-	/* the process may change the descriptors: grant and send the same copy */
+	/* the process may change the descriptors meanwhile: grant and send the same copy */
 	copy.kva = kvmalloc(d->length, GFP_KERNEL | __GFP_NOWARN);
 	if (copy.kva)
 		vrnic_seg_copy(&copy, 0, &descs, 0, d->length, false);
@@ -312,8 +318,8 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);
 	/*
-	 * Let the peer name the counters of descriptors that run there on our behalf. Not if a peer
-	 * injected this descriptor: that peer chose what is sent, and gets no rights for it.
+	 * Let the peer name the counters in the descriptors that it runs for this process. But if a
+	 * peer injected this RGET, that peer chose the descriptors, and gets no rights by them.
 	 */
 	if (!inj->rget && vrnic_grant(inj->link, copy.kva, d->length / sizeof(*d))) {
 		kvfree(copy.kva);
@@ -347,7 +353,7 @@ static u64 *told_like(struct vrnic_link *link, const struct vrnic_type *type)
 	return link->told[hash_32(type->number, VRNIC_LINK_TOLD_BITS)];
 }
 
-/* Find the note that the peer was told of a type; NULL: there is none. */
+/* Find the note that this end has sent @type to the peer. Return: NULL if there is none. */
 static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
 {
 	u64 *serial = told_like(link, type);
@@ -359,7 +365,7 @@ static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
 	return NULL;
 }
 
-/* Note that the peer was told of a type, in the place of another one if there is no room. */
+/* Note that this end has sent @type to the peer, in place of another note if there is no room. */
 static void note_told(struct vrnic_link *link, const struct vrnic_type *type)
 {
 	told_like(link, type)[link->told_next++ % VRNIC_LINK_TOLD_WAYS] = type->serial;
@@ -370,7 +376,7 @@ static bool was_told(struct vrnic_injector *inj, const struct vrnic_type *type)
 	return find_told(inj->link, type);
 }
 
-/* Copy rows with the offsets that the process gave, not those from the lowest byte. */
+/* Copy rows, and give them back the offsets that the process chose: @rows count from the lowest. */
 static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
 		      u64 from, u64 nr)
 {
@@ -382,7 +388,7 @@ static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
 	}
 }
 
-/* Tell the peer the type of its memory, in pieces if the type is long. */
+/* Send the peer the next rows of the type that describes the peer's storage. */
 static enum vrnic_step tell_type(struct vrnic_injector *inj,
 				 const struct vrnic_type *type)
 {
@@ -423,7 +429,7 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 	return remote_open_own(inj, req->addr, req->span, write, seg);
 }
 
-/* Pack the next @n bytes for the request. */
+/* Pack the next @n bytes of the storage into a buffer, as data of the request. */
 static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 {
 	struct vrnic_nreq *req = &inj->req;
@@ -500,7 +506,7 @@ static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
 }
 
-/* The peer has received some more rows. */
+/* The peer has received the rows of this request: send the next ones, or note that it has all. */
 static enum vrnic_step remote_told(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
@@ -515,7 +521,7 @@ static enum vrnic_step remote_told(struct vrnic_injector *inj)
 	return VRNIC_STEP_MORE;
 }
 
-/* The peer has forgotten the type: nothing has moved, and the peer is told the type again. */
+/* The peer has forgotten the type, so no byte has moved. Send the type, then this request again. */
 static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 {
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
@@ -526,7 +532,7 @@ static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 	return VRNIC_STEP_MORE;
 }
 
-/* A peer that injected this descriptor may name only counters that are open to peers. */
+/* A peer that injected this descriptor may name only open counters of this process. */
 static bool own_counter_fits(const struct vrnic_injector *inj)
 {
 	u32 id = inj->op.d.local_counter;
@@ -602,7 +608,10 @@ static enum vrnic_step remote_fetched(struct vrnic_injector *inj)
 	return VRNIC_STEP_DONE;
 }
 
-/* For a NOTIFY to this side: the answer says what failed of the peer's counter. */
+/*
+ * An injected NOTIFY has reached the peer, which answered with the failure of its counter. With
+ * BACK the peer has posted the record itself; else this end posts a record for its own process.
+ */
 static enum vrnic_step remote_notified(struct vrnic_injector *inj)
 {
 	const struct vrnic_address *peer = &inj->link->peer;
@@ -625,7 +634,7 @@ static enum vrnic_step remote_notified(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-/* There is no room at the peer. Remote gets try again for a while, messages for ever. */
+/* The peer has no room. An RGET is tried again for a limited time, all else for ever. */
 static enum vrnic_step wait_again(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
@@ -674,8 +683,10 @@ static enum vrnic_step remote_collect(struct vrnic_injector *inj,
 
 /**
  * vrnic_wire_native() - execute a native descriptor whose peer is on another host
- * @inj: injector; its operation was checked, it has the link, and waits for no answer
+ * @inj: injector with a link; its operation was checked, and vrnic_wire_waits() is false
  * @budget: its bytes are reduced by those that moved
+ *
+ * Return: enum vrnic_step.
  */
 enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget)
@@ -685,17 +696,17 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 	if (!inj->req.posted)
 		return ask_any(inj);
 	step = remote_collect(inj, budget);
-	/* the answer was used, unless its record waits for room here */
+	/* keep the answer to a NOTIFY whose record has no room yet in this end's reception FIFO */
 	if (step != VRNIC_STEP_WAIT || inj->wait_until)
 		vrnic_wire_forget(inj);
 	return step;
 }
 
 /**
- * vrnic_wire_tell() - tell the peer that a descriptor that it injected failed
- * @inj: injector of injected descriptors; waits for no answer
+ * vrnic_wire_tell() - tell the peer that a descriptor that the peer injected has failed
+ * @inj: injector of injected descriptors; vrnic_wire_waits() is false
  *
- * Return: false if the peer has not been told yet.
+ * Return: false if the peer has not been told yet; true if it was told, or the link is dead.
  */
 bool vrnic_wire_tell(struct vrnic_injector *inj)
 {
