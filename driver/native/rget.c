@@ -249,8 +249,8 @@ static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
  * @to: FIFO whose process is to be told
  * @notice: from vrnic_notice_new(); belongs to @to from now on
  *
- * The notice goes to the end of the queue of the peer that is gone, even if the queue is full:
- * there are no more notices than endpoints and links.
+ * The notice goes behind the remote gets of the peer that is gone, if there are any. It does so
+ * even if their queue is full: there are no more notices than endpoints and links.
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
@@ -317,7 +317,7 @@ static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 	if (!spare)
 		return -ENOMEM;
 	ret = rgets_add(&to->rgets, rget, &spare);
-	/* another task may have made the queue, or there are too many queues */
+	/* not used on failure, or because another task has made the queue meanwhile */
 	if (spare)
 		source_free(spare);
 	return ret;
