@@ -291,7 +291,7 @@ static int mr_pause(struct vrnic_mr *mr)
 		WRITE_ONCE(mr->valid, true);
 		return left;
 	}
-	/* the last user has put its reference, and is about to complete @gone */
+	/* the last reference was put just now, so @gone will be completed at once */
 	wait_for_completion(&mr->gone);
 	return 0;
 }

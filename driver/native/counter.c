@@ -6,10 +6,9 @@
  * them with atomic instructions. The kernel reads them only to wake tasks and to report a failure,
  * so a process that overwrites its counters harms itself alone.
  *
- * A process may bind a counter to an endpoint, for as long as a transfer with the endpoint's peer
- * is in progress. The kernel fails the counter when the peer goes, so that no task sleeps for bytes
- * that will not come. Remote gets that the process relays for this peer (struct vrnic_injector) may
- * name a bound counter even if it is not open to peers.
+ * A process may bind a counter to an endpoint during a transfer with the endpoint's peer. The
+ * kernel fails the counter when the peer goes, so that no task sleeps for bytes that will not come.
+ * Descriptors that the peer chose may name the counter meanwhile, although it is not open to peers.
  *
  * Pages belong to the process's context, and are kept until the context ends. A cell is used again
  * an RCU grace period after its counter is gone, because an injector may still count on a counter
@@ -298,7 +297,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
  * @uctx: context of the process
  * @count: private copy of the request
  *
- * Return: 0; or -EINVAL: reserved members are not zero, or bytes have no counter.
+ * Return: 0; or -EINVAL: reserved members are not zero, or bytes are for an unknown counter.
  */
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count)
 {
@@ -575,10 +574,7 @@ static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
 	return page;
 }
 
-/*
- * Take a free cell for @c, in an existing page or a new one. The page becomes the first of the
- * list, as it may have more free cells.
- */
+/* Take a free cell for @c, in an old or a new page, which becomes the first of the list. */
 static int cell_get(struct vrnic_ucontext *uc, struct vrnic_counter *c)
 {
 	struct vrnic_counter_page *page;

@@ -17,8 +17,7 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * Protects the lists of endpoints that lead to a FIFO or use a link. They change rarely, so one
- * lock will do.
+ * Protects the lists of endpoints of FIFOs and of links. They change rarely, so one lock will do.
  */
 static DEFINE_SPINLOCK(watch_lock);
 
@@ -31,8 +30,8 @@ static bool endpoint_needs_wire(struct vrnic_dev *dev, const struct vrnic_addres
 }
 
 /*
- * Find the FIFO at an address of this host, with a reference held. Return: the FIFO, or an ERR_PTR
- * if there is none, @dev does not reach it, or the secret is wrong.
+ * Find the FIFO at an address of this host. Return: the FIFO, with a reference held; or an ERR_PTR:
+ * there is none, @dev does not reach it, or the secret is wrong.
  */
 static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 				      const struct vrnic_address *address)
@@ -94,10 +93,7 @@ static void endpoint_unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
-/*
- * Take the first endpoint off the list, and tell its owner that the peer is gone: fail the counters
- * that are bound to it, and send the notice. Return: false if the list is empty.
- */
+/* Take an endpoint off the list, fail its counters, and send its notice. Return: false if none. */
 static bool tell_one(struct list_head *endpoints)
 {
 	struct vrnic_endpoint *ep;
@@ -150,10 +146,7 @@ void vrnic_endpoints_lost(struct vrnic_link *link)
 	tell_all(&link->endpoints);
 }
 
-/*
- * Fail the operation in progress if it names @ep. Else it would go on with another endpoint that
- * got the same number.
- */
+/* Fail the operation in progress if it names @ep: another endpoint may get the same number. */
 static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &fifo->inject.op;

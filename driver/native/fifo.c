@@ -28,8 +28,8 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * A reception ring has room for two of the longest records. So even such a record and its padding
- * fit once more than half of the ring is free, for which stalled injectors wait.
+ * A reception ring has room for two of the longest records, so such a record and its padding fit if
+ * more than half of the ring is free: see receive_has_room().
  */
 #define RECORD_SLOTS_MAX	(1 + VRNIC_MAX_MESSAGE / VRNIC_SLOT_SIZE)
 #define RECEIVE_SLOTS_MIN	(2 * RECORD_SLOTS_MAX + 2)

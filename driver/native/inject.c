@@ -63,9 +63,7 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = injected ? 0 : SIGNALED;
 		break;
 	}
-	/*
-	 * INLINE, VIRTUAL and TYPED exclude each other: data have one source, a type needs a region
-	 */
+	/* at most one of the three: data have one source, and a type needs a region */
 	return !(d->flags & ~known) &&
 	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
 }

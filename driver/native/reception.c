@@ -168,8 +168,8 @@ void vrnic_unstall(struct vrnic_injector *inj)
 }
 
 /*
- * Is there room enough to let stalled injectors go on? Not for each slot that becomes free, but
- * when the longest record fits with its padding, even into the smallest ring (RECEIVE_SLOTS_MIN).
+ * May stalled injectors go on? Not yet for a few free slots, but when the longest record fits with
+ * its padding, even into the smallest ring (RECEIVE_SLOTS_MIN).
  */
 static bool receive_has_room(struct vrnic_fifo *fifo)
 {
