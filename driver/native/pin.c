@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Local memory that is not registered (S1). A burst is what a run moves of one descriptor before
- * other rings get their turn. The pages of a burst are pinned only while it moves, and are unpinned
- * before the counter falls by the burst's bytes.
+ * other rings get their turn. Only the pages of the current burst are pinned. They are unpinned
+ * before the counter falls; if the peer is on another host, just after.
  *
  * The address is one of the process that made the FIFO. Usually that process rings the doorbell:
  * then its own page tables translate (native/local.c), and only pages that are not present are
