@@ -2,9 +2,9 @@
 /*
  * Finds the memory that keys name, and copies.
  *
- * Every address, length and key here was written by a user or by a peer. A check takes its values
- * as arguments, uses them only after it passed, and compares in a way that cannot overflow. Memory
- * that was found stays usable until it is put: the reference on the region keeps its pages.
+ * A process or a peer chose every address, length and key here. A function gets private copies of
+ * them as arguments, checks them before it uses them, and compares in a way that cannot overflow.
+ * Memory that was found stays usable until it is put: the reference on the region keeps its pages.
  *
  * Checks return 0, or the enum vrnic_vendor_err that says what is wrong.
  */
@@ -33,8 +33,8 @@ static bool in_bounds(u64 base, u64 size, u64 addr, u64 len)
 }
 
 /**
- * vrnic_mr_get() - take a reference on a region that a key was found for
- * @mr: region, found under the RCU lock
+ * vrnic_mr_get() - take a reference on a region that was found by a key
+ * @mr: region; the caller holds the RCU read lock under which it was found
  *
  * Return: false if the region is about to be freed, or is not valid.
  */
@@ -44,7 +44,7 @@ bool vrnic_mr_get(struct vrnic_mr *mr)
 		return false;
 	/*
 	 * Pairs with the barrier in mr_invalidate(): either mr_invalidate() sees this reference, or
-	 * this function sees that @valid was cleared.
+	 * we see that @valid is cleared.
 	 */
 	smp_mb__after_atomic();
 	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds are read after @valid */
@@ -69,7 +69,7 @@ static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
 	}
 }
 
-/* The checks that follow once the key was found and a reference is held. */
+/* May a user of protection domain @pd use this memory of @mr? The caller has a reference on @mr. */
 static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
 		    int access)
 {
@@ -82,7 +82,11 @@ static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
 	return 0;
 }
 
-/* The keys of a valid region do not change, so they can be read while a reference is held. */
+/*
+ * Describe the memory in @seg, which takes over the caller's reference on @mr; or put the
+ * reference. The caller has compared the key with that of @mr, which does not change while @mr is
+ * valid.
+ */
 static int mr_seg_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 		       u64 addr, u64 len, int access, struct vrnic_seg *seg)
 {
@@ -98,7 +102,10 @@ static int mr_seg_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 	return 0;
 }
 
-/* Is @held for @key? Then use its region for @seg; @verr says whether the region allows that. */
+/*
+ * Return: true if @held has a region for @key. Then *@verr is 0, and @seg describes the memory, or
+ * *@verr tells why the memory must not be used.
+ */
 static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 		      u64 addr, u64 len, int access, struct vrnic_seg *seg,
 		      int *verr)
@@ -113,7 +120,7 @@ static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
 	return true;
 }
 
-/* Keep the region of @seg in @held, unless @held has one already. */
+/* Let @held take over the reference of @seg on its region, unless @held has a region already. */
 static void held_keep(struct vrnic_held *held, u32 key, struct vrnic_seg *seg)
 {
 	if (!held || held->mr)
@@ -152,8 +159,10 @@ static struct vrnic_mr *key_region_get(struct vrnic_dev *dev, u32 key)
  * @addr: address
  * @len: bytes; no key is needed for 0 bytes
  * @access: IB_ACCESS_* that the operation needs
- * @held: region found earlier in this burst for a key of this kind, or NULL
+ * @held: where the run keeps a region for keys of this kind, or NULL
  * @seg: to be filled in; the caller has to put it
+ *
+ * Return: 0 or enum vrnic_vendor_err.
  */
 int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 		     bool remote, u64 addr, u64 len, int access,
@@ -180,11 +189,13 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 
 /**
  * vrnic_seg_local() - find the memory of a local segment
- * @user: who uses the key; the protection domain has to match
+ * @user: queue pair with the request; the protection domain has to match
  * @sge: segment, from a private copy
  * @access: IB_ACCESS_LOCAL_WRITE or 0
- * @held: region found earlier in this burst for a local key, or NULL
+ * @held: where the run keeps a region for local keys, or NULL
  * @seg: to be filled in; the caller has to put it
+ *
+ * Return: 0 or enum vrnic_vendor_err.
  */
 int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
@@ -194,14 +205,16 @@ int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 }
 
 /**
- * vrnic_seg_remote() - find the memory that a peer names
- * @user: the target, which has the memory
- * @rkey: key that the peer claims
+ * vrnic_seg_remote() - find the memory that a requester names
+ * @user: queue pair of the target, whose protection domain has the memory
+ * @rkey: key that the requester claims
  * @addr: address
  * @len: bytes; no key is needed for 0 bytes (IBTA C9-88)
  * @access: IB_ACCESS_REMOTE_* or flush right that the operation needs
- * @held: region found earlier in this burst for a remote key, or NULL
+ * @held: where the run keeps a region for remote keys, or NULL
  * @seg: to be filled in; the caller has to put it
+ *
+ * Return: 0 or enum vrnic_vendor_err.
  */
 int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
@@ -238,9 +251,9 @@ int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 
 }
 
 /**
- * vrnic_seg_whole() - find the whole region that a peer names by a key alone
- * @user: the target
- * @rkey: key that the peer claims; must be of a region, not of a window
+ * vrnic_seg_whole() - find the whole region that a requester names by a key alone
+ * @user: queue pair of the target
+ * @rkey: key that the requester claims; must be of a region, not of a window
  * @access: rights that the operation needs
  * @seg: to be filled in; the caller has to put it
  *
@@ -297,12 +310,14 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 
 /**
  * vrnic_sgl_local() - find the memory of a list of local segments
- * @user: who uses the key; the protection domain has to match
+ * @user: queue pair with the request; the protection domain has to match
  * @sge: segments, from a private copy
  * @nr: number of segments; at most VRNIC_MAX_SGE
  * @access: IB_ACCESS_LOCAL_WRITE or 0
- * @held: region found earlier in this burst for a local key, or NULL
+ * @held: where the run keeps a region for local keys, or NULL
  * @sgl: to be filled in; the caller has to put it, but not on failure
+ *
+ * Return: 0 or enum vrnic_vendor_err.
  */
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
@@ -322,7 +337,7 @@ int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 	return 0;
 }
 
-/* Make a list of one piece of kernel memory; it need not be put. */
+/* Make a list of one piece of kernel memory, which need not be put. */
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
 {
 	sgl->nr = 1;
@@ -340,7 +355,7 @@ void vrnic_sgl_put(struct vrnic_sgl *sgl)
 	sgl->nr = 0;
 }
 
-/* Move the position on by @n bytes; the list has that many left. */
+/* Move the position of the list on by @n bytes; the list has that many left. */
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n)
 {
 	while (n && n >= sgl->seg[sgl->cur].len - sgl->pos) {
@@ -372,9 +387,9 @@ void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
 }
 
 /*
- * The end of a message becomes visible last, because programs poll on it: all
- * but the last naturally aligned unit is copied first. An aligned message of 1,
- * 2, 4 or 8 bytes is one such unit, so one store.
+ * Programs poll on the end of a message, so it has to become visible last. Copy all but the last
+ * naturally aligned unit of up to 8 bytes, then store this unit with one store. An aligned message
+ * of 1, 2, 4 or 8 bytes is one such unit.
  */
 static void copy_final(void *dst, const void *src, size_t n)
 {
@@ -419,8 +434,8 @@ static void seg_copy_run(void *to, const void *from, u64 n, bool last)
  * @n: bytes; both lists have that many
  * @final: the message ends with these bytes
  *
- * Copies in ascending order, each byte once. A new run is looked up only when the previous one of
- * the same list is used up: the run of the other list may be far longer.
+ * Copies in ascending order, each byte once. The contiguous bytes of each list are looked up when
+ * the previous ones of this list are used up: those of the other list may reach much farther.
  */
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		    bool final)
@@ -498,7 +513,10 @@ void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 
 #define USER_CHUNK	SZ_64K
 
-/* Copy up to the first page that is not present. Return: bytes copied. */
+/*
+ * Copy pieces of up to USER_CHUNK until one has a page that is not present. Return: bytes of the
+ * pieces before this one, of which some bytes may have been copied, too.
+ */
 static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 		     bool to_user)
 {
@@ -518,7 +536,10 @@ static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 	return done;
 }
 
-/* Copy the last bytes of a message, on which programs may poll, as copy_final() does. */
+/*
+ * Copy the last bytes of a message from the process. Programs may poll on them, so fetch them first
+ * and let copy_final() store them. Return: false if a page is not present.
+ */
 static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
 			    u64 n)
 {
@@ -534,14 +555,14 @@ static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
 /**
  * vrnic_seg_copy_user() - copy between a segment and memory of the current process
  * @seg: segment
- * @user: address in the process; may be one that the process must not use
+ * @user: address in the process, unchecked
  * @n: bytes; the segment has that many
- * @to_user: direction
+ * @to_user: copy to the process; else from the process
  * @final: the message ends with these bytes
  *
- * Does not wait for pages: ends at the first page that is not present.
+ * Does not wait for pages: stops at or before the first page that is not present.
  *
- * Return: bytes copied, in ascending order.
+ * Return: number of bytes at the beginning that were copied.
  */
 u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
 			bool to_user, bool final)
@@ -560,7 +581,7 @@ u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
  * @seg: segment
  * @width: length of the word: 4 or 8 bytes
  *
- * The users of a key choose its addresses, so an aligned address may lie anywhere in a page.
+ * The owner of a region chooses its iova, so an aligned remote address may be unaligned in memory.
  *
  * Return: kernel address of the word, or NULL if that address is not a multiple of @width.
  */
@@ -572,7 +593,7 @@ void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width)
 	return IS_ALIGNED((unsigned long)word, width) ? word : NULL;
 }
 
-/* Sum of the lengths of a list of segments. There are few, so the sum cannot overflow. */
+/* Sum of the lengths of a few segments. Lengths have 32 bits, so the sum cannot overflow. */
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr)
 {
 	u64 total = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Keys to memory, and memory regions. */
+/* Keys that name memory, and memory regions. */
 #ifndef VRNIC_MEM_H
 #define VRNIC_MEM_H
 
@@ -20,12 +20,12 @@ enum vrnic_mr_kind {
 
 /**
  * struct vrnic_mr - a memory region
- * @ibmr: the part of the core
+ * @ibmr: the RDMA core's part
  * @rcu: for the RCU grace period between the end of the keys and the release
- * @refs: one reference of the owner, and one of each burst or window that uses the region
+ * @refs: one reference of the owner, and one of each bound window, segment or struct vrnic_held
  * @gone: completed when the last reference was put
  * @kind: where the pages come from
- * @valid: the region may be used; for VRNIC_MR_FAST, the owner's send ring writes this
+ * @valid: the region may be used; VRNIC_MR_FAST: written when a send ring is run
  * @access: IB_ACCESS_*
  * @lkey: local key
  * @rkey: remote key; its index differs from that of @lkey
@@ -35,7 +35,7 @@ enum vrnic_mr_kind {
  * @pages: kernel address of each page; NULL for VRNIC_MR_DMA
  * @nr_pages: number of entries in @pages
  * @max_pages: VRNIC_MR_FAST: room in @pages
- * @umem: the pinned memory
+ * @umem: VRNIC_MR_USER: the pinned memory
  * @windows: number of memory windows bound to the region, or VRNIC_MR_CLOSED
  */
 struct vrnic_mr {
@@ -58,7 +58,7 @@ struct vrnic_mr {
 	atomic_t windows;
 };
 
-/* No window may be bound to the region. This stops binds only: other users do not look. */
+/* Value of vrnic_mr.windows that refuses binds. It does not stop any other use of the region. */
 #define VRNIC_MR_CLOSED	(-1)
 
 static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
@@ -88,7 +88,7 @@ void vrnic_key_free(struct vrnic_dev *dev, u32 key);
 int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote);
 int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d);
 
-/* The entry of a window in vrnic_dev.keys is tagged, that of a region is not. */
+/* Pointer tag of windows in vrnic_dev.keys. Regions have no tag. */
 #define VRNIC_KEY_WINDOW	1
 
 #endif /* VRNIC_MEM_H */

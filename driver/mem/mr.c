@@ -50,7 +50,7 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 		complete(&mr->gone);
 }
 
-/* A process can make regions of this kind only. */
+/* Does a process make regions of this kind? Only kernel consumers make the other kinds. */
 static bool is_users(enum vrnic_mr_kind kind)
 {
 	return kind == VRNIC_MR_USER;
@@ -79,7 +79,7 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 	return mr;
 }
 
-/* Free a region that has no keys (any more) and no users. */
+/* Free a region that has no keys and no users (any more). */
 static void mr_free(struct vrnic_mr *mr)
 {
 	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR, is_users(mr->kind));
@@ -87,20 +87,22 @@ static void mr_free(struct vrnic_mr *mr)
 }
 
 /*
- * Let no window be bound to the region from here on; false if a window is bound. Check and close
- * are one atomic step: a window that is bound at the same time is seen here, or window_mr_get()
- * refuses it. Other users of the region notice nothing.
+ * Refuse all binds of windows to the region from here on. Return: false if a window is bound. Check
+ * and close are one atomic step: if a window is being bound at the same time, it is seen here, or
+ * window_mr_get() refuses it. Other uses of the region go on.
  */
 static bool mr_windows_close(struct vrnic_mr *mr)
 {
 	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
 }
 
-/* Windows may be bound to the region (again). */
+/* Let windows be bound to the region (again). */
 static void mr_windows_open(struct vrnic_mr *mr)
 {
 	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
-	/* pairs with atomic_inc_unless_negative() in window_mr_get(): a bind sees the bounds */
+	/*
+	 * pairs with atomic_inc_unless_negative() in window_mr_get(): bind_check() sees the bounds
+	 */
 	atomic_set_release(&mr->windows, 0);
 }
 
@@ -123,18 +125,18 @@ static int mr_keys(struct vrnic_mr *mr)
 	return 0;
 }
 
-/* Makes users that keep a region for long let go of it: vrnic_mr_on_long_use(). */
+/* Ends native links whose messages hold a region for long. Set by vrnic_mr_on_long_use(). */
 static void (*let_go)(const struct vrnic_mr *mr);
 
-/* Set let_go to @fn. To be called before there are regions. */
+/* Set let_go to @fn, of a higher layer. Called before there are regions. */
 void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr))
 {
 	let_go = fn;
 }
 
 /*
- * Wait until the region has no user. A burst is short, and so is the use by a message to another
- * host, if all goes well. A user that keeps the region for longer than a second is made to let go.
+ * Wait until no task uses the region. Runs are short, but a message of a native link holds the
+ * region until a peer on another host acknowledges it. After a second, end such links.
  */
 static void mr_wait_unused(struct vrnic_mr *mr)
 {
@@ -142,7 +144,7 @@ static void mr_wait_unused(struct vrnic_mr *mr)
 		let_go(mr);
 }
 
-/* Take the keys away, and wait for the bursts that use the region. */
+/* Take the keys away, and wait until no task uses the region. */
 static void mr_retire(struct vrnic_mr *mr)
 {
 	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
@@ -170,14 +172,14 @@ struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-/* kvmalloc() refuses more than 2 GiB, which is the table of a terabyte. */
+/* kvmalloc() refuses more than 2 GiB, which a region of a terabyte needs for its table of pages. */
 static void *table_alloc(size_t bytes)
 {
 	return bytes > INT_MAX ? __vmalloc(bytes, GFP_KERNEL_ACCOUNT) :
 				 kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 }
 
-/* Fill the table that translates in O(1): one kernel address for each page. */
+/* Fill the table that translates offsets in constant time: one kernel address for each page. */
 static int mr_fill_pages(struct vrnic_mr *mr)
 {
 	struct sg_page_iter iter;
@@ -235,7 +237,7 @@ static void mr_unpin(struct vrnic_mr *mr)
 		     IB_ACCESS_HUGETLB | VRNIC_ACCESS_FLUSH |		\
 		     IB_ACCESS_RELAXED_ORDERING)
 
-/* Optional rights may be ignored; any other right has to be known. */
+/* Unknown rights are an error, unless they are optional: a device may ignore those. */
 static bool access_is_known(int access)
 {
 	return !(access & ~(USER_ACCESS | IB_ACCESS_OPTIONAL));
@@ -273,7 +275,7 @@ err_free:
 
 /*
  * Stop all use of @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is being
- * killed, and the region is as it was.
+ * killed, and the use goes on.
  */
 static int mr_pause(struct vrnic_mr *mr)
 {
@@ -289,7 +291,7 @@ static int mr_pause(struct vrnic_mr *mr)
 		WRITE_ONCE(mr->valid, true);
 		return left;
 	}
-	/* the last user is about to put its reference */
+	/* the last reference was put just now, so @gone will be completed at once */
 	wait_for_completion(&mr->gone);
 	return 0;
 }
@@ -298,7 +300,7 @@ static void mr_resume(struct vrnic_mr *mr)
 {
 	reinit_completion(&mr->gone);
 	WRITE_ONCE(mr->valid, true);
-	/* pairs with vrnic_mr_get(), which takes references again from now on, and sees the rest */
+	/* pairs with vrnic_mr_get(): if it gets a reference, it sees the new memory and @valid */
 	smp_wmb();
 	refcount_set(&mr->refs, 1);
 }
@@ -319,8 +321,8 @@ static void mr_swap_memory(struct vrnic_mr *mr, struct vrnic_mr *from)
 }
 
 /*
- * As mr_swap_memory(), for a region that is in use. Preparations may have taken long, so only here
- * the check for windows counts.
+ * Do mr_swap_memory() for a region that may be in use. A window may have been bound since
+ * vrnic_rereg_user_mr() looked, because pinning takes long: so check this here.
  */
 static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 {
@@ -338,7 +340,7 @@ out_open:
 	return err;
 }
 
-/* Change rights only: the pinned memory stays. */
+/* Change rights and protection domain only: the pinned memory stays. */
 static int rereg_rights(struct vrnic_mr *mr, int access, struct ib_pd *pd)
 {
 	struct vrnic_mr new = {
@@ -376,8 +378,8 @@ static int rereg_memory(struct vrnic_mr *mr, u64 start, u64 length, u64 iova,
 }
 
 /*
- * The region keeps its keys, which peers may hold. New memory is pinned first, so that the region
- * is unchanged if that fails.
+ * The region keeps its keys, which peers may know. New memory is pinned first, so that the region
+ * is unchanged if pinning fails.
  */
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
@@ -436,7 +438,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* A device without a DMA device has kernel addresses as DMA addresses. */
+/* The device has no DMA device, so the RDMA core uses kernel addresses as DMA addresses. */
 static int set_page(struct ib_mr *ibmr, u64 dma_addr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
@@ -458,7 +460,10 @@ int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
 }
 
-/* REG_MR: make the pages that map_mr_sg() collected accessible under a new key. */
+/*
+ * REG_MR: make the pages that vrnic_map_mr_sg() collected accessible under new keys. Return: 0 or
+ * enum vrnic_vendor_err.
+ */
 int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
 	struct vrnic_mr *mr = to_vmr((struct ib_mr *)(uintptr_t)d->reg.mr);
@@ -481,8 +486,8 @@ int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc
 }
 
 /*
- * Invalidation is complete only when no burst uses the region any more; -EAGAIN while one does. A
- * window may use the region for any time, so no window may be bound to it.
+ * Return: 0, enum vrnic_vendor_err, or -EAGAIN while a run uses the region: invalidation is
+ * complete only when none does. A bound window may last for any time, so it is an error.
  */
 static int mr_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr, u32 key,
 			 bool remote)
@@ -496,16 +501,16 @@ static int mr_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr,
 	if (!mr_windows_close(mr))
 		return VRNIC_VERR_BIND;
 	WRITE_ONCE(mr->valid, false);
-	/* pairs with vrnic_mr_get(): either it sees @valid cleared, or we see its reference */
+	/* pairs with vrnic_mr_get(): either that sees @valid cleared, or we see its reference */
 	smp_mb();
 	return refcount_read(&mr->refs) > 1 ? -EAGAIN : 0;
 }
 
 /**
  * vrnic_key_invalidate() - invalidate a key, for LOCAL_INV and for SEND with invalidate
- * @user: who uses the key; the protection domain has to match
+ * @user: queue pair with the LOCAL_INV, or that gets the SEND; the protection domain has to match
  * @key: key of a fast registration region or of a type 2 window
- * @remote: the peer asks for the invalidation
+ * @remote: the invalidation comes with a SEND of the peer
  *
  * Return: 0, -EAGAIN (the memory is still in use), or enum vrnic_vendor_err.
  */

@@ -2,8 +2,8 @@
 /*
  * Memory windows, type 1 and type 2B.
  *
- * A type 1 window belongs to its protection domain. A type 2B window belongs also to the queue pair
- * that bound it. A descriptor binds a window, in order with the other descriptors of the send ring.
+ * Any queue pair of its protection domain may use a type 1 window. Only the queue pair that bound a
+ * type 2B window may use it. A bind is a descriptor, and executed in the order of the send ring.
  */
 
 #include <linux/slab.h>
@@ -60,7 +60,7 @@ static void window_mr_put(struct vrnic_mr *mr)
 	vrnic_mr_put(mr);
 }
 
-/* Caller holds win->lock. */
+/* Unbind the window, if it is bound. Caller holds win->lock. */
 static void window_unbind(struct vrnic_window *win)
 {
 	lockdep_assert_held(&win->lock);
@@ -86,13 +86,14 @@ int vrnic_dealloc_mw(struct ib_mw *ibmw)
 	return 0;
 }
 
-/* Rights that a bind may ask for. Local ones have no effect, but consumers pass them on. */
+/* Rights that a bind may name. LOCAL_WRITE has no effect, but consumers pass it on. */
 #define WINDOW_ACCESS (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |	\
 		       IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED |	\
 		       IB_ACCESS_LOCAL_WRITE | VRNIC_ACCESS_FLUSH)
 
 /*
- * The index of its key names a window: consumers know the low 8 bits only from their own last bind.
+ * Do both keys of a bind name @win? Only the upper 24 bits count: a consumer knows the low 8 bits
+ * from the bind that it posted last, which need not be the last one that was executed.
  */
 static bool names_window(const struct vrnic_window *win,
 			 const struct vrnic_desc *d)
@@ -125,7 +126,10 @@ static int bind_check(const struct vrnic_key_user *user, const struct vrnic_wind
 	return 0;
 }
 
-/* Caller holds win->lock, a reference on @mr and a count in @mr->windows. */
+/*
+ * Bind @win to @mr. Caller holds win->lock. @win takes over the caller's reference on @mr and count
+ * in @mr->windows, from window_mr_get().
+ */
 static void window_bind(struct vrnic_window *win, struct vrnic_mr *mr, u32 qpn,
 			const struct vrnic_desc *d)
 {
@@ -161,8 +165,8 @@ static int unbind_type1(const struct vrnic_key_user *user, struct vrnic_window *
 }
 
 /*
- * Count a window on @mr, and take a reference for it. The caller has a reference on @mr. False if
- * the region is closed to windows.
+ * Count a window that is bound to @mr, and take a reference for it. The caller has a reference on
+ * @mr of its own. Return: false if the region refuses binds.
  */
 static bool window_mr_get(struct vrnic_mr *mr)
 {
@@ -174,7 +178,7 @@ static bool window_mr_get(struct vrnic_mr *mr)
 
 /**
  * vrnic_window_bind() - bind a window to the region that a descriptor names
- * @user: who executes the bind
+ * @user: queue pair with the descriptor
  * @win: window; it may have been deallocated since it was found
  * @d: private copy of the descriptor
  *
@@ -191,7 +195,7 @@ int vrnic_window_bind(const struct vrnic_key_user *user, struct vrnic_window *wi
 	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
 	    !vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
-	/* a window of another domain is never counted, not even for a moment */
+	/* check the domain first: while a window is counted, @mr's owner cannot deregister @mr */
 	if (mr->ibmr.pd != user->pd) {
 		verr = VRNIC_VERR_PD;
 	} else if (mr->lkey == d->bind.lkey && window_mr_get(mr)) {
@@ -209,7 +213,7 @@ int vrnic_window_bind(const struct vrnic_key_user *user, struct vrnic_window *wi
 
 /**
  * vrnic_mw_bind() - execute BIND_MW
- * @user: who executes the bind
+ * @user: queue pair with the descriptor
  * @d: private copy of the descriptor
  *
  * Return: 0 or enum vrnic_vendor_err.
@@ -233,7 +237,10 @@ int vrnic_mw_bind(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 	return verr;
 }
 
-/* By key, only type 2 windows are invalidated. Caller holds the RCU read lock. */
+/*
+ * Invalidate a type 2 window: see vrnic_key_invalidate(). Caller holds the RCU read lock. Return: 0
+ * or enum vrnic_vendor_err.
+ */
 int vrnic_mw_invalidate(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 			bool remote)
 {
@@ -271,15 +278,16 @@ static int open_check(const struct vrnic_key_user *user, const struct vrnic_wind
 
 /**
  * vrnic_mw_open() - find the memory behind a window
- * @user: the target
+ * @user: queue pair of the target
  * @win: window that was found for @key
- * @key: key that the peer claims
- * @addr: address that the peer claims
- * @len: bytes that the peer claims
+ * @key: key that the requester claims
+ * @addr: address that the requester claims
+ * @len: bytes that the requester claims
  * @access: rights that the operation needs
  * @seg: to be filled in; the caller has to put it
  *
- * Return: 0 or enum vrnic_vendor_err. Caller holds the RCU read lock.
+ * Return: 0 or enum vrnic_vendor_err.
+ * Context: the RCU read-side critical section in which @win was found.
  */
 int vrnic_mw_open(const struct vrnic_key_user *user, struct vrnic_window *win, u32 key,
 		  u64 addr, u64 len, int access, struct vrnic_seg *seg)

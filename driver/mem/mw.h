@@ -13,21 +13,21 @@ struct vrnic_seg;
 
 /**
  * struct vrnic_window - a memory window
- * @rcu: for kfree_rcu()
+ * @rcu: for the RCU grace period between the end of the key and the release
  * @lock: protects what follows
- * @rkey: key; its low 8 bits change with each bind
+ * @rkey: key; a bind sets its low 8 bits
  * @bound: the window is bound to @mr
  * @dead: the window was deallocated: code that found it before must not bind it
  * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2
  * @pd: protection domain
  * @mr: region that the window is bound to; counted in @mr->windows
- * @qpn: type 2: the queue pair that bound the window, and the only one that may use it
+ * @qpn: type 2: number of the queue pair that bound the window, and that alone may use it
  * @access: IB_ACCESS_*
  * @addr: address of the first byte, as users of the region see it
  * @base: address of the first byte, as users of the window see it
  * @length: bytes
  *
- * A window is freed an RCU grace period after the core's object.
+ * Not a part of struct vrnic_mw, because the RDMA core frees that without an RCU grace period.
  */
 struct vrnic_window {
 	struct rcu_head rcu;

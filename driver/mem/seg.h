@@ -11,10 +11,10 @@ struct vrnic_dev;
 struct vrnic_mr;
 
 /**
- * struct vrnic_key_user - on whose behalf keys are looked up
+ * struct vrnic_key_user - the queue pair on whose behalf keys are looked up
  * @dev: device
- * @pd: protection domain that memory has to have
- * @qpn: the queue pair, for windows that only one may use
+ * @pd: protection domain that the memory has to have
+ * @qpn: number of the queue pair, for type 2 windows, which only one queue pair may use
  */
 struct vrnic_key_user {
 	struct vrnic_dev *dev;
@@ -23,12 +23,12 @@ struct vrnic_key_user {
 };
 
 /**
- * struct vrnic_held - the region found last, kept for the rest of a burst
+ * struct vrnic_held - the first region that a run of a ring found, kept until the run ends
  * @mr: region, with a reference held, or NULL
  * @key: key that the region was found by
  *
- * Operations that follow each other mostly name the same memory. Each struct vrnic_held is for one
- * kind of key: a local key never matches where a remote key is claimed.
+ * Operations that follow each other mostly name the same memory. A struct vrnic_held is for one
+ * kind of key only, so that a local key never matches where a peer claims a remote one.
  */
 struct vrnic_held {
 	struct vrnic_mr *mr;
@@ -36,11 +36,11 @@ struct vrnic_held {
 };
 
 /**
- * struct vrnic_seg - a piece of memory that may be used until it is put
- * @mr: region, with a reference held; NULL if @kva is enough
+ * struct vrnic_seg - a piece of memory that may be used until vrnic_seg_put()
+ * @mr: region, with a reference held; NULL for kernel memory that has no region
  * @held: a struct vrnic_held owns the reference on @mr
- * @kva: kernel address, if the piece is contiguous in kernel memory
- * @off: otherwise: offset of the piece from the start of the region's first page
+ * @kva: kernel address, if the region has no pages or there is no region; else NULL
+ * @off: if @kva is NULL: offset of the piece from the start of the region's first page
  * @len: bytes
  */
 struct vrnic_seg {

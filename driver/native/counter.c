@@ -2,17 +2,17 @@
 /*
  * Counters: how many bytes are still to come (S1).
  *
- * The values of a counter lie in a page that the process maps. Both sides add to them with atomic
- * instructions. From the page the kernel only decides which tasks to wake, so a process that
- * overwrites its counters harms itself alone.
+ * The values of a counter lie in a page that the process maps. The process and the kernel add to
+ * them with atomic instructions. The kernel reads them only to wake tasks and to report a failure,
+ * so a process that overwrites its counters harms itself alone.
  *
- * A counter may be bound to an endpoint while a transfer with the peer of the endpoint is in
- * progress. The counter fails when the peer goes, so that no task sleeps for bytes that will not
- * come. And descriptors that the peer has relayed may name the counter.
+ * A process may bind a counter to an endpoint during a transfer with the endpoint's peer. The
+ * kernel fails the counter when the peer goes, so that no task sleeps for bytes that will not come.
+ * Descriptors that the peer chose may name the counter meanwhile, although it is not open to peers.
  *
  * Pages belong to the process's context, and are kept until the context ends. A cell is used again
- * an RCU grace period after its counter is gone, because a burst may have found the counter just
- * before.
+ * an RCU grace period after its counter is gone, because an injector may still count on a counter
+ * that it found under RCU before.
  */
 
 #include <linux/eventfd.h>
@@ -35,8 +35,8 @@
 
 /**
  * struct vrnic_counter_page - a page of counters
- * @link: in struct vrnic_ucontext.counter_pages
- * @map: the mapping
+ * @link: entry in struct vrnic_ucontext.counter_pages
+ * @map: memory of the page, which the process maps
  * @used: cells in use; atomic bits
  */
 struct vrnic_counter_page {
@@ -48,22 +48,22 @@ struct vrnic_counter_page {
 /**
  * struct vrnic_counter - a counter (RDMA object)
  * @rcu: for the RCU grace period between the end of the counter and its release
- * @refs: references of the owner and of tasks that wait; destruction waits for all of them
+ * @refs: references of the owner and of tasks that wait; destruction waits for the latter
  * @id: number; unique on this host
  * @dev: device
  * @uctx: context of the process; only compared
- * @page: page with the counter's values
+ * @page: page with @cell
  * @cell: the values
  * @index: index of @cell in @page
  * @open: peers may name the counter
  * @eventfd: signalled when the counter falls to zero or fails; or NULL. Set once.
- * @wait: tasks that sleep
- * @lock: protects what follows up to @gone, and writes of an error into @cell
- * @waiters: number of tasks that sleep
+ * @wait: tasks that sleep until the counter reaches their threshold
+ * @lock: protects @waiters, @threshold, and writes of an error into @cell
+ * @waiters: number of these tasks
  * @threshold: highest threshold of these tasks
  * @gone: the counter was destroyed
  * @unused: completed when the last reference was put
- * @bindings: struct vrnic_binding; protected by bind_lock
+ * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
  */
 struct vrnic_counter {
@@ -78,7 +78,7 @@ struct vrnic_counter {
 	bool open;
 	struct eventfd_ctx *eventfd;
 	wait_queue_head_t wait;
-	spinlock_t lock;	/* protects what follows, up to @gone */
+	spinlock_t lock;	/* protects @waiters, @threshold, and errors in @cell */
 	u32 waiters;
 	s64 threshold;
 	bool gone;
@@ -89,8 +89,8 @@ struct vrnic_counter {
 
 /**
  * struct vrnic_binding - binds a counter to an endpoint
- * @of_counter: in the list of @counter
- * @of_endpoint: in the list of @ep
+ * @of_counter: entry in the list of @counter
+ * @of_endpoint: entry in the list of @ep
  * @counter: the counter
  * @ep: the endpoint
  * @uses: how often the counter was bound to the endpoint
@@ -104,12 +104,12 @@ struct vrnic_binding {
 };
 
 /*
- * Most bindings of a counter, and of an endpoint: their lists are walked with a lock held for which
- * others wait.
+ * Most bindings of a counter, and of an endpoint. Their lists are walked with bind_lock held, which
+ * all processes share.
  */
 #define BINDINGS_MAX	1024
 
-/* Protects all bindings. They change rarely, so one lock will do. */
+/* Protects the bindings of all counters. They change rarely, so one lock will do. */
 static DEFINE_SPINLOCK(bind_lock);
 
 /* All counters of this host by number. Read under RCU. */
@@ -123,7 +123,7 @@ int vrnic_counters_init(void)
 void vrnic_counters_exit(void)
 {
 	vrnic_ids_exit(&vrnic_counters);
-	rcu_barrier();	/* for counter_free() */
+	rcu_barrier();	/* for cell_release() */
 }
 
 /* ---- counting ---- */
@@ -140,6 +140,8 @@ static struct vrnic_counter *counter_find(u32 id, const struct ib_ucontext *owne
  * vrnic_counter_is_open() - may peers name this counter?
  * @id: number that a user or a peer claims
  * @owner: context that the counter must belong to
+ *
+ * Return: false also if @owner has no such counter.
  */
 bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 {
@@ -179,9 +181,10 @@ static void counter_signal(struct vrnic_counter *c)
 }
 
 /*
- * Wake tasks whose threshold is reached. The atomic subtraction before has the full barrier. It
- * pairs with the one of set_current_state() in counter_sleep(): the sleeper sees the new value, or
- * we see its threshold.
+ * The counter has fallen by @n, to @left: wake tasks whose threshold is reached, and signal the
+ * eventfd if the counter has just reached zero. The caller's atomic subtraction is a full barrier.
+ * It pairs with the one of set_current_state() in counter_sleep(): the sleeper sees the new value,
+ * or we see its threshold.
  */
 static void counter_wake(struct vrnic_counter *c, s64 left, u64 n)
 {
@@ -212,7 +215,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	return c ? 0 : -ENOENT;
 }
 
-/* Keep the first failure, and only count the others. */
+/* Write the first failure into the cell, and only count later ones. */
 static void cell_fail(struct vrnic_counter_cell *cell,
 		      const struct vrnic_failure *failure, u64 placed, u32 times)
 {
@@ -225,11 +228,11 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 		cell->cookie = failure->cookie;
 		cell->placed = placed;
 	}
-	/* pairs with the acquire in vrnic_counter_failure(), and with that of the process */
+	/* pairs with the acquire in vrnic_counter_failure(), and with the process's acquire */
 	smp_store_release(&cell->errors, errors + times);
 }
 
-/* @times: number of operations that failed */
+/* @times: number of operations that failed, of which @failure describes the first */
 static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
 			 u64 placed, u32 times)
 {
@@ -262,7 +265,7 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 }
 
 /**
- * vrnic_counter_failure() - read a counter's first failure, to be reported to others
+ * vrnic_counter_failure() - read a counter's first failure, to report it in a record
  * @id: number that a user or a peer claims; 0: none
  * @owner: context that the counter must belong to
  * @failure: status and reason are filled in, if the counter has failed
@@ -279,7 +282,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 		return false;
 	rcu_read_lock();
 	c = counter_find(id, owner);
-	/* the process may have written anything there, so the values are only reported */
+	/* the process may have written anything into the cell, so only report the values */
 	if (c && smp_load_acquire(&c->cell->errors)) {
 		failure->status = READ_ONCE(c->cell->status);
 		failure->vendor_err = READ_ONCE(c->cell->vendor_err);
@@ -290,9 +293,11 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 }
 
 /**
- * vrnic_counter_count() - VRNIC_COUNT: count bytes, or a failure, that the process itself noticed
+ * vrnic_counter_count() - VRNIC_COUNT: the process itself counts bytes, or fails a counter
  * @uctx: context of the process
  * @count: private copy of the request
+ *
+ * Return: 0; or -EINVAL: reserved members are not zero, or bytes are for an unknown counter.
  */
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count)
 {
@@ -335,7 +340,7 @@ static void counter_fail_lost(struct vrnic_counter *c, u32 uses)
 	counter_fail(c, &lost, 0, uses);
 }
 
-/* Caller holds bind_lock. */
+/* Unlink and free a binding. Caller holds bind_lock. */
 static void binding_drop(struct vrnic_binding *b)
 {
 	lockdep_assert_held(&bind_lock);
@@ -346,7 +351,7 @@ static void binding_drop(struct vrnic_binding *b)
 	kfree(b);
 }
 
-/* Caller holds bind_lock. */
+/* Link a binding with its counter and endpoint. Caller holds bind_lock. */
 static int binding_add(struct vrnic_binding *b)
 {
 	lockdep_assert_held(&bind_lock);
@@ -375,7 +380,7 @@ static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 		old->uses++;
 	else
 		err = binding_add(b);
-	/* we see @lost, or vrnic_bindings_fail() sees the binding */
+	/* if the peer goes later, vrnic_bindings_fail() finds the binding */
 	if (!err && ep->lost)
 		counter_fail_lost(c, 1);
 	spin_unlock(&bind_lock);
@@ -402,7 +407,7 @@ static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 
 /**
  * vrnic_bindings_fail() - the peer of an endpoint is gone: fail the bound counters
- * @ep: endpoint
+ * @ep: endpoint. Counters that are bound to it later fail at once
  */
 void vrnic_bindings_fail(struct vrnic_endpoint *ep)
 {
@@ -448,10 +453,12 @@ static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address
 }
 
 /**
- * vrnic_counter_may_name() - may a descriptor that a peer had relayed name this counter?
- * @id: number that a user or a peer claims
+ * vrnic_counter_may_name() - may a descriptor that a peer chose name this counter?
+ * @id: number that the descriptor claims
  * @owner: context that the counter must belong to
  * @peer: the peer
+ *
+ * Return: true if the counter is open to peers, or bound to an endpoint that leads to @peer.
  */
 bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
 			    const struct vrnic_address *peer)
@@ -534,7 +541,7 @@ static int counter_sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
 	return ret == -ERESTARTSYS ? -EINTR : ret;
 }
 
-/* VRNIC_WAIT for a counter. */
+/* VRNIC_WAIT for a counter. Return: 0, -ETIME, -EINTR, -EINVAL or -ECANCELED. */
 int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 {
 	struct vrnic_counter *c = counter_get(wait->id, uctx);
@@ -567,7 +574,7 @@ static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
 	return page;
 }
 
-/* Find a free cell, in an existing page or a new one. That page becomes the first of the list. */
+/* Take a free cell for @c, in an old or a new page, which becomes the first of the list. */
 static int cell_get(struct vrnic_ucontext *uc, struct vrnic_counter *c)
 {
 	struct vrnic_counter_page *page;
@@ -626,7 +633,7 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	WRITE_ONCE(c->gone, true);
 	wake_up_all(&c->wait);
 	vrnic_count_add(c->dev, COUNTERS, -1);
-	/* a task that slept reads the cell once more, so the page must still exist then */
+	/* wait for the tasks that slept: they read the cell once more, so it must not go before */
 	counter_put(c);
 	wait_for_completion(&c->unused);
 	call_rcu(&c->rcu, cell_release);
@@ -724,7 +731,10 @@ DECLARE_UVERBS_NAMED_METHOD(
 					       counter),
 			    UA_MANDATORY));
 
-/* The process wants to poll(2) the counter, which may have reached zero before. */
+/*
+ * Attach an eventfd on which the process wants to poll(2). The counter may have reached zero, or
+ * failed, before: then signal at once.
+ */
 static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
 	struct uverbs_attr_bundle *attrs)
 {
@@ -741,8 +751,8 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_EVENTFD)(
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
 	/*
-	 * a full barrier, so later counts see the eventfd; pairs with the acquire in
-	 * counter_signal()
+	 * cmpxchg() is a full barrier, as is the subtraction before counter_signal(): we see the
+	 * counter at zero, or counter_signal() sees the eventfd. Pairs with the acquire there.
 	 */
 	if (cmpxchg(&c->eventfd, NULL, eventfd)) {
 		eventfd_ctx_put(eventfd);

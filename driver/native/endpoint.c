@@ -16,7 +16,9 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Protects the lists of endpoints that lead to a FIFO. They change rarely, so one lock will do. */
+/*
+ * Protects the lists of endpoints of FIFOs and of links. They change rarely, so one lock will do.
+ */
 static DEFINE_SPINLOCK(watch_lock);
 
 static bool endpoint_needs_wire(struct vrnic_dev *dev, const struct vrnic_address *address)
@@ -27,7 +29,10 @@ static bool endpoint_needs_wire(struct vrnic_dev *dev, const struct vrnic_addres
 	return vrnic_force_roce() || !vrnic_gid_is_local(dev, &gid);
 }
 
-/* Find the FIFO at this address of this host, and take a reference, if the FIFO may be used. */
+/*
+ * Find the FIFO at an address of this host. Return: the FIFO, with a reference held; or an ERR_PTR:
+ * there is none, @dev does not reach it, or the secret is wrong.
+ */
 static struct vrnic_fifo *address_get(struct vrnic_dev *dev,
 				      const struct vrnic_address *address)
 {
@@ -54,7 +59,7 @@ err_put:
 	return ERR_PTR(err);
 }
 
-/* Have @ep told when its peer goes, or the link to the peer. */
+/* List @ep with its link or @peer, so that the owner of @ep is told when the link or @peer goes. */
 static int endpoint_watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 {
 	int err = 0;
@@ -67,7 +72,9 @@ static int endpoint_watch(struct vrnic_endpoint *ep, struct vrnic_fifo *peer)
 	else
 		list_add_tail(&ep->watch, &peer->watchers);
 	spin_unlock(&watch_lock);
-	/* pairs with vrnic_link_flushed(): we see that the link is dead, or it sees @ep */
+	/*
+	 * pairs with vrnic_link_flushed(): we see that the link is dead, or that function sees @ep
+	 */
 	smp_mb();
 	if (ep->link && READ_ONCE(ep->link->dead))
 		vrnic_endpoints_lost(ep->link);
@@ -86,7 +93,7 @@ static void endpoint_unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
-/* Tell the first endpoint of the list. Return: false if the list is empty. */
+/* Take an endpoint off the list, fail its counters, and send its notice. Return: false if none. */
 static bool tell_one(struct list_head *endpoints)
 {
 	struct vrnic_endpoint *ep;
@@ -103,8 +110,8 @@ static bool tell_one(struct list_head *endpoints)
 }
 
 /*
- * Tell all endpoints of a list, to which none is added any more. The lock is taken for one endpoint
- * at a time, as there may be many and others need the lock.
+ * Tell the owners of all endpoints in a list, to which none is added any more. The list may be
+ * long, so watch_lock is dropped after each endpoint.
  */
 static void tell_all(struct list_head *endpoints)
 {
@@ -120,7 +127,7 @@ static void tell_all(struct list_head *endpoints)
 
 /**
  * vrnic_watchers_tell() - a FIFO is gone: tell the owners of endpoints that lead to it
- * @fifo: the FIFO; its injectors have stopped, so no record of it comes after this
+ * @fifo: the FIFO; its injectors have stopped, so the owners get no record from it after the notice
  */
 void vrnic_watchers_tell(struct vrnic_fifo *fifo)
 {
@@ -139,7 +146,7 @@ void vrnic_endpoints_lost(struct vrnic_link *link)
 	tell_all(&link->endpoints);
 }
 
-/* End an operation in progress: when it would go on, another endpoint may have its number. */
+/* Fail the operation in progress if it names @ep: another endpoint may get the same number. */
 static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &fifo->inject.op;
@@ -150,8 +157,8 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
 }
 
 /*
- * Descriptors that name the endpoint fail from now on, also the one in progress. The ring goes on
- * with the descriptors behind them.
+ * The descriptor in progress, and all later ones, fail from now on if they name the endpoint. The
+ * ring goes on with the descriptors behind them.
  */
 static int endpoint_destroy(struct ib_uobject *uobj,
 			    enum rdma_remove_reason why,
@@ -182,7 +189,10 @@ static u64 endpoint_host(const struct vrnic_endpoint *ep)
 	return ep->link ? vrnic_host_number(ep->link->host) : 0;
 }
 
-/* Make an endpoint for @peer on this host, or for @link, which then belongs to the endpoint. */
+/*
+ * Make an endpoint for @link, or, if @link is NULL, for @peer on this host. On success the endpoint
+ * owns the caller's use of @link.
+ */
 static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 			struct vrnic_link *link, struct vrnic_endpoint **result)
 {
@@ -201,7 +211,7 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	err = ep->notice ? endpoint_watch(ep, peer) : -ENOMEM;
 	if (err)
 		goto free;
-	/* complete before it can be found, as xa_alloc() publishes the endpoint */
+	/* xa_alloc() publishes the endpoint, so this comes last */
 	err = xa_alloc(&fifo->endpoints, &ep->number, ep, xa_limit_31b,
 		       GFP_KERNEL_ACCOUNT);
 	if (err)

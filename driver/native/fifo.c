@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * FIFOs: an injection FIFO with a reception FIFO, how peers find and reference them, and the names
- * by which processes of this host find each other's FIFOs.
+ * FIFOs: each is an injection FIFO with a reception FIFO. Peers find a FIFO by its number, and take
+ * references on it. Processes of this host can also find a FIFO by its name.
  */
 
 #include <linux/eventfd.h>
@@ -27,14 +27,17 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Room for two of the longest records: then a record with its padding fits half of the ring. */
+/*
+ * A reception ring has room for two of the longest records, so such a record and its padding fit if
+ * more than half of the ring is free: see receive_has_room().
+ */
 #define RECORD_SLOTS_MAX	(1 + VRNIC_MAX_MESSAGE / VRNIC_SLOT_SIZE)
 #define RECEIVE_SLOTS_MIN	(2 * RECORD_SLOTS_MAX + 2)
 
 /* All FIFOs of this host by number. Read under RCU. */
 static struct vrnic_ids vrnic_fifos;
 
-/* FIFOs that have a name. */
+/* FIFOs of this host that have a name; protected by names_lock. */
 static DEFINE_HASHTABLE(names, 8);
 static DEFINE_SPINLOCK(names_lock);
 
@@ -83,8 +86,8 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
 }
 
 /*
- * Run the FIFO's ring here. Return: pages of this process that the run needs, which the caller
- * fetches without any reference on the FIFO; NULL: none; or -EINVAL.
+ * Run the FIFO's injection ring in this task. Return: pages of this process that the run needs,
+ * which the caller faults in without a reference on the FIFO; NULL: none; or ERR_PTR(-EINVAL).
  */
 static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
@@ -102,11 +105,12 @@ static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
 	return virt;
 }
 
-#define FAULT_TURNS	4	/* then a thread goes on */
+#define FAULT_TURNS	4	/* faults in one system call; then a thread goes on */
 
 /*
- * VRNIC_ADVANCE. Missing pages are fetched here, where the caller may be killed, and where the FIFO
- * and its device may go meanwhile.
+ * VRNIC_ADVANCE: run the ring. If pages of the process are missing, this task faults them in
+ * between two runs. It holds nothing then, so the task may be killed, and the FIFO and its device
+ * may go.
  */
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
@@ -127,7 +131,7 @@ static bool has_record(struct vrnic_fifo *fifo)
 	return vrnic_ring_used(&fifo->receive) || READ_ONCE(fifo->dead);
 }
 
-/* VRNIC_WAIT for a record */
+/* VRNIC_WAIT for a record. Return: 0, -ETIME, -EINTR, -EINVAL or -ECANCELED. */
 int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 {
 	struct vrnic_fifo *fifo = fifo_get_own(uctx, wait->id);
@@ -150,7 +154,7 @@ static u32 name_hash(const char *name, u32 task, u32 context)
 	return full_name_hash(names, name, strlen(name)) + task * 31 + context;
 }
 
-/* A name belongs to a network namespace: whatever can be reached can be found. */
+/* Names are unique within a network namespace, because its FIFOs can reach each other. */
 static struct vrnic_fifo *find_name(struct net *net, const char *name, u32 task,
 				    u32 context)
 {
@@ -333,7 +337,7 @@ static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
 	return 0;
 }
 
-/* After a failure, fifo_undo() frees what there is. */
+/* If this fails, the caller calls fifo_undo(), which frees what was made so far. */
 static int fifo_init(struct vrnic_fifo *fifo,
 		     const struct vrnic_create_fifo_req *req,
 		     struct vrnic_create_fifo_resp *resp)
@@ -366,7 +370,7 @@ static int fifo_publish(struct vrnic_fifo *fifo)
 			      &fifo->id);
 	if (err)
 		return err;
-	/* no peer knows the secret yet, so none can use an address that lacks the number */
+	/* no peer knows the secret yet, so none can use @address before it is complete */
 	fifo->address.fifo = fifo->id;
 	err = name_add(fifo);
 	if (err)
@@ -386,7 +390,7 @@ static void fifo_free(struct vrnic_fifo *fifo)
 	kfree_rcu(fifo, rcu);
 }
 
-/* Stop all runs of the FIFO, and wake the tasks and injectors that wait for it. */
+/* Stop the FIFO's injectors and links, and wake the tasks and injectors that wait for the FIFO. */
 static void fifo_stop(struct vrnic_fifo *fifo)
 {
 	mutex_lock(&fifo->ctrl);
@@ -403,9 +407,9 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 }
 
 /*
- * First no other code can find the FIFO any more, then its own injectors stop, then peers that use
- * it as a target drop their references, which takes one burst at most. Endpoints have references,
- * too: they are destroyed before, or, when the process dies, in the same sweep.
+ * First make the FIFO unfindable, then stop its own injectors, then wait for the references of
+ * peers' injectors, which last for one run at most, and of links. The FIFO's endpoints have
+ * references, too. So they go first: if the process dies, the uverbs core tries again after -EBUSY.
  */
 static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			struct uverbs_attr_bundle *attrs)
@@ -426,7 +430,7 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	return 0;
 }
 
-/* If the FIFO was published, datagrams of other hosts may have found it by its number. */
+/* Stop hellos, too: if the FIFO was published, datagrams of other hosts may have found it. */
 static void fifo_undo(struct vrnic_fifo *fifo)
 {
 	vrnic_hellos_stop(fifo);
@@ -454,7 +458,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	err = check_req(&req);
 	if (err)
 		return err;
-	/* descriptors in the FIFO may name any address of the process that opened uc */
+	/* VIRTUAL descriptors name memory of the process that opened uc: no other may post them */
 	if (current->mm != uc->mm)
 		return -EPERM;
 	fifo = fifo_new(uc, pd, &req);

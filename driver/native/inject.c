@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The run of an injection FIFO: fetch a descriptor, execute it, count it, deliver its record. The
- * steps are those of verbs/sq.c, with three differences. Each descriptor names its peer, the slots
- * after it may hold its data (S2), and a failure ends the operation but not the ring.
+ * steps are those of a send queue (verbs/sq.c), with three differences. Each descriptor names its
+ * peer, the slots after it may hold its data (S2), and a failure ends the operation but not the
+ * ring.
  *
- * One runner at a time does all this (VRNIC_RUN_BUSY). Descriptors are executed strictly in order,
- * and each is complete at its target before the next one starts. So a fence has nothing to wait
- * for: it reports the first failure since the last fence (S5).
+ * One task at a time does all this: the one that has the injector's run bit (VRNIC_RUN_BUSY). It
+ * executes descriptors strictly in order, and each is complete at its target before the next one
+ * starts. So a fence has nothing to wait for: it reports the first failure since the last fence
+ * (S5).
  */
 
 #include <linux/ktime.h>
@@ -37,7 +39,8 @@ enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
 #define TYPED		VRNIC_NDESC_TYPED
 
 /*
- * Are the flags valid for the opcode? Some are valid in a ring, but not in an injected descriptor.
+ * Are the flags valid for the opcode? An injected descriptor may have fewer flags than one in a
+ * ring.
  */
 static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 {
@@ -60,7 +63,7 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = injected ? 0 : SIGNALED;
 		break;
 	}
-	/* data have one source only, and types describe regions */
+	/* at most one of the three: data have one source, and a type needs a region */
 	return !(d->flags & ~known) &&
 	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
 }
@@ -116,7 +119,7 @@ static u64 trailing_bytes(const struct vrnic_ndesc *d)
 
 static bool slots_fit(const struct vrnic_ndesc *d)
 {
-	/* the length was checked, so this does not overflow */
+	/* length_fits() bounds the length, so this does not overflow */
 	return DIV_ROUND_UP_ULL(trailing_bytes(d), VRNIC_SLOT_SIZE) ==
 	       d->num_slots - 1U;
 }
@@ -167,7 +170,7 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_LENGTH;
 	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
-	/* the number of slots is right, so inject_fetch() has copied the second one */
+	/* the number of slots is right, so inject_fetch() has copied the second slot, if any */
 	if (!reserved_fits(op))
 		return VRNIC_VERR_OPCODE;
 	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
@@ -186,7 +189,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 	vrnic_runnable_init(&inj->run, fifo->crew, ops);
 }
 
-/* Put the target and the regions that the burst kept. */
+/* The run ends: put the target and the regions that the injector kept. */
 void vrnic_injector_release(struct vrnic_injector *inj)
 {
 	vrnic_held_put(&inj->local);
@@ -196,7 +199,7 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
-/* The injector is parked for good, and no link has a request of it. */
+/* Free what @inj has. The caller has parked @inj for good, and no link has a request of @inj. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
@@ -208,9 +211,9 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_injector_hold() - keep the target in @inj->peer until the burst ends
+ * vrnic_injector_hold() - take a reference on the target, in @inj->peer, until the run ends
  * @inj: injector
- * @peer: address of the target
+ * @peer: address of the target, on this host
  *
  * Return: false if the target is gone, or cannot be reached any more.
  */
@@ -240,10 +243,10 @@ bool vrnic_injector_hold(struct vrnic_injector *inj,
 }
 
 /**
- * vrnic_injector_reach() - set whether the target is at the other end of a link
+ * vrnic_injector_reach() - set the link to the target of the next operation
  * @inj: injector
- * @link: link or NULL. Its owner parks the injector before the link ends, or the remote get of @inj
- *	has a reference
+ * @link: the link; NULL: the target is on this host. No reference is taken: endpoint_destroy()
+ *	parks the injector before it leaves the link, and a remote get has a reference of its own
  */
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
 {
@@ -252,7 +255,7 @@ void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
 	inj->link = link;
 }
 
-/* Is it too early for the operation? The timer is set again, as it may have been cancelled. */
+/* Is it too early for the operation? Then set the timer, which vrnic_park() may have cancelled. */
 bool vrnic_injector_waits(struct vrnic_injector *inj)
 {
 	u64 now;
@@ -269,8 +272,9 @@ bool vrnic_injector_waits(struct vrnic_injector *inj)
 }
 
 /*
- * The operation was told to wait. Return: true if the wait is over already, as on a slow machine;
- * else the timer, or the event that it waits for, will run the injector.
+ * The operation has to wait: set the timer, if it waits for a time. Return: true if that time has
+ * passed during the step, so the caller can go on; else the timer, or the event that the operation
+ * waits for, will run the injector.
  */
 bool vrnic_injector_ready(struct vrnic_injector *inj)
 {
@@ -278,11 +282,12 @@ bool vrnic_injector_ready(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer?
+ * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer that sent it?
  * @inj: injector; holds the peer, if the peer is on this host
  * @id: counter, or 0
  *
- * The host of a peer elsewhere checks that peer's counters.
+ * Return: false if the descriptor was relayed, and the counter is neither open nor bound to this
+ * FIFO. True if the peer is on another host, which checks this itself.
  */
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
 {
@@ -296,9 +301,9 @@ bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
  * @inj: injector; it holds the peer, if its operation has one
  * @n: bytes, or 1
  *
- * The remote counter of an injected descriptor belongs to the peer, that of a descriptor from a
- * ring to the ring's owner. Counters that a peer names must be open to peers. The counters of a
- * peer on another host were counted down there.
+ * The local counter belongs to this FIFO's process, the target counter to the peer. The remote
+ * counter belongs to the process that chose the descriptor: the peer that injected it, or the owner
+ * of the ring. A peer on another host has counted down its own counters.
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -319,7 +324,7 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
 	return missing ? VRNIC_VERR_COUNTER : 0;
 }
 
-/* Tell the counters that would have been counted down why they are not. */
+/* Fail the counters of the process that chose the descriptor. */
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure)
 {
@@ -343,7 +348,7 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 
 /* ---- an injection ring ---- */
 
-/* The producer index is invalid: nothing in the ring can be trusted any more. */
+/* The producer index is invalid, so no slot can be trusted: skip all, and tell the process. */
 static void inject_ring_broken(struct vrnic_fifo *fifo)
 {
 	struct vrnic_ring *ring = &fifo->ring;
@@ -393,7 +398,7 @@ static bool inject_fetch(struct vrnic_injector *inj)
 	return true;
 }
 
-/* Move the earliest failure that was not reported yet to @first. @of counts as reported then. */
+/* Copy @of to @first if it is the earlier failure. Mark @of as reported in any case. */
 static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
 {
 	if (of->seq && (!first->seq || of->seq < first->seq))
@@ -467,7 +472,7 @@ static bool is_fence(const struct vrnic_nop *op)
 	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
 }
 
-/* Keep the failure for the next fence, if it is the first one. */
+/* Note the failure for the endpoint's next fence, unless the endpoint has an earlier one. */
 static void inject_note_failure(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
@@ -493,14 +498,14 @@ static bool counts_bytes(const struct vrnic_nop *op)
 	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
 }
 
-/* The operation was executed, or failed: count it. */
+/* The operation is done or has failed: count it, or fail its counters and note the failure. */
 static void inject_finish(struct vrnic_injector *inj)
 {
 	struct vrnic_nop *op = &inj->op;
 	int verr = 0;
 
 	op->finished = true;
-	/* the operation may have had a link that is gone, together with its endpoint */
+	/* a request is left if the operation's endpoint was destroyed, with its link */
 	vrnic_wire_forget(inj);
 	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
@@ -509,7 +514,7 @@ static void inject_finish(struct vrnic_injector *inj)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
-	/* a fence that found a failure reports it; any other operation failed itself */
+	/* a fence that reports an earlier failure did not fail itself */
 	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
 		inject_note_failure(inj);
@@ -517,7 +522,7 @@ static void inject_finish(struct vrnic_injector *inj)
 	vrnic_nop_failed(inj, &op->failure);
 }
 
-/* Deliver the record that the descriptor asked for. Return: false if there is no room. */
+/* Deliver the record, if the descriptor asked for one. Return: false if there is no room. */
 static bool inject_deliver(struct vrnic_injector *inj)
 {
 	const struct vrnic_nop *op = &inj->op;
@@ -544,8 +549,8 @@ static bool inject_deliver(struct vrnic_injector *inj)
 }
 
 /*
- * The slots are freed before the completion is visible: a process that sees the record, or the
- * counter, may post again at once. (Inline data were used by now.)
+ * Free the slots before the record is visible, and before an operation that moves no bytes is
+ * counted: a process that sees either may post again at once. (Inline data were used by now.)
  */
 static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
@@ -609,7 +614,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	}
 	vrnic_injector_release(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
-	/* the budget may have been just enough: then no thread need go on */
+	/* if the budget was just enough for all descriptors, no thread need go on */
 	if (!inj->op.active && !vrnic_ring_avail(&inj->fifo->ring))
 		verdict = VRNIC_IDLE;
 	return verdict;
@@ -635,7 +640,7 @@ static bool inject_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(ring_of(r), on);
 }
 
-/* How the engine runs an injection FIFO. */
+/* How the engine runs the ring of an injection FIFO. */
 const struct vrnic_runnable_ops vrnic_inject_ops = {
 	.run = inject_run,
 	.stay = inject_stay,

@@ -4,10 +4,10 @@
  *
  * Locks, in the order in which they nest:
  *
- *	vrnic_fifo.ctrl		mutex; parks the injectors; the FIFO's crew only tries it
+ *	vrnic_fifo.ctrl		mutex; serialises parking; threads of the FIFO's crew only try it
  *	  vrnic_hello_queue.lock spinlock, bh; datagrams about links
- *	  an injector's run bit	held by its runner
- *	  a link's run bit	only tried: the poster runs the queue pair if it gets the bit
+ *	  an injector's run bit	VRNIC_RUN_BUSY; held by the task that runs the injector
+ *	  a link's run bit	only tried, by an injector that has posted a message to the link
  *	  watch_lock		spinlock; the endpoints that lead to each FIFO
  *	    bind_lock		spinlock; counters that are bound to endpoints
  *	      vrnic_counter.lock
@@ -19,11 +19,11 @@
  *	    vrnic_crew.lock
  *	  vrnic_link.lock	spinlock; what is in progress on a link
  *	    vrnic_crew.lock
- *	  vrnic_counter.lock	spinlock, irq; a counter's error and threshold
+ *	  vrnic_counter.lock	spinlock; a counter's error and threshold
  *
- * An injector waits for no other injector. Of a peer it needs memory, room in the reception ring
- * and room in the injector's queue there. If there is no room, the injector returns and is called
- * again.
+ * A run executes descriptors of one injector, within a budget. An injector never waits for another
+ * one: if it finds no room in a peer's reception ring, or in its own queue at the peer, its run
+ * ends, and the injector runs again later.
  */
 #ifndef VRNIC_NATIVE_H
 #define VRNIC_NATIVE_H
@@ -55,7 +55,7 @@ struct vrnic_virtual;
 
 /**
  * struct vrnic_failure - the first operation that failed since the last fence
- * @seq: number of the failure in its FIFO; 0: none failed
+ * @seq: number of the failure in its FIFO; 0: no operation failed
  * @cookie: cookie of the descriptor
  * @opcode: opcode of the descriptor
  * @status: enum ib_wc_status
@@ -74,14 +74,13 @@ struct vrnic_failure {
  * @fifo: FIFO with the endpoint, with a reference
  * @number: index in @fifo->endpoints
  * @peer: address of the peer
- * @failure: first failure at this peer; protected by the run bit of @fifo->inject
- * @watch: in the list of the peer's watchers, or of @link; protected by watch_lock
- * @bindings: struct vrnic_binding; protected by bind_lock
+ * @failure: first failure since the last fence; protected by the run bit of @fifo->inject
+ * @watch: entry in the peer's @watchers, or in @link->endpoints; protected by watch_lock
+ * @bindings: struct vrnic_binding of bound counters; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
  * @lost: the peer is gone; protected by bind_lock
- * @notice: record to be sent to @fifo when the peer goes; NULL: it was sent; protected by
- *	watch_lock
- * @link: link to a peer on another host, or NULL
+ * @notice: tells @fifo that the peer is gone; NULL once it is sent; protected by watch_lock
+ * @link: link to a peer on another host; NULL: the peer is on this host
  */
 struct vrnic_endpoint {
 	struct vrnic_fifo *fifo;
@@ -99,14 +98,14 @@ struct vrnic_endpoint {
 /**
  * struct vrnic_nop - the native descriptor that an injector is working on
  * @active: there is a descriptor
- * @finished: the operation was executed, and counted; its record is still to be delivered
+ * @finished: the operation is done or failed, and was counted; its record is to be delivered
  * @checked: the descriptor is well-formed
  * @status: enum ib_wc_status
  * @vendor_err: enum vrnic_vendor_err
- * @tries: how often the operation found the peer's queue full
+ * @tries: how often the operation found no room at the peer, or no memory
  * @done: bytes moved by earlier bursts
  * @value: RMW: the old value
- * @failure: FENCE: the failure that the fence found
+ * @failure: the operation's own failure; of a fence: the earlier failure that it found
  * @d: private copy of the descriptor
  * @rmw: private copy of the second slot, for RMW
  * @typed: private copy of the second slot, for a typed transfer
@@ -133,19 +132,19 @@ struct vrnic_nop {
  * @run: the engine's handle; its run bit protects all below, except @stall and @stalled_on
  * @fifo: FIFO with this injector
  * @op: the operation in progress
- * @peer: target that the burst keeps, referenced; or NULL
- * @local: region of this side that the burst keeps
- * @remote: region of @peer that the burst keeps
- * @link: link to the peer of @op, if the peer is on another host; then @peer is NULL
- * @req: request to the peer of @link
+ * @peer: target on this host, with a reference until the run ends; or NULL
+ * @local: region of @fifo's process that is kept until the run ends
+ * @remote: region of @peer that is kept until the run ends
+ * @link: link to the target of @op, if the target is on another host; then @peer is NULL
+ * @req: request over @link
  * @rget: remote get that brought @op; NULL: @op is from the ring
- * @relayed: a descriptor that was injected at the sender sent @rget, so another peer chose its
- *	contents
- * @virt: pinned pages (S1); allocated when first needed
+ * @relayed: the descriptor that sent @rget was itself injected into the sender, so another process
+ *	chose the contents of @rget
+ * @virt: memory that is not registered (S1); allocated when first needed
  * @typed: typed transfer (S3); allocated when first needed
  * @typed_begun: a transfer is in progress in @typed
  * @wait_until: time before which @op must not run; 0: @op may run
- * @stall: in @stalled_on->stalled; protected by stall_lock
+ * @stall: entry in @stalled_on->stalled; protected by stall_lock
  * @stalled_on: FIFO whose reception ring this injector waits for, referenced; or NULL; protected by
  *	stall_lock
  */
@@ -169,14 +168,14 @@ struct vrnic_injector {
 };
 
 /**
- * struct vrnic_source - what one peer injected and was not run yet
+ * struct vrnic_source - the queue of remote gets that one peer sent to a FIFO
  * @rcu: for the RCU grace period between parking and release
- * @node: in struct vrnic_rgets.sources
+ * @node: entry in struct vrnic_rgets.sources
  * @peer: address of the peer
- * @queue: struct vrnic_rget; protected by struct vrnic_rgets.lock
+ * @queue: struct vrnic_rget that wait; protected by struct vrnic_rgets.lock
  * @descs: number of descriptors in @queue; protected by struct vrnic_rgets.lock
- * @busy: @queue has something, or @inj runs something; protected by struct vrnic_rgets.lock
- * @inj: runs @queue
+ * @busy: @queue is not empty, or @inj has a remote get; protected by struct vrnic_rgets.lock
+ * @inj: runs the descriptors of @queue
  */
 struct vrnic_source {
 	struct rcu_head rcu;
@@ -189,13 +188,13 @@ struct vrnic_source {
 };
 
 /**
- * struct vrnic_rgets - what peers injected into a FIFO
- * @lock: protects what follows
+ * struct vrnic_rgets - the remote gets that peers sent to a FIFO
+ * @lock: protects what follows, and the queues of the sources
  * @sources: struct vrnic_source by the FIFO number of the peer
  * @nr: number of @sources
- * @closed: nothing is accepted any more
+ * @closed: no remote get is accepted any more
  * @reap: frees sources that are idle
- * @notices: notices about peers that are gone and have no source
+ * @notices: queue of notices that a peer is gone, if that peer has no source
  */
 struct vrnic_rgets {
 	spinlock_t lock;	/* protects all below, and the queues */
@@ -209,42 +208,42 @@ struct vrnic_rgets {
 /**
  * struct vrnic_fifo - an injection FIFO with its reception FIFO
  * @rcu: for the RCU grace period between the end of the FIFO and its release
- * @refs: references of the owner, of endpoints and links, and of peers during a burst
+ * @refs: references of the owner, of the FIFO's endpoints and links, and of peers' injectors
  * @gone: completed when the last reference was put
  * @dev: device; valid while a reference is held
  * @pd: protection domain of the memory that the FIFO's descriptors name
- * @uctx: context of the process that made the FIFO; only compared
- * @crew: the process's threads, which run injectors and links when no caller does
+ * @uctx: context of the process that made the FIFO; peers only compare it
+ * @crew: threads in the cgroups of the process; run injectors and links when no system call does
  * @mm: memory of the process; its context has a reference
  * @memcg: memory cgroup of the process; its context has a reference, and outlives the FIFO
  * @id: number; unique on this host
  * @address: address by which peers reach the FIFO
- * @name: name by which processes of this host find the FIFO; protected by names_lock, as @context
- *	to @named
+ * @name: name by which processes of this host find the FIFO; names_lock protects this and the
+ *	members up to @named
  * @context: number of the FIFO within its task
  * @open: processes of other users may find the FIFO
  * @euid: effective user of the process that made the FIFO
  * @named: in the table of names
- * @ctrl: serialises the parking of @inject
+ * @ctrl: serialises the parking of the FIFO's injectors
  * @dead: the FIFO is being destroyed
  * @inject: runs @ring
  * @ring: injection ring; protected by the run bit of @inject
  * @endpoints: struct vrnic_endpoint by number; changed with @inject parked
  * @stray: first failure that belongs to no endpoint; protected by the run bit of @inject
- * @failures: number of failures; protected by the run bit of @inject
+ * @failures: number of operations that failed; protected by the run bit of @inject
  * @fenced: value of @failures at the last fence over all endpoints; protected by the run bit of
  *	@inject
- * @rgets: remote gets that peers injected
+ * @rgets: remote gets that peers sent
  * @receive_lock: protects @receive
  * @receive: reception ring
  * @eventfd: signalled for an armed reception ring; or NULL
  * @wait: tasks that sleep until a record comes
  * @stalled: injectors that wait for room in @receive; protected by stall_lock
- * @closed: no injector may wait for @receive any more; protected by stall_lock
- * @watchers: endpoints that lead to this FIFO; protected by watch_lock
- * @gone_told: @watchers were told that this FIFO is gone; protected by watch_lock
+ * @closed: no injector may wait for room in @receive any more; protected by stall_lock
+ * @watchers: endpoints of this host that lead to this FIFO; protected by watch_lock
+ * @gone_told: @watchers are told that this FIFO is gone; protected by watch_lock
  * @hellos: datagrams about links that wait for @crew
- * @links: struct vrnic_link that the FIFO accepted; protected by @ctrl
+ * @links: struct vrnic_link that other hosts asked for; protected by @ctrl
  * @ways: struct vrnic_link that the FIFO's endpoints use; protected by @ctrl
  */
 struct vrnic_fifo {
@@ -286,7 +285,7 @@ struct vrnic_fifo {
 	struct list_head ways;
 };
 
-/* Do two addresses name the same FIFO? Their secrets do not count. */
+/* Do two addresses name the same FIFO? The secrets may differ. */
 static inline bool vrnic_address_is(const struct vrnic_address *a,
 				    const struct vrnic_address *b)
 {
@@ -294,8 +293,8 @@ static inline bool vrnic_address_is(const struct vrnic_address *a,
 }
 
 /*
- * Charge what is allocated with __GFP_ACCOUNT from here on to the memory cgroup of @fifo's process,
- * whatever task allocates it. This ends with vrnic_charge_end(), which takes the result.
+ * Charge the current task's __GFP_ACCOUNT allocations to the memory cgroup of @fifo's process until
+ * vrnic_charge_end(). Return: the argument for vrnic_charge_end().
  * Context: any.
  */
 static inline struct mem_cgroup *vrnic_charge_begin(const struct vrnic_fifo *fifo)
@@ -308,13 +307,13 @@ static inline void vrnic_charge_end(struct mem_cgroup *was)
 	set_active_memcg(was);
 }
 
-/* The injector that has this request. */
+/* Return: the injector that has this request. */
 static inline struct vrnic_injector *vrnic_nreq_injector(struct vrnic_nreq *req)
 {
 	return container_of(req, struct vrnic_injector, req);
 }
 
-/* Convert a user's relative timeout. */
+/* Convert the relative timeout of a process, which may be VRNIC_WAIT_FOREVER. */
 static inline ktime_t vrnic_timeout(u64 ns)
 {
 	return ns >= KTIME_MAX ? KTIME_MAX : ns_to_ktime(ns);
@@ -378,7 +377,7 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure);
 
-/* native/rget.c: runs what peers injected */
+/* native/rget.c: runs the descriptors that peers injected */
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
 int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 		       const struct vrnic_fifo *payer, struct vrnic_link *link,

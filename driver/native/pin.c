@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Local memory that was not registered (S1): pinned and translated while a burst moves it, so never
- * more than a burst's pages at a time. The counter falls as each portion has moved; by then the
- * portion is unpinned.
+ * Local memory that is not registered (S1). A burst is what a run moves of one descriptor before
+ * other rings get their turn. Only the pages of the current burst are pinned. They are unpinned
+ * before the counter falls; if the peer is on another host, just after.
  *
- * The address is in the process that made the FIFO. Usually that process rings the doorbell: then
- * its own page tables translate (native/local.c), and nothing need be pinned. Pages that are not
- * present are pinned here. Such a fault may have to wait for a disk, for a file system that the
- * process itself serves, or for its own handler of userfaults, for any time, and this cannot be
- * known before the fault. So no runner faults with the run bit held. The process that rang faults
- * after its run (vrnic_virtual_fault()), and may be killed meanwhile. For a thread of the engine, a
- * work item faults. Both have a reference on the array of pages and on nothing else: the FIFO and
- * its device may go meanwhile.
+ * The address is one of the process that made the FIFO. Usually that process rings the doorbell:
+ * then its own page tables translate (native/local.c), and only pages that are not present are
+ * pinned here. A page fault may wait for any time: for a disk, for a file system that the process
+ * itself serves, or for its own handler of userfaults. So no task faults while it has the
+ * injector's run bit. Instead, the process that rang faults after its run (vrnic_virtual_fault()),
+ * and may be killed meanwhile. If a thread of the engine ran the ring, a work item faults. Both
+ * have a reference on struct vrnic_virtual and on nothing else, so the FIFO and its device may go
+ * meanwhile.
  */
 
 #include <linux/mm.h>
@@ -25,19 +25,19 @@
 #include "mem/seg.h"
 #include "native/native.h"
 
-/* A burst of 1 MiB that may start anywhere in a page. */
+/* Pages of a burst of 1 MiB that may start anywhere in a page. */
 #define VIRTUAL_PAGES	(SZ_1M / PAGE_SIZE + 1)
 
 /**
- * struct vrnic_virtual - pages that are pinned, or being pinned, now
- * @refs: references of the injector, and of the task that pins pages where that may take long
- * @mr: represents the pages as a region would
- * @work: pins the pages if the process does not
+ * struct vrnic_virtual - the pages of an injector that are pinned, or being pinned, now
+ * @refs: references of the injector, and of the task or work item that faults
+ * @mr: makes the pages look like a region, for struct vrnic_seg
+ * @work: faults and pins the pages if the process does not
  * @mm: memory of the process that owns the pages; its mm_count is held
  * @fifo: number of the FIFO whose injector goes on afterwards
- * @pending: a task is about to pin the pages, and owns all below. Cleared with release.
- * @faulter: task that is to pin the pages itself, after its run; only that task compares this
- * @ready: the pages are pinned, and have not been used yet
+ * @pending: a task or @work is to pin the pages, and owns all below. Cleared with release.
+ * @faulter: task that is to pin the pages itself, after its run; or NULL
+ * @ready: the pages were pinned while @pending was set, and no burst has used them yet
  * @addr: address that is to be pinned, or was pinned
  * @want: number of pages
  * @write: the pages will be written to
@@ -64,7 +64,7 @@ struct vrnic_virtual {
 	void *kva[VIRTUAL_PAGES];
 };
 
-/* Runs work items that may take long; module unload waits for them. */
+/* Runs pin_work(), which may take long; module unload waits for it. */
 static struct workqueue_struct *pin_wq;
 
 int vrnic_virtual_init(void)
@@ -83,7 +83,7 @@ static unsigned int gup_flags(const struct vrnic_virtual *virt)
 	return virt->write ? FOLL_WRITE : 0;
 }
 
-/* Pin pages of a process that need not be the current one. */
+/* Pin pages of @virt's process, which need not be the current one. */
 static long pin_locked(struct vrnic_virtual *virt, unsigned int flags)
 {
 	mmap_assert_locked(virt->mm);
@@ -91,7 +91,7 @@ static long pin_locked(struct vrnic_virtual *virt, unsigned int flags)
 					   gup_flags(virt) | flags, virt->page);
 }
 
-/* Pin pages, however long that takes. A userfault is an error here, and is not waited for. */
+/* Pin pages, however long that takes. A page that only a userfault handler can fill is an error. */
 static long pin_patiently(struct vrnic_virtual *virt)
 {
 	long nr;
@@ -105,7 +105,7 @@ static long pin_patiently(struct vrnic_virtual *virt)
 	return nr;
 }
 
-/* Pin only pages that are present, without waiting for the lock. Return: 0 or less if none are. */
+/* Pin only pages that are present, without waiting for mmap_lock. Return: 0 or less if none is. */
 static long pin_quickly(struct vrnic_virtual *virt)
 {
 	long nr = 0;
@@ -116,7 +116,7 @@ static long pin_quickly(struct vrnic_virtual *virt)
 		nr = pin_locked(virt, FOLL_NOFAULT);
 		mmap_read_unlock(virt->mm);
 	}
-	/* the exit of the mm's last user would wait for this very thread */
+	/* if the process has exited, mmput() tears its memory down, which may wait for this run */
 	mmput_async(virt->mm);
 	return nr;
 }
@@ -137,7 +137,7 @@ static void virtual_put(struct vrnic_virtual *virt)
 	kvfree(virt);
 }
 
-/* @virt->nr is known: let the injector use the result. */
+/* The task or work item has set @virt->nr: let the injector use the result. */
 static void virtual_pinned(struct vrnic_virtual *virt)
 {
 	virt->ready = true;
@@ -147,8 +147,8 @@ static void virtual_pinned(struct vrnic_virtual *virt)
 }
 
 /*
- * The injector may be gone and its number be that of another FIFO, for which one run more is
- * harmless.
+ * Have a thread run the injector of FIFO @id. If that FIFO is gone, another FIFO may have its
+ * number, for which a run too many is harmless.
  */
 static void injector_go_on(u32 id)
 {
@@ -173,7 +173,7 @@ static void pin_work(struct work_struct *work)
 }
 
 /**
- * vrnic_virtual_faults() - has the current task to fetch pages itself, after its run?
+ * vrnic_virtual_faults() - must the current task fault in pages, after its run?
  * @inj: injector that the task has just run, or found running
  *
  * Return: pages for vrnic_virtual_fault(), which the caller has to call; or NULL.
@@ -183,16 +183,16 @@ struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj)
 	/* pairs with the release in virtual_get() */
 	struct vrnic_virtual *virt = smp_load_acquire(&inj->virt);
 
-	/* only this task writes itself into @faulter */
+	/* @faulter is set to this task, and then cleared, by this task only */
 	return virt && READ_ONCE(virt->faulter) == current ? virt : NULL;
 }
 
 /**
- * vrnic_virtual_fault() - fetch pages of the current process, however long that takes
+ * vrnic_virtual_fault() - fault in and pin pages of the current process, however long that takes
  * @virt: result of vrnic_virtual_faults()
- * @leave: a thread is to go on with the ring; else the caller has to
+ * @leave: have a thread go on with the ring; else the caller has to
  *
- * The caller holds nothing that others wait for. Ends early if the task is killed.
+ * The caller holds nothing that other tasks wait for. Ends early if the task is killed.
  */
 void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave)
 {
@@ -226,7 +226,10 @@ static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
 	return virt;
 }
 
-/* Use the pages that virtual_pinned() announced, if they were pinned for this burst. */
+/*
+ * Use the pages that a task or work item has pinned, if they are the ones wanted; else unpin them.
+ * Return: true if @virt->nr has the result.
+ */
 static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		       bool write)
 {
@@ -241,8 +244,8 @@ static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 }
 
 /*
- * Choose the task that may wait for the pages: the process itself if this is its call, else a work
- * item. Return: -EAGAIN; or 0 if neither can, which @virt->nr tells.
+ * Choose who waits for the pages: the current task, if it is one of the process, else a work item.
+ * Return: -EAGAIN; or 0 with an error in @virt->nr, if the module is being unloaded.
  */
 static int pin_later(struct vrnic_virtual *virt)
 {
@@ -261,7 +264,7 @@ static int pin_later(struct vrnic_virtual *virt)
 	return -EAGAIN;
 }
 
-/* @whole: fail unless all pages can be pinned */
+/* @whole: pin all pages or none. Return: 0: @virt->nr has the result; or -EAGAIN. */
 static int virtual_pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		       bool write, bool whole)
 {
@@ -275,21 +278,21 @@ static int virtual_pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
 		unpin_user_pages(virt->page, virt->nr);
 		virt->nr = 0;
 	}
-	/* an address that cannot be pinned looks the same as a page that is not present */
+	/* only a fault tells an address without memory from a page that is not present */
 	return virt->nr > 0 ? 0 : pin_later(virt);
 }
 
 /**
- * vrnic_virtual_pin() - pin memory of the process that owns a FIFO
+ * vrnic_virtual_pin() - pin memory of the process that made a FIFO
  * @inj: injector of the FIFO; no pages are pinned for it now
  * @addr: virtual address
  * @len: bytes, not 0
  * @write: the memory will be written to
- * @seg: set to the memory from @addr on; may be shorter than @len. For a message, only if an
- *	address in it is not the process's
+ * @seg: set to the memory from @addr on; may be shorter than @len. The memory of a message is
+ *	shorter only if the process has no memory at one of its addresses
  *
- * Return: 0, enum vrnic_vendor_err, or -EAGAIN: the injector is called again when the pages are
- * there. Undone by vrnic_virtual_unpin().
+ * Return: 0, undone by vrnic_virtual_unpin(); enum vrnic_vendor_err; or -EAGAIN: the injector runs
+ * again when the pages are there.
  */
 int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg)
@@ -329,7 +332,7 @@ void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty)
 	virt->nr = 0;
 }
 
-/* The injector is parked for good. A task that waits for pages is not waited for. */
+/* The caller has parked @inj for good. A task that faults has a reference of its own on @virt. */
 void vrnic_virtual_free(struct vrnic_injector *inj)
 {
 	if (inj->virt)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Writes records into a reception FIFO. When the FIFO is full, the sender stalls, and nothing is
- * lost.
+ * Writes records into a reception FIFO. If the FIFO is full, the injector that has a record for it
+ * stalls, and no record is lost.
  *
- * The ring itself is the credit: the process's index says how much the process has consumed. A
- * sender that finds too little room puts itself on the FIFO's list, asks for a doorbell, and looks
- * once more (P3 in ring.h, with the roles exchanged).
+ * There are no credits: the consumer index of the process says how much room there is. An injector
+ * that finds too little room puts itself on the FIFO's list, sets VRNIC_RING_DOORBELL, and looks
+ * once more. The process looks at the flag after it has consumed records, and makes a system call
+ * if the flag is set (P3 in queue/ring.h).
  */
 
 #include <linux/eventfd.h>
@@ -17,14 +18,14 @@
 #include "queue/ring.h"
 #include "vrnic.h"
 
-/* Protects the lists of stalled injectors of all FIFOs. Stalls are rare, so one lock will do. */
+/* Protects the lists of injectors that stall on FIFOs. Stalls are rare, so one lock will do. */
 static DEFINE_SPINLOCK(stall_lock);
 
 static u32 receive_room(const struct vrnic_ring *ring)
 {
 	u32 used = vrnic_ring_used(ring);
 
-	/* an invalid index counts as a full ring */
+	/* if the process wrote an invalid index, the ring counts as full */
 	return used <= ring->entries ? ring->entries - used : 0;
 }
 
@@ -35,7 +36,7 @@ static void receive_put_slot(struct vrnic_ring *ring, u32 at,
 }
 
 /*
- * Slots to skip so that a record of @n slots does not wrap around the end.
+ * Return: slots to skip so that a record of @n slots does not wrap around the end of the ring.
  * Caller holds receive_lock.
  */
 static u32 receive_padding(const struct vrnic_ring *ring, u32 n)
@@ -53,7 +54,7 @@ static void receive_put_padding(struct vrnic_ring *ring, u32 n)
 		receive_put_slot(ring, ring->idx, &pad);
 }
 
-/* Copy the segments, one after the other, into the slots from @at on. */
+/* Copy the segments, without gaps, into the slots from @at on, which do not wrap. */
 static void receive_put_data(struct vrnic_ring *ring, u32 at,
 			     const struct vrnic_seg *seg, unsigned int nr_segs)
 {
@@ -84,13 +85,14 @@ static void receive_notify(struct vrnic_fifo *to)
 }
 
 /**
- * vrnic_record_post() - put a record into a reception FIFO
+ * vrnic_record_post() - put a record into a reception FIFO, and wake its reader
  * @to: the FIFO
  * @rec: record; its number of slots is filled in here
- * @seg: MESSAGE: segments with header and data
- * @nr_segs: number of segments
+ * @seg: header and data, if @rec is a VRNIC_REC_MESSAGE; else NULL
+ * @nr_segs: number of segments in @seg
  *
- * Return: 0, or -EAGAIN if there is no room.
+ * Return: 0, or -EAGAIN if there is no room. The caller then calls vrnic_stall(), or has the peer
+ * send again.
  */
 int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 		      const struct vrnic_seg *seg, unsigned int nr_segs)
@@ -115,7 +117,7 @@ int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 	return 0;
 }
 
-/* Caller holds stall_lock. */
+/* Take @inj off the list that it is on, if any. Caller holds stall_lock. */
 static void injector_unstall(struct vrnic_injector *inj)
 {
 	struct vrnic_fifo *on = inj->stalled_on;
@@ -128,7 +130,7 @@ static void injector_unstall(struct vrnic_injector *inj)
 	vrnic_fifo_put(on);
 }
 
-/* Caller holds stall_lock, and a reference on @on. */
+/* Put @inj on the list of @on. Caller holds stall_lock, and a reference on @on. */
 static void injector_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 {
 	lockdep_assert_held(&stall_lock);
@@ -139,11 +141,11 @@ static void injector_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 }
 
 /**
- * vrnic_stall() - have an injector run again when there is room
- * @inj: injector; the caller holds its run bit, and gives it back next
- * @on: FIFO whose reception ring has no room for the record
+ * vrnic_stall() - have an injector run again when a reception ring has room
+ * @inj: injector; the caller holds its run bit, and ends its run next
+ * @on: FIFO whose reception ring has no room for the injector's record
  *
- * A run that comes too early does no harm: it finds the ring full, and stalls again.
+ * If the injector runs before there is room, it finds the ring full, and stalls again.
  */
 void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 {
@@ -157,7 +159,7 @@ void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 	vrnic_stalled_wake(on, false);
 }
 
-/* Take @inj off the list: it is about to be freed, or does not wait any more. */
+/* Take @inj off the list that it is on, if any: @inj is about to be freed. */
 void vrnic_unstall(struct vrnic_injector *inj)
 {
 	spin_lock(&stall_lock);
@@ -166,8 +168,8 @@ void vrnic_unstall(struct vrnic_injector *inj)
 }
 
 /*
- * Stalled injectors are not called for each slot that becomes free, but when the longest record
- * fits with its padding: that takes half of the smallest ring.
+ * May stalled injectors go on? Not yet for a few free slots, but when the longest record fits with
+ * its padding, even into the smallest ring (RECEIVE_SLOTS_MIN).
  */
 static bool receive_has_room(struct vrnic_fifo *fifo)
 {
@@ -175,9 +177,9 @@ static bool receive_has_room(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_stalled_wake() - the process consumed records: let stalled senders go on
+ * vrnic_stalled_wake() - the process may have consumed records: let stalled injectors go on
  * @fifo: FIFO with the reception ring
- * @always: wake all senders, which will find that the FIFO is gone
+ * @always: wake all injectors, which will find that the FIFO is gone
  */
 void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 {
@@ -192,7 +194,7 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 				       stall);
 		/* not the last reference: the owner of @fifo has one */
 		injector_unstall(inj);
-		/* the owner of @inj cannot free it before it had stall_lock */
+		/* vrnic_injector_free() takes stall_lock before @inj is freed */
 		vrnic_queue(&inj->run);
 	}
 	if (list_empty(&fifo->stalled))

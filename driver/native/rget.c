@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Remote gets (S4): a peer sends descriptors, which this FIFO's engine runs here, with the peer's
- * rights. A transfer paces itself by chains of them while neither process runs; so a thread runs
- * what arrives.
+ * Remote gets (S4): a peer sends descriptors to a FIFO of this host (it injects them), and an
+ * injector of this FIFO runs them here, with the peer's rights. A chain of remote gets moves a
+ * large transfer while neither process runs, so threads of the FIFO's crew run them.
  *
- * Each peer has a queue of its own, with an injector of its own. If a peer does not take something
- * (a record without room, a remote get back), that holds up only what this peer sent. An injection
- * ring that stands still does not hold up the queues either. A queue is bounded, and its memory is
- * charged to the process that fills it, or, if that is on another host, to the process with this
- * FIFO. A remote get that finds the queue full is tried again for a while, then fails, so two full
- * queues cannot wait for each other for ever.
+ * A FIFO has one queue, with an injector of its own (struct vrnic_source), for each peer. A peer
+ * that has no room for a record, or for a remote get back, holds up only what it injected itself.
+ * The FIFO's own ring does not hold up the queues either. A queue is bounded. Its memory is charged
+ * to the process that fills it, or to the owner of the FIFO if that process is on another host. A
+ * sender that finds the queue full tries again for a while, then fails. So two full queues cannot
+ * wait for each other for ever.
  *
- * A queue is made for a peer's first remote get. Empty queues are kept for the next one, unless
- * there are many.
+ * A peer's first remote get makes its queue. Empty queues are kept, unless there are many.
  */
 
 #include <linux/slab.h>
@@ -27,30 +26,30 @@
 #include "vrnic.h"
 
 /*
- * For allocations while the target may be held, whose end would wait: they succeed at once, or not
- * at all. Even a single reclaim may wait for the disk, and a task above memory.high sleeps when it
- * is charged.
+ * Flags for allocations while a target FIFO may be held, whose destruction waits for the reference.
+ * They succeed at once, or not at all: a single reclaim may wait for the disk, and charging a task
+ * above memory.high may put it to sleep.
  */
 #define RGET_GFP	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 
-/* For allocations while no target is held: vrnic_rget_make_room(). */
+/* Flags for allocations while no target is held: vrnic_rget_make_room(). */
 #define ROOM_GFP	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
-/* Most descriptors of one peer that wait; fewer if the process here is charged for them. */
+/* Most descriptors of one peer that wait; fewer if the peer is on another host (see above). */
 #define DESCS_MAX	4096
 #define DESCS_MAX_WIRE	1024
 
-#define SOURCES_KEPT	32	/* with more of them, idle ones are freed */
+#define SOURCES_KEPT	32	/* if a FIFO has more queues, idle ones are freed */
 #define SOURCES_MAX	4096
 
 /**
- * struct vrnic_rget - what one remote get brought
- * @link: in struct vrnic_source.queue
- * @from: peer that sent the descriptors, and whose rights count
- * @host: of a notice: number of the peer's host
+ * struct vrnic_rget - the descriptors of one remote get, or a notice that a peer is gone
+ * @link: entry in struct vrnic_source.queue
+ * @from: peer that sent the descriptors, and whose rights count; notice: the peer that is gone
+ * @host: notice: number of the peer's host
  * @way: link that the remote get came over, with a reference; NULL: the peer is on this host
  * @relayed: a descriptor that was injected at @from sent the remote get
- * @nr: number of descriptors; 0: a notice that @from is gone
+ * @nr: number of descriptors; 0: this is a notice
  * @next: index of the next descriptor to run
  * @d: private copies of the descriptors
  */
@@ -73,10 +72,15 @@ void vrnic_rget_free(struct vrnic_rget *rget)
 }
 
 /**
- * vrnic_notice_new() - allocate the notice that will say that a peer is gone
+ * vrnic_notice_new() - allocate the notice that a peer is gone, while the peer is still there
  * @peer: the peer
- * @host: number of the peer's host, for struct vrnic_record
+ * @host: number of the peer's host; goes into the record
  * @gfp: flags for the allocation
+ *
+ * A notice is a remote get without descriptors, for vrnic_notice_send(). It is allocated early, so
+ * that the owner learns of the peer's end even if there is no memory then.
+ *
+ * Return: the notice, or NULL.
  */
 struct vrnic_rget *vrnic_notice_new(const struct vrnic_address *peer, u64 host, gfp_t gfp)
 {
@@ -121,7 +125,7 @@ static void queue_drop(struct vrnic_source *src)
 	}
 }
 
-/* No other code can find @src, which is parked, or never could be found. */
+/* The caller has unlinked and parked @src, or has never published it. */
 static void source_free(struct vrnic_source *src)
 {
 	queue_drop(src);
@@ -129,7 +133,7 @@ static void source_free(struct vrnic_source *src)
 	kfree_rcu(src, rcu);
 }
 
-/* Free idle sources. A new one is made when a peer sends again. */
+/* Free idle sources. If their peers send again, rgets_add_new() makes new ones. */
 static void reap_work(struct work_struct *work)
 {
 	struct vrnic_rgets *rgets = container_of(work, struct vrnic_rgets, reap);
@@ -164,7 +168,7 @@ void vrnic_rgets_init(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rgets_park() - stop running remote gets, and accept no more
+ * vrnic_rgets_park() - stop the injectors that run remote gets, and accept no more of them
  * @fifo: FIFO that is being destroyed
  */
 void vrnic_rgets_park(struct vrnic_fifo *fifo)
@@ -177,16 +181,16 @@ void vrnic_rgets_park(struct vrnic_fifo *fifo)
 	rgets->closed = true;
 	spin_unlock(&rgets->lock);
 	cancel_work_sync(&rgets->reap);
-	/* from here on nothing is added to the table, and nothing leaves it */
+	/* from here on no source is added to the table, and none leaves it */
 	hash_for_each(rgets->sources, bucket, src, node)
 		vrnic_park(&src->inj.run);
 	vrnic_park(&rgets->notices.inj.run);
 }
 
 /**
- * vrnic_rgets_unstall() - put the FIFOs for whose room this FIFO's sources wait
- * @fifo: FIFO; vrnic_rgets_park() was called. Links may still have requests of the injectors of
- *	@fifo, so the injectors stay.
+ * vrnic_rgets_unstall() - put the peers in whose reception FIFOs the injectors wait for room
+ * @fifo: FIFO with the injectors; vrnic_rgets_park() was called. The injectors are freed later, as
+ *	links may still have requests of them
  */
 void vrnic_rgets_unstall(struct vrnic_fifo *fifo)
 {
@@ -199,8 +203,8 @@ void vrnic_rgets_unstall(struct vrnic_fifo *fifo)
 }
 
 /**
- * vrnic_rgets_free() - drop what was not run
- * @fifo: FIFO; no reference is left and no link uses it, or no other code could ever find it
+ * vrnic_rgets_free() - drop the remote gets that were not run, and free their sources
+ * @fifo: FIFO; no reference is left and no link uses it, or it was never published
  */
 void vrnic_rgets_free(struct vrnic_fifo *fifo)
 {
@@ -229,7 +233,7 @@ static struct vrnic_source *find_source(struct vrnic_rgets *rgets,
 	return NULL;
 }
 
-/* The caller holds the lock, so @src is not reaped meanwhile. */
+/* The caller holds @rgets->lock, so reap_work() does not free @src before it is busy. */
 static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
 		       struct vrnic_rget *rget)
 {
@@ -241,12 +245,12 @@ static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
 }
 
 /**
- * vrnic_notice_send() - turn a notice into a record
- * @to: FIFO that is to be told
+ * vrnic_notice_send() - have a notice written into a FIFO as a record
+ * @to: FIFO whose process is to be told
  * @notice: from vrnic_notice_new(); belongs to @to from now on
  *
- * The notice goes behind what the peer had injected, even if that queue is full: there are no more
- * notices than endpoints and links.
+ * The notice goes behind the remote gets of the peer that is gone, if there are any. It does so
+ * even if their queue is full: there are no more notices than endpoints and links.
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
@@ -273,9 +277,10 @@ static void publish_source(struct vrnic_rgets *rgets, struct vrnic_source *src)
 }
 
 /*
- * Put @rget into the queue of its peer. If there is no queue, use *@spare, which is then NULL.
+ * Put @rget into the queue of its peer. If the peer has no queue, publish *@spare, and set it to
+ * NULL.
  *
- * Return: 0, -EPIPE, -EAGAIN, or -ENOENT: there is no queue, and no spare one.
+ * Return: 0, -EPIPE (FIFO is gone), -EAGAIN (no room), or -ENOENT: no queue, and no spare one.
  */
 static int rgets_add(struct vrnic_rgets *rgets, struct vrnic_rget *rget,
 		     struct vrnic_source **spare)
@@ -312,7 +317,7 @@ static int rgets_add_new(struct vrnic_fifo *to, struct vrnic_rget *rget)
 	if (!spare)
 		return -ENOMEM;
 	ret = rgets_add(&to->rgets, rget, &spare);
-	/* another sender may have made the queue */
+	/* not used on failure, or because another task has made the queue meanwhile */
 	if (spare)
 		source_free(spare);
 	return ret;
@@ -378,16 +383,16 @@ static int rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 }
 
 /**
- * vrnic_rget_deliver() - hand descriptors to a FIFO's engine
+ * vrnic_rget_deliver() - inject descriptors into a FIFO
  * @to: the FIFO
  * @from: address of the sender
- * @payer: FIFO of this host whose process pays for the copy, whatever task runs this
+ * @payer: FIFO of this host whose process is charged for the copy, whichever task runs this
  * @link: link that the descriptors came over, and that their requests go back over; NULL: the
  *	sender is on this host
  * @descs: the descriptors
- * @relayed: an injected descriptor made @from send them
+ * @relayed: the descriptor that made @from send them was itself injected
  *
- * This waits for nothing.
+ * Does not sleep, not even for memory.
  *
  * Return: 0, -EAGAIN (the queue is full), -ENOMEM (vrnic_rget_make_room() may help), -EPIPE (the
  * FIFO is gone).
@@ -404,12 +409,12 @@ int vrnic_rget_deliver(struct vrnic_fifo *to, const struct vrnic_address *from,
 }
 
 /**
- * vrnic_rget_make_room() - reclaim memory that a remote get needs
- * @payer: FIFO whose process pays. The caller runs one of the rings of @payer, and holds nothing of
- *	any other FIFO: this may take as long as @payer's memory is scarce
+ * vrnic_rget_make_room() - reclaim the memory that a remote get needs
+ * @payer: FIFO whose process is charged. The caller runs an injector or a link of @payer, and holds
+ *	no reference on another FIFO: this may take as long as @payer's memory is scarce
  * @bytes: size of the descriptors
  *
- * The freed memory is not reserved: another task may take it first.
+ * The memory is not reserved: another task may take it before the caller tries again.
  */
 void vrnic_rget_make_room(const struct vrnic_fifo *payer, size_t bytes)
 {
@@ -429,7 +434,7 @@ static void free_rget(struct vrnic_injector *inj)
 	inj->rget = NULL;
 }
 
-/* Make @inj->rget one that has something to do. Return: false if there is none. */
+/* Let @inj->rget have a descriptor to run, or be a notice. Return: false if none waits. */
 static bool next_rget(struct vrnic_injector *inj)
 {
 	struct vrnic_rget *rget = inj->rget;
@@ -486,7 +491,7 @@ static void rget_failed(struct vrnic_injector *inj)
 }
 
 /*
- * Tell the peer that its descriptor failed. Return: false if there is no room for the record yet.
+ * Tell the peer that a descriptor that it injected failed. Return: false if the record has to wait.
  */
 static bool tell_peer(struct vrnic_injector *inj)
 {
@@ -510,7 +515,9 @@ static bool tell_peer(struct vrnic_injector *inj)
 	return false;
 }
 
-/* A peer is gone: tell the FIFO's own process. Return: false if there is no room for the record. */
+/*
+ * A notice: tell the FIFO's own process that the peer is gone. Return: false if there is no room.
+ */
 static bool tell_gone(struct vrnic_injector *inj)
 {
 	struct vrnic_record rec = {
@@ -530,7 +537,7 @@ static bool tell_gone(struct vrnic_injector *inj)
 	return true;
 }
 
-/* Drop this descriptor, and all that came with it. */
+/* Drop the current descriptor, and the rest of its remote get. */
 static void rget_drop(struct vrnic_injector *inj)
 {
 	vrnic_wire_forget(inj);
@@ -538,7 +545,7 @@ static void rget_drop(struct vrnic_injector *inj)
 	inj->rget->next = inj->rget->nr;
 }
 
-/* Hold the peer that injected the descriptor, or its link. Return: false if the peer is gone. */
+/* Make the peer that injected the descriptor the target. Return: false if the peer is gone. */
 static bool rget_hold_peer(struct vrnic_injector *inj)
 {
 	struct vrnic_link *link = inj->rget->way;

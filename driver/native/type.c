@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Types (S3.1) are made by a process, and named by its descriptors. Tables of what two types have
- * in common (S3.5) are computed once and kept.
+ * Types (S3.1) are made by a process, and named by its descriptors. A table of the chunks that two
+ * types have in common (struct vrnic_pair, S3.5) is computed once and kept.
  *
- * A table is found by its local type. It is unlinked with the last reference on either type, and
- * when the local type gets too many tables. A user of a table has a reference, so a table may be
- * unlinked at any time.
+ * A table is found in a list of its local type. It is unlinked when the last reference on either
+ * type is put, or when the local type gets too many tables. That may be at any time, as each
+ * transfer that uses a table has a reference on it.
  */
 
 #include <linux/memcontrol.h>
@@ -26,22 +26,22 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * Most rows of a table that is kept: 1.5 MiB. This also bounds the time that a burst may spend on a
- * table, to about half a millisecond.
+ * Most rows of a table: 1.5 MiB of memory. This also bounds the time that a run may spend to
+ * compute a table, to about half a millisecond.
  */
 #define PAIR_ROWS	32768
 
 /* Most tables that have the same type as the local one. */
 #define PAIRS_MAX	8
 
-/* Serial numbers of types: the number of a type may be used again by another type. */
+/* Last serial number. Unlike its number, the serial number of a type is never used again. */
 static atomic64_t serials;
 
-static DEFINE_SPINLOCK(pairs_lock);	/* protects the lists of all types */
+static DEFINE_SPINLOCK(pairs_lock);	/* protects the lists of tables of all types */
 
 /*
- * The process that made a type pays for memory that comes with the type, also when an engine's
- * thread asks for it.
+ * Allocate memory that comes with @type, charged to the process that made @type, even if a thread
+ * of the engine calls this. Return: memory for kvfree(), or NULL.
  */
 void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes)
 {
@@ -79,7 +79,7 @@ void vrnic_pair_put(struct vrnic_pair *pair)
 		kvfree_rcu(pair, rcu);
 }
 
-/* Unlink a table, so that no new user finds it. */
+/* Unlink a table, so that no other transfer finds it. */
 static void pair_unlink(struct vrnic_type *local, struct vrnic_pair *pair)
 {
 	lockdep_assert_held(&pairs_lock);
@@ -111,14 +111,14 @@ void vrnic_type_put(struct vrnic_type *type)
 {
 	if (!refcount_dec_and_test(&type->refs))
 		return;
-	/* without a reference on the type, no one can add a table of it */
+	/* no task has a reference on the type, so none can add a table of it */
 	pairs_unlink(type);
 	kvfree(type->rows.row);
 	mem_cgroup_put(type->memcg);
 	kfree_rcu(type, rcu);
 }
 
-/* The table, with a reference held, or NULL. Caller has references on @local and @remote. */
+/* Return: the table, with a reference held, or NULL. Caller has references on both types. */
 static struct vrnic_pair *pair_find(struct vrnic_type *local,
 				    const struct vrnic_type *remote)
 {
@@ -171,7 +171,7 @@ static struct vrnic_pair *pair_compute(struct vrnic_type *local,
 	return pair;
 }
 
-/* Keep the table; if another runner was faster, use that runner's table. */
+/* Keep @pair; or drop it, and return the table that another task has added meanwhile. */
 static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 				    struct vrnic_type *remote,
 				    struct vrnic_pair *pair)
@@ -199,7 +199,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 }
 
 /**
- * vrnic_pair_get() - get the table of what two types have in common
+ * vrnic_pair_get() - find or compute the table of the chunks that two types have in common
  * @local: type; the caller has a reference
  * @remote: type with as many bytes; the caller has a reference
  *
@@ -233,7 +233,7 @@ static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
 	return type;
 }
 
-/* Free the room of rows that were merged with others. */
+/* Free the memory of rows that vrnic_rows_check() has merged with others. */
 static int rows_shrink(struct vrnic_rows *rows, u32 had)
 {
 	struct vrnic_type_row *row;
@@ -269,7 +269,7 @@ static int type_init(struct vrnic_type *type, struct vrnic_type_row *row, u32 nr
  * vrnic_type_create() - make a type
  * @dev: device
  * @uctx: context that is to have the type
- * @row: unchecked rows, of kvmalloc(); freed here if this fails, else with the type
+ * @row: unchecked rows, from kvmalloc(); freed here if this fails, else with the type
  * @nr: number of rows; not 0
  *
  * Return: type, or an ERR_PTR of -EINVAL, -ENOMEM or -EBUSY.
@@ -295,7 +295,7 @@ struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
 }
 
 /**
- * vrnic_type_destroy() - no new user finds the type from now on
+ * vrnic_type_destroy() - let no other descriptor name the type
  * @type: type; freed after the last transfer that uses it
  */
 void vrnic_type_destroy(struct vrnic_type *type)
@@ -352,7 +352,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_TYPE_CREATE)(
 		return PTR_ERR(type);
 	resp.type = type->number;
 	uobj->object = type;
-	/* from here on a failure destroys the type */
+	/* from here on the uverbs core destroys the type if this fails */
 	uverbs_finalize_uobj_create(attrs, VRNIC_ATTR_TYPE_CREATE_HANDLE);
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_TYPE_CREATE_RESP,
 					     &resp, sizeof(resp));

@@ -2,7 +2,7 @@
 /*
  * Types, and transfers between memory of one type and memory of another (S3).
  *
- * Types never change. A mutex in type.c protects their lists of tables, which are read under RCU.
+ * The rows of a type never change. Tables (struct vrnic_pair) keep what two types have in common.
  */
 #ifndef VRNIC_TYPE_H
 #define VRNIC_TYPE_H
@@ -24,10 +24,10 @@ struct vrnic_seg;
  * @rcu: for the RCU grace period after the last reference
  * @refs: references of the owner, and of each transfer that uses the type
  * @dev: device
- * @uctx: context that made the type. Only compared, never followed.
+ * @uctx: context that made the type; only compared
  * @number: number by which descriptors name the type
  * @serial: serial number that no other type has or had
- * @memcg: pays for the tables; a reference is held
+ * @memcg: memory cgroup of the process that made the type; charged for tables; a reference is held
  * @as_local: list of struct vrnic_pair with this type as @local, newest first; written with
  *	pairs_lock held, read under RCU
  * @as_remote: list of struct vrnic_pair with this type as @remote; protected by pairs_lock
@@ -48,7 +48,7 @@ struct vrnic_type {
 	struct vrnic_rows rows;
 };
 
-/* Offset of the lowest byte from the base address. A base plus this may wrap: check. */
+/* Offset of the lowest byte from the base address. The sum may wrap, so the caller checks. */
 static inline s64 vrnic_type_lower(const struct vrnic_type *type)
 {
 	return type->rows.lower;
@@ -67,20 +67,20 @@ static inline u64 vrnic_type_bytes(const struct vrnic_type *type)
 }
 
 enum vrnic_pair_kind {
-	VRNIC_PAIR_SAME,	/* the types are equal, except for where the storage begins */
-	VRNIC_PAIR_TABLE,	/* the table was computed */
-	VRNIC_PAIR_LARGE,	/* the table would be too large */
+	VRNIC_PAIR_SAME,	/* no table: the types differ at most in where the storage begins */
+	VRNIC_PAIR_TABLE,	/* there is a table */
+	VRNIC_PAIR_LARGE,	/* no table: it would be too large */
 };
 
 /**
- * struct vrnic_pair - what two types have in common, computed once
+ * struct vrnic_pair - a table of the chunks that two types have in common, computed once
  * @rcu: for the RCU grace period after the last reference
- * @refs: references of the lists, and of each transfer that uses the table
- * @in_local: in @local's list
- * @in_remote: in @remote's list
- * @local: type; may be gone when the table is in no list
- * @remote: type; may be gone when the table is in no list
- * @kind: result of the computation
+ * @refs: one reference of the two lists, and one of each transfer that uses the table
+ * @in_local: entry in @local->as_local
+ * @in_remote: entry in @remote->as_remote
+ * @local: type; only valid while the table is in the lists
+ * @remote: type; only valid while the table is in the lists
+ * @kind: is there a table?
  * @nr: number of rows
  * @row: the table
  */
@@ -97,12 +97,12 @@ struct vrnic_pair {
 };
 
 /**
- * struct vrnic_walk - a position in a sequence of common chunks
- * @row: current row: in a table, or @own
+ * struct vrnic_walk - a position in a sequence of chunks that two types have in common
+ * @row: current row: in a table, or &@own
  * @own: last row that @merge made; at first an empty row
- * @merge: makes the rows if there is no table
- * @chunk: number of chunks of the row that are done
- * @skip: bytes of the chunk after those that are done
+ * @merge: makes one row after the other if there is no table
+ * @chunk: number of chunks of @row that are done
+ * @skip: number of bytes that are done of the next chunk
  */
 struct vrnic_walk {
 	const struct vrnic_common_row *row;
@@ -114,16 +114,16 @@ struct vrnic_walk {
 
 /**
  * struct vrnic_typed - a typed transfer in progress
- * @type: the types; references are held
+ * @type: types of the local and of the remote memory; references are held
  * @mode: enum vrnic_typed_mode that is used; not VRNIC_TYPED_AUTO
  * @left: bytes to come
- * @pair: CHUNKS: the table, with a reference held; or NULL: both types are followed side by side
- * @walk: the position, in the first walk; PACKED: the position in each type
- * @flat: PACKED: the one row of the packed data
- * @bounce: PACKED: buffer for data packed at the origin
+ * @pair: CHUNKS: the table, with a reference held; NULL: walk[0].merge makes the rows
+ * @walk: walk[0]: the position; PACKED: the position in each type
+ * @flat: PACKED: the one row that describes all of the data, packed
+ * @bounce: PACKED: buffer for a portion of the data, packed at the origin
  *
- * The transfer has no lock: it is for one runner at a time. It must stay at its address, as walks
- * point into it.
+ * No lock: the caller uses a transfer in one task at a time. It must stay at its address, as @walk
+ * points into it.
  */
 struct vrnic_typed {
 	struct vrnic_type *type[VRNIC_SIDES];
@@ -136,12 +136,12 @@ struct vrnic_typed {
 };
 
 /**
- * struct vrnic_half - a position in the data of one type, which are packed on the other side
+ * struct vrnic_half - a position in the data of one type, while they are packed or unpacked
  * @walk: the position in the storage
- * @flat: the one row of the packed data
+ * @flat: the one row that describes all of the data, packed
  * @pos: number of bytes that are done
  *
- * This must stay at its address while @walk is at its own row.
+ * @walk points into this structure: a copy may only be used when it is back at its old address.
  */
 struct vrnic_half {
 	struct vrnic_walk walk;

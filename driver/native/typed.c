@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The contents of a typed descriptor (S3), and the transfer that it starts. typed_copy.c copies,
- * type.c computes what two types have in common.
+ * The typed transfer (S3) of an injector: find the types that a descriptor names, begin and end the
+ * transfer. typed_copy.c copies, type.c computes what two types have in common.
  */
 
 #include <linux/slab.h>
@@ -16,7 +16,7 @@ static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
 	return inj->typed;
 }
 
-/* Pass the references on the types to the transfer, or put them on failure. */
+/* Begin the transfer. It takes over the caller's references on the types; failure puts them. */
 static int typed_begin(struct vrnic_injector *inj, struct vrnic_type *local,
 		       struct vrnic_type *remote)
 {
@@ -53,9 +53,9 @@ int vrnic_nop_typed_begin(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_nop_typed_range() - memory that one side of a typed transfer may touch
+ * vrnic_nop_typed_range() - find the memory that a typed transfer may touch on one side
  * @inj: injector; the transfer has begun
- * @remote: the remote side, not the local one
+ * @remote: find that of the remote side, not of the local one
  * @addr: set to the address of the lowest byte
  * @len: set to the number of bytes from the lowest to the highest, both included
  *

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Typed transfers copy from page to page, along the chunks that two types have in common (S3.3 to
- * S3.5). The target never has a buffer.
+ * S3.5). The target never has a buffer. How the rows of common chunks (struct vrnic_common_row) are
+ * found depends on the mode:
  *
- *	SAME	one type describes both sides
- *	CHUNKS	the table of a pair of types; or, if there is none, both types
- *		followed side by side
- *	PACKED	one type at a time: from the origin into a buffer, and from
- *		there, cut by the target's type, into place
+ *	SAME	follow the one type that describes both sides
+ *	CHUNKS	read the table of the pair of types; if there is none, follow
+ *		both types side by side
+ *	PACKED	follow one type at a time: copy from the origin into a buffer,
+ *		and from there to the places that the target's type says
  *
- * All modes are walks along rows of common chunks, in ascending order. Where chunks of the target
- * overlap, the last one in the order of its type counts. The last byte of the transfer becomes
- * visible last. A chunk needs no check of its own: the reach of a type was computed when the type
- * was made, and checked against the region when the segment was opened.
+ * Chunks are copied in the order of the types. Where chunks of the target overlap, the last one
+ * counts. The last byte of the transfer becomes visible last. A chunk needs no check of its own:
+ * the span of a type is computed when the type is made, and the caller checks it against the
+ * region.
  */
 
 #include <linux/log2.h>
@@ -27,36 +28,36 @@
 #include "native/type.h"
 #include "vrnic.h"
 
-/* PACKED: bytes in a portion. */
+/* PACKED: most bytes that are packed at a time. */
 #define BOUNCE_BYTES	SZ_64K
 
-/* A table needs so many rows before short rows make it slow. */
+/* Tables with up to so many rows are fast, however short their rows are: is_shredded(). */
 #define SHREDS		64
 
-/* Chunks up to this size are copied by a loop, larger ones page by page. */
+/* Chunks up to this size are copied in loops over many chunks, larger ones one by one. */
 #define CHUNK_MAX	PAGE_SIZE
 
-/* Chunks that are farther apart than this look up their pages one by one. */
+/* If chunks are farther apart than this, copy_paged() looks up the page of each. */
 #define PAGED_STRIDE	512
 
-/* Small chunks may be loaded in batches of so many before they are stored. */
+/* Chunks of up to BATCH_BYTES may be loaded in batches of BATCH before they are stored. */
 #define BATCH		16
 #define BATCH_BYTES	16
 
-/* For rows of fewer chunks, a loop for one chunk size does not pay. */
+/* For fewer chunks than this, a loop that is specialised for their size does not pay. */
 #define FEW		4
 
-/* How far to look for contiguous pages. */
+/* Most bytes for which to look for contiguous pages. */
 #define LOOK_AHEAD	SZ_64K
 
 /**
- * struct view - memory of one side, and a window: contiguous bytes in it
+ * struct view - memory of one side, and a window: bytes of it that are contiguous in the kernel
  * @seg: memory
- * @base: offset of the memory's first byte, in the type's offsets
- * @start: offset of the window's first byte, in the type's offsets
+ * @base: offset that the side's type gives the memory's first byte
+ * @start: offset that the side's type gives the window's first byte
  * @size: number of bytes in the window
  * @mem: kernel address of the window's first byte
- * @side: side that this view is of
+ * @side: the side
  */
 struct view {
 	const struct vrnic_seg *seg;
@@ -67,7 +68,7 @@ struct view {
 	enum vrnic_side side;
 };
 
-/* struct lane - position of a loop in a window, and the last position that it may reach */
+/* struct lane - a loop's position in a window, and the last position at which a chunk fits */
 struct lane {
 	u8 *mem;
 	u64 at;
@@ -75,7 +76,7 @@ struct lane {
 	u64 stride;
 };
 
-/* struct paged - position of a loop that looks up the page of each chunk */
+/* struct paged - position of a loop that looks up the page of each chunk: copy_paged() */
 struct paged {
 	void **pages;
 	u64 off;
@@ -87,7 +88,7 @@ static struct view view_of(const struct vrnic_seg *seg, enum vrnic_side side)
 	return (struct view){ .seg = seg, .side = side };
 }
 
-/* Bytes behind a chunk of this row that are worth looking for contiguous pages. */
+/* Bytes that a window should have for the sake of the later chunks of @row. */
 static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 {
 	u64 stride = row->side[side].stride;
@@ -96,9 +97,9 @@ static u64 look_ahead(const struct vrnic_common_row *row, enum vrnic_side side)
 }
 
 /*
- * Move the window to the chunk at @at. Return: false if the chunk is not contiguous. The window
- * begins with the page of the chunk, as chunks may go downwards. Bytes outside of the segment are
- * never reached.
+ * Move the window to the chunk at @at. The window begins with the first byte of a page, as chunks
+ * may descend. It may exceed the segment, but chunks do not. Return: false if the chunk is not
+ * contiguous.
  */
 static noinline bool window_move(struct view *v,
 				 const struct vrnic_common_row *row, u64 at)
@@ -144,7 +145,7 @@ static __always_inline bool lane_open(struct view *v,
 	return true;
 }
 
-/* Copy words as far as possible. Inlined with a constant @n, this is a few moves. */
+/* Copy in words as far as possible. If @n is constant, this compiles to a few moves. */
 static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
 {
 	if (!__builtin_constant_p(n) && n > 64) {
@@ -168,8 +169,8 @@ static __always_inline void copy_chunk(u8 *to, const u8 *from, u64 n)
 }
 
 /*
- * May the lane go on for a batch? The chunks of the batch lie between its first and its last. An
- * offset below the window wraps to one far above it, so one comparison is enough.
+ * Is a whole batch of chunks in the lane's window? Yes if the first and the last chunk are. A
+ * position below the window wraps to one far above it, so one comparison for each is enough.
  */
 static __always_inline bool lane_has_batch(const struct lane *lane)
 {
@@ -177,7 +178,10 @@ static __always_inline bool lane_has_batch(const struct lane *lane)
 	       lane->at + (BATCH - 1) * lane->stride <= lane->last;
 }
 
-/* Lanes are passed by value, so that the compiler knows that stores do not change them. */
+/*
+ * Copy whole batches, as long as both lanes stay in their windows. Return: number of chunks copied.
+ * Lanes are passed by value, so that the compiler knows that stores do not change them.
+ */
 static __always_inline u64 copy_batches(struct lane to, struct lane from,
 					u64 bytes, u64 n)
 {
@@ -195,7 +199,7 @@ static __always_inline u64 copy_batches(struct lane to, struct lane from,
 	return done;
 }
 
-/* Copy up to @n chunks, as long as both lanes stay in their windows. */
+/* Copy 1 to @n chunks, as long as both lanes stay in their windows. Return: number of chunks. */
 static __always_inline u64 copy_lanes(struct lane to, struct lane from,
 				      u64 bytes, u64 n)
 {
@@ -210,8 +214,8 @@ static __always_inline u64 copy_lanes(struct lane to, struct lane from,
 }
 
 /*
- * Two lanes with the same stride may compete for the same cache lines and TLB entries all the time,
- * so they alternate only once for each batch.
+ * Two lanes with the same stride may evict each other's cache lines and TLB entries at every chunk.
+ * So load a batch from one lane before storing it to the other.
  */
 static __always_inline u64 copy_small(struct lane to, struct lane from,
 				      u64 bytes, u64 n)
@@ -237,7 +241,7 @@ static u64 copy_lane_run(struct lane to, struct lane from, u64 bytes, u64 n)
 	}
 }
 
-/* Copy a piece of the current chunk, even if it is not contiguous. */
+/* Copy @n bytes of the current chunk, even if they are not contiguous. */
 static void copy_piece(const struct vrnic_walk *w, struct view *dst,
 		       struct view *src, u64 n, bool last)
 {
@@ -251,8 +255,8 @@ static void copy_piece(const struct vrnic_walk *w, struct view *dst,
 }
 
 /*
- * For chunks that are far apart a window would serve few of them. Each chunk looks up its page
- * instead, if no chunk can cross a page boundary.
+ * A window would have few of the chunks that are far apart, so copy_paged() looks up the page of
+ * each. Return: false if a chunk might cross a page boundary.
  */
 static bool paged_open(const struct view *v, const struct vrnic_walk *w,
 		       struct paged *p)
@@ -346,7 +350,7 @@ static void copy_chunks(struct vrnic_walk *w, struct view *dst,
 	}
 }
 
-/* Make the walk be at a chunk; the caller knows that there is one. */
+/* If the row is used up, go to the next one; the caller knows that there is one. */
 static void walk_settle(struct vrnic_walk *w)
 {
 	if (w->chunk < w->row->count)
@@ -358,7 +362,10 @@ static void walk_settle(struct vrnic_walk *w)
 		vrnic_merge_next(&w->merge, &w->own);
 }
 
-/* Number of whole chunks of the current row in the next @n bytes, without the final one. */
+/*
+ * Number of whole chunks of the current row in the next @n bytes, for copy_chunks(). If they are
+ * the @final bytes, the last chunk does not count, as copy_piece() has to store its end last.
+ */
 static u64 whole_chunks(const struct vrnic_walk *w, u64 n, bool final)
 {
 	u64 bytes = w->row->bytes, left = w->row->count - w->chunk;
@@ -393,7 +400,7 @@ static void walk_copy(struct vrnic_walk *w, struct view *dst, struct view *src,
 	}
 }
 
-/* Pack a portion at the origin, then put it into place. */
+/* Pack @n bytes of the origin into the buffer, then put them into place at the target. */
 static void packed_copy(struct vrnic_typed *t, struct view *dst,
 			struct view *src, u64 n, bool final)
 {
@@ -410,12 +417,12 @@ static void packed_copy(struct vrnic_typed *t, struct view *dst,
 /**
  * vrnic_typed_copy() - copy the next bytes of a transfer
  * @t: transfer
- * @dst: target: storage of its side's type, from its lowest byte on
- * @src: source: storage of its side's type, from its lowest byte on
- * @dst_is_remote: @dst is the remote side; the same in every call
+ * @dst: memory of the target, from the lowest byte of its type on
+ * @src: memory of the origin, from the lowest byte of its type on
+ * @dst_is_remote: the target is the remote side; the same in every call
  * @max: most bytes to copy
  *
- * The caller may open the segments again for each call.
+ * The segments need not be the same in every call, only describe the same memory.
  *
  * Return: number of bytes copied: the smaller of @max and @t->left.
  */
@@ -440,7 +447,7 @@ u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 	return done;
 }
 
-/* Follow both types side by side; this also works if they are the same. */
+/* Follow both types side by side, which may be the same type. */
 static void begin_merge(struct vrnic_typed *t, u32 mode)
 {
 	t->mode = mode;
@@ -474,8 +481,8 @@ static int begin_packed(struct vrnic_typed *t)
 }
 
 /*
- * Do the two types cut each other into tiny chunks? Then loops over each type, which have long runs
- * of equal chunks, are faster than the table.
+ * Do the two types cut each other into tiny chunks? Then PACKED is faster than the table, as each
+ * type alone has long rows of equal chunks.
  */
 static bool is_shredded(const struct vrnic_typed *t,
 			const struct vrnic_pair *pair)
@@ -486,7 +493,7 @@ static bool is_shredded(const struct vrnic_typed *t,
 	       t->left < 32ULL * pair->nr;
 }
 
-/* Use the table of the pair, or do without if there is no memory for it. */
+/* Use the table of the pair if there is one and it is fast; else one of the other modes. */
 static int begin_pair(struct vrnic_typed *t, u32 mode)
 {
 	struct vrnic_pair *pair = vrnic_pair_get(t->type[VRNIC_SIDE_LOCAL],
@@ -544,11 +551,11 @@ static int begin_mode(struct vrnic_typed *t, u32 mode)
  * @t: transfer; need not be initialised
  * @local: type of the local memory; this takes over the caller's reference
  * @remote: type of the remote memory; this takes over the caller's reference
- * @mode: enum vrnic_typed_mode, or any other value
+ * @mode: enum vrnic_typed_mode, unchecked
  *
- * Return: 0; -EINVAL: there is no such mode, or the mode is SAME and the types are not, or the
- * types have different numbers of bytes; -ENOMEM: no buffer for PACKED. After a failure nothing has
- * to be ended.
+ * Return: 0, undone by vrnic_typed_end(); -EINVAL: there is no such mode, or the mode is SAME and
+ * the types differ, or the types have different numbers of bytes; -ENOMEM: no buffer for PACKED. On
+ * failure the references on the types are put.
  *
  * Context: process context, may sleep.
  */
@@ -581,9 +588,9 @@ void vrnic_typed_end(struct vrnic_typed *t)
 }
 
 /**
- * vrnic_half_begin() - start to pack data of a type, or to put them into place
- * @half: to be filled in; needs no end
- * @rows: the type, which must stay
+ * vrnic_half_begin() - start to pack data of a type, or to unpack them
+ * @half: to be filled in; nothing has to be undone
+ * @rows: the type, which must exist for as long as @half is used
  */
 void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 {
@@ -601,13 +608,13 @@ void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 }
 
 /**
- * vrnic_half_copy() - copy the next bytes
+ * vrnic_half_copy() - pack or unpack the next bytes
  * @half: position; at least @n more bytes follow
  * @storage: memory, from the type's lowest byte on
- * @packed: the data, without gaps
+ * @packed: buffer of @n bytes for the data without gaps
  * @n: number of bytes
  * @pack: copy from @storage to @packed; else from @packed to @storage
- * @final: the last byte in @storage is to become visible last
+ * @final: unpacking ends with these bytes, of which the last becomes visible last
  */
 void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
 		     void *packed, u64 n, bool pack, bool final)
