@@ -19,7 +19,7 @@
  */
 #define KEEP_PSNS	VRNIC_WINDOW_PKTS
 #define KEEP_BYTES	SZ_1M
-#define KEEP_NS		(4 * NSEC_PER_SEC)	/* time without progress after which a peer is gone */
+#define KEEP_NS		(4 * NSEC_PER_SEC)	/* a peer without progress for so long is gone */
 
 /*
  * Patience is how long a missing packet may be late before it counts as lost. It begins at 0. When
