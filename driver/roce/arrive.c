@@ -22,8 +22,8 @@
 #define LATE_MAX	1024
 
 /*
- * Is the stack too full to run a queue pair? On some architectures a softirq uses the stack of the
- * task that it interrupted, and the run sends answers, which go deep into the network's code.
+ * Is the stack too full to run a queue pair, which sends answers? On some architectures a softirq
+ * uses the stack of the task that it interrupted.
  */
 static bool stack_is_low(void)
 {
@@ -40,8 +40,8 @@ static bool stack_is_low(void)
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 {
 	/*
-	 * A thread runs the others, because they may sleep: UD and GSI take the mutex that local
-	 * senders take to deliver datagrams, and requests of a native link may wait for memory.
+	 * Others may sleep, so a thread runs them: UD and GSI take the mutex that local senders
+	 * take, and requests of a native link may wait for memory.
 	 */
 	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
 	    !stack_is_low())
@@ -99,10 +99,9 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 
 /*
  * May the packet take room in the queue? A connected queue pair admits only packets from its peer's
- * address, or forged packets could fill the queue. (They could have a right ICRC, which is no
- * secret.) The path may change meanwhile, so receive_connected() checks it again. It cannot be
- * freed, because the softirq is an RCU reader. A datagram may come from any sender that knows the
- * Q_Key.
+ * address. (The ICRC is no secret, so it would keep no forged packet out.) The path may change
+ * meanwhile, so receive_connected() checks it again. It cannot be freed: the softirq is an RCU
+ * reader. A datagram may come from any sender that knows the Q_Key.
  */
 static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -135,7 +134,7 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 
 /*
  * Queue a packet for the next run of the queue pair. Softirqs are held off. Return: false if the
- * packet was dropped; then the caller need not run the queue pair.
+ * packet was dropped.
  */
 static bool arrive_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -199,9 +198,9 @@ void vrnic_rxq_purge(struct vrnic_qp *qp)
 /* ---- packets that fault injection holds up ---- */
 
 /*
- * Hold up a packet for @us. It has no reference on its queue pair, which may be destroyed
- * meanwhile, as it may while a slow network has a packet. skb->mark keeps the queue pair's number
- * in the module, because the packet itself names any GSI queue pair as 1.
+ * Hold up a packet for @us. It has no reference on its queue pair, which may end meanwhile.
+ * skb->mark has the queue pair's number in the module: the packet itself names any GSI queue pair
+ * as 1.
  */
 static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 {

@@ -55,7 +55,7 @@ void vrnic_avs_forget(struct vrnic_dev *dev)
 
 /**
  * vrnic_av_route() - get the route that an address vector keeps
- * @av: address vector; the caller has been an RCU reader since it found it
+ * @av: address vector; the caller is an RCU reader
  * @cookie: set to the cookie for dst_check(), which the caller has to call
  *
  * Return: the route, with a reference for the caller; or NULL.

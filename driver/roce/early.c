@@ -22,9 +22,9 @@
 #define KEEP_NS		(4 * NSEC_PER_SEC)	/* a peer without progress for so long is gone */
 
 /*
- * Patience is how long a missing packet may be late before it counts as lost. It begins at 0. When
- * a packet that was asked for again comes twice, asking was needless, and patience grows. It has to
- * stay below the time after which a requester sends again by itself.
+ * Patience is how long a missing packet may be late before it counts as lost: at first not at all.
+ * If a packet that was asked for again comes twice, asking was needless, and patience grows. It has
+ * to stay below the time after which a requester sends again by itself.
  */
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)

@@ -58,8 +58,8 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * Does the next packet belong to another CPU's softirq? It does if it is small and came after this
- * run began. That softirq waits for the run bit, or is about to, and can handle the packet at once.
+ * Is the next packet small, and did it come after this run began? Then another CPU's softirq waits
+ * for the run bit, or is about to, and can handle the packet at once.
  */
 static bool is_others(struct vrnic_qp *qp)
 {
@@ -72,10 +72,10 @@ static bool is_others(struct vrnic_qp *qp)
 }
 
 /*
- * May this run handle the next packet now? A request waits while the responder answers a READ. A
- * request that invalidates a region waits until other operations have stopped using the region, and
- * so do all requests behind it. Answers and CNPs do not wait. next_packet() asks again for each
- * packet: if it drops an answer with a wrong ICRC, the packet behind that answer may be a request.
+ * May this run handle the next packet now? Requests wait while the responder answers a READ, or
+ * while the first of them invalidates a region that other operations use. Answers and CNPs do not
+ * wait. next_packet() asks again for each packet: if it drops an answer with a wrong ICRC, the
+ * packet behind that answer may be a request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {
@@ -118,7 +118,7 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
  * vrnic_roce_left() - has a run left the next packet to the softirq that brought it?
  * @qp: queue pair whose run ends
  *
- * Return: true if it has; if that softirq does not come, the runner has to run @qp again.
+ * Return: true if it has.
  */
 bool vrnic_roce_left(struct vrnic_qp *qp)
 {
@@ -152,8 +152,8 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_resp_gap(qp);
 		/*
 		 * Complete answered operations now: the softirq that waits for the run bit would
-		 * handle its packet first, and the consumer would wait for that. The acknowledgment
-		 * can wait, and takes as long as all the rest: vrnic_roce_parcel().
+		 * handle its packet first. The acknowledgment takes as long as all the rest, and
+		 * may come later: vrnic_roce_parcel().
 		 */
 		if (budget->atomic)
 			vrnic_req_complete(qp, budget);
@@ -214,8 +214,7 @@ bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /*
- * Drop all received packets, and complete the oldest operation in the window with WR_FLUSH_ERR.
- * Return: false if the window is empty.
+ * Drop received packets, and flush the window's oldest operation. Return: false if there is none.
  */
 bool vrnic_roce_flush(struct vrnic_qp *qp)
 {

@@ -89,7 +89,7 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
  * @size: bytes of each packet
  *
  * In the middle of a message only the PSN changes from one packet to the next. Such packets are
- * checked and executed together. A packet that requests an acknowledgment is not one of them.
+ * checked and executed together, unless they request an acknowledgment.
  *
  * Return: number of packets that were added.
  */
@@ -184,7 +184,7 @@ static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
 	return crc;
 }
 
-/* Up to this size from the BTH on, to copy the packet costs less than to walk its fragments. */
+/* Up to this size, from the BTH on, one copy costs less than a walk over the fragments. */
 #define COPY_MAX	128
 
 /* Is @icrc right for the bytes from @at to @end, if they are packet @index of the buffer? */

@@ -89,7 +89,7 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 /**
  * vrnic_resp_take_ack() - is an acknowledgment due?
  * @qp: target
- * @tx: if so, filled in with the acknowledgment, which the caller has to send
+ * @tx: if so, filled in with the acknowledgment
  *
  * Return: true if so.
  */
@@ -127,8 +127,8 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 }
 
 /*
- * A request came again that was executed: its answer was lost, or is on its way. Answer it once
- * more. If the responder does not remember the answer any more, it ignores the request.
+ * An executed request came again: its answer was lost, or is on its way. Send the answer again,
+ * unless the responder has forgotten it.
  */
 static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -261,8 +261,8 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * UC: nobody sends lost packets again, and a new message starts afresh. Return: false if the packet
- * belongs to a message that lost a packet.
+ * UC: lost packets stay lost, and a new message starts afresh. Return: false if the packet belongs
+ * to a message that lost one.
  */
 static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {

@@ -20,7 +20,7 @@
 #include "roce/roce.h"
 #include "vrnic.h"
 
-/* UC: drop the rest of the message. Neither the requester nor the consumer is told. */
+/* UC: drop the rest of the message, and tell nobody. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -31,10 +31,7 @@ static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
-/*
- * Refuse the request: the requester gets a NAK, and this queue pair goes to ERR and raises @event.
- * On UC, drop the message instead.
- */
+/* Refuse the request: NAK, ERR and @event; on UC, drop the message. */
 static enum vrnic_rx resp_refuse(struct vrnic_qp *qp, enum vrnic_nak code,
 				 enum ib_event_type event)
 {
@@ -57,8 +54,8 @@ static enum vrnic_rx resp_refuse_request(struct vrnic_qp *qp)
 }
 
 /*
- * Complete the receive with an error, and refuse the request. On UC, too, the queue pair goes to
- * ERR, but the requester is not told.
+ * Complete the receive with an error, and refuse the request. On UC, go to ERR as well, without a
+ * NAK.
  */
 static enum vrnic_rx resp_refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 				      enum vrnic_nak code)
@@ -84,8 +81,8 @@ static enum vrnic_rx resp_refuse_length(struct vrnic_qp *qp)
 }
 
 /*
- * No receive is posted, or the native link cannot take the message now. The requester gets an RNR
- * NAK, and sends this packet again later. On UC, drop the message.
+ * RNR NAK: no receive is posted, or the native link has no room. The requester sends this packet
+ * again.
  */
 static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 {
@@ -239,10 +236,7 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 				&sgl->seg[0]);
 }
 
-/*
- * Begin a WRITE. Its first packet names the memory of all its packets. If any byte of this is not
- * allowed, the WRITE is refused before it has changed anything.
- */
+/* Begin a WRITE: if the memory that its first packet names is not all allowed, refuse all of it. */
 static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
@@ -338,7 +332,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
-/* Apply an atomic by an atomic instruction of the CPU on the page, as the loopback flow does. */
+/* An atomic instruction of the CPU on the page, as in the loopback flow. */
 static u64 resp_atomic_apply(u8 op, u64 *target, const struct vrnic_atomiceth *eth)
 {
 	u64 value = be64_to_cpu(eth->swap_add);
@@ -394,7 +388,7 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return word ? VRNIC_RX_DONE : resp_refuse_request(qp);
 }
 
-/* Execute a FLUSH: the memory has all data already, so only check keys and rights. */
+/* A FLUSH has nothing to move, as in the loopback flow: it only checks the rights. */
 static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const __be32 *feth = vrnic_pkt_ext(skb);
@@ -470,8 +464,7 @@ static bool order_fits(const struct vrnic_resp *r, u32 info)
  * @qp: target
  * @pkt: train
  *
- * Return: true if it does. If not, one of its packets will be refused, so the caller has to execute
- * them one by one.
+ * Return: false if one of its packets will be refused; then the caller has to execute them singly.
  */
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {

@@ -37,10 +37,7 @@ static u8 reply_opcode(const struct vrnic_reply *reply, u32 n)
 	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
 }
 
-/*
- * Send the next packet of the answer. Return: false if it was the last, or was not sent. A packet
- * that was not sent counts as lost.
- */
+/* Send the next packet of the answer. Return: false if it was the last, or was not sent. */
 static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
 	u32 n = min(reply->left, qp->roce->mtu);

@@ -223,11 +223,11 @@ static struct sk_buff *socket_take(struct sock *sk)
 }
 
 /*
- * sock.sk_data_ready: the stack calls this in softirq, once for each buffer that it queues. (A
- * tunnel socket's encap_rcv needs no queue, but the stack splits a GSO buffer before it calls that.
- * This socket has UDP_GRO and gets the buffer whole.) One CPU at a time takes a buffer from the
- * socket and dispatches it, under @order, so that the buffers of a flow cannot overtake each other.
- * It takes one only, as the CPU that queued the next one is called for it.
+ * sock.sk_data_ready: the stack calls this in softirq, once for each buffer that it queues. (It
+ * splits a GSO buffer before it calls a tunnel socket's encap_rcv. This socket has UDP_GRO and gets
+ * the buffer whole.) One CPU at a time takes a buffer out and dispatches it, under @order, so that
+ * the buffers of a flow cannot overtake each other. It leaves the next buffer to the CPU that
+ * queued it.
  */
 static void data_ready(struct sock *sk)
 {

@@ -302,7 +302,7 @@ static void fill_headers(struct vrnic_bth *bth, const struct vrnic_tx *tx)
 	memcpy(bth + 1, tx->ext, tx->ext_len);
 }
 
-/* Put a packet with little payload into the buffer, in one piece. Return: false: no memory. */
+/* Put a small packet, in one piece. Return: false if there is no memory. */
 static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -418,8 +418,8 @@ static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_
 	}
 	if (b->nr > 1 || b->lent || connected) {
 		/*
-		 * the owner of lent pages may write to them; and a receiver on this machine takes
-		 * this mark for the proof that the packet was never on a wire: is_from_memory()
+		 * the owner of lent pages may write to them; also the mark by which a receiver on
+		 * this machine knows the packet: is_from_memory()
 		 */
 		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
@@ -471,7 +471,7 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 	return false;
 }
 
-/* Send a packet of UD or GSI in a buffer of its own: the next one may go to another peer. */
+/* Send a packet of UD or GSI in a buffer of its own: the next may go to another peer. */
 static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -570,9 +570,9 @@ static struct ack *to_ack(struct vrnic_parcel *parcel)
  * @qp: sender; it is connected, and its run bit is still held
  * @parcel: filled in if an acknowledgment is due; vrnic_roce_deliver() sends it
  *
- * A runner sends all other packets while it has the run bit, in order. But other packets may
- * overtake an acknowledgment. To make and send it takes longer than to execute what it
- * acknowledges, and a process that sees the result may want the run bit at once.
+ * A runner sends all other packets with the run bit, in order. But an acknowledgment may be
+ * overtaken. To make and send it takes longer than what it acknowledges, and a process that sees
+ * the result may want the run bit at once.
  */
 void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {

@@ -17,8 +17,7 @@
 #include "vrnic.h"
 
 /*
- * Does @av, which was just found by its number, have the addresses and interface of @path? The
- * address handle may have been modified since the sender copied the old vector.
+ * Does @av have the addresses and interface of @path? Its handle may have been modified meanwhile.
  */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)
 {
