@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Puts packets into the queue of their queue pair, and runs the queue pair. Fault injection is
- * here, where the network's own faults would show: packets are lost, spoiled, late or doubled.
+ * Puts packets into the queue of their queue pair, and runs the queue pair. Fault injection loses,
+ * spoils, delays, reorders and doubles packets here, where faults of a network would show.
  */
 
 #include <linux/ktime.h>
@@ -22,8 +22,8 @@
 #define LATE_MAX	1024
 
 /*
- * On some architectures a softirq runs on the stack of the task that it interrupted. Execution and
- * answer of a packet go through the network again, which must not begin deep in a stack.
+ * Is the stack too full to run a queue pair, which sends answers? On some architectures a softirq
+ * uses the stack of the task that it interrupted.
  */
 static bool stack_is_low(void)
 {
@@ -33,15 +33,15 @@ static bool stack_is_low(void)
 }
 
 /**
- * vrnic_pkt_run() - run a queue pair that has received packets
+ * vrnic_pkt_run() - run a queue pair that has received packets, here or on a thread
  * @qp: queue pair
  * @small: the packets are small
  */
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 {
 	/*
-	 * Datagrams go to a queue pair that local senders use, too, with its mutex. And requests of
-	 * a native link may have to wait for memory.
+	 * Others may sleep, so a thread runs them: UD and GSI take the mutex that local senders
+	 * take, and requests of a native link may wait for memory.
 	 */
 	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
 	    !stack_is_low())
@@ -56,7 +56,9 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
-		/* a native link gets answers, but no other requests */
+		/*
+		 * a native link's requests are VRNIC_SVC_NATIVE, but their answers are those of RC
+		 */
 		if (qp->link)
 			return vrnic_pkt_info(opcode) & VRNIC_PKT_RESP;
 		return qp->type == IB_QPT_RC;
@@ -73,12 +75,16 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
  * vrnic_pkt_fits() - may a queue pair of this type get this packet?
  * @qp: queue pair, found by the packet's number
  * @pkt: packet
+ *
+ * Return: true if it may.
  */
 bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	bool to_gsi = pkt->qpn == 1, is_gsi = qp->type == IB_QPT_GSI;
 
-	/* on the wire, a GSI queue pair has the number 1, and not its number on this host */
+	/*
+	 * a GSI queue pair is 1 on the wire; a packet must not name it by its number in the module
+	 */
 	return to_gsi == is_gsi && service_fits(qp, pkt->opcode);
 }
 
@@ -92,10 +98,10 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 }
 
 /*
- * May the packet take room that other packets then do not get? In a connected queue pair, only
- * packets of its peer may. The path may change at this moment, so the run checks again; the softirq
- * keeps it from being freed. (The ICRC is no secret, so it would keep no forged packet out.) A
- * datagram may come from any sender that knows the Q_Key.
+ * May the packet take room in the queue? A connected queue pair admits only packets from its peer's
+ * address. (The ICRC is no secret, so it would keep no forged packet out.) The path may change
+ * meanwhile, so receive_connected() checks it again. It cannot be freed: the softirq is an RCU
+ * reader. A datagram may come from any sender that knows the Q_Key.
  */
 static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -112,14 +118,14 @@ static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 	return roce && vrnic_pkt_is_from(skb, &roce->path);
 }
 
-/* Return: false if the queue is full. */
+/* Put a packet into the queue. Return: false if the queue is full. */
 static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct sk_buff *prev;
 	bool room;
 
 	spin_lock(&qp->rxq.lock);
-	/* a notice of congestion must not wait behind the packets that cause it */
+	/* a CNP goes first: it must not wait behind the packets that cause congestion */
 	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
 	room = vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
 	spin_unlock(&qp->rxq.lock);
@@ -154,7 +160,7 @@ drop:
 }
 
 /**
- * vrnic_rxq_take() - take the next packet
+ * vrnic_rxq_take() - take the next packet out of a queue pair's queue
  * @qp: queue pair; its run bit is held
  *
  * Return: the packet, or NULL if none waits.
@@ -173,7 +179,7 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 	return skb;
 }
 
-/* Put a taken packet, or a part of it, back as the next one. */
+/* Put a packet that the run has taken, or a part of a train, back as the next packet. */
 void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	spin_lock_bh(&qp->rxq.lock);
@@ -192,9 +198,9 @@ void vrnic_rxq_purge(struct vrnic_qp *qp)
 /* ---- packets that fault injection holds up ---- */
 
 /*
- * A packet that is held up has no reference on its queue pair, which may end meanwhile, as it may
- * while a packet is on a slow network. The packet has the number that the queue pair has on this
- * host, as the number on the wire does not name a GSI queue pair.
+ * Hold up a packet for @us. It has no reference on its queue pair, which may end meanwhile.
+ * skb->mark has the queue pair's number in the module: the packet itself names any GSI queue pair
+ * as 1.
  */
 static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 {
@@ -208,14 +214,14 @@ static void hold_up(struct vrnic_qp *qp, struct sk_buff *skb, u32 us)
 	skb_queue_reverse_walk(late, at)
 		if (!ktime_before(skb->tstamp, at->tstamp))
 			break;
-	/* at the end of the walk, @at is the head of the list */
+	/* if the walk found no earlier packet, @at is the head of the list */
 	__skb_queue_after(late, at, skb);
 	if (skb_peek(late) == skb)
 		hrtimer_start(&all->timer, skb->tstamp, HRTIMER_MODE_ABS_SOFT);
 	spin_unlock_bh(&late->lock);
 }
 
-/* Take the first packet if it is due by @now; else set the timer for it. */
+/* Take the first late packet if it is due by @now; else set the timer for it, and return NULL. */
 static struct sk_buff *take_due(struct vrnic_faults *all, ktime_t now)
 {
 	struct sk_buff *skb;
@@ -256,7 +262,7 @@ static enum hrtimer_restart late_due(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Take a packet for @qp that waits to be overtaken; NULL if there is none. */
+/* Take a packet for @qp that the packet just queued was to overtake; NULL if there is none. */
 static struct sk_buff *take_swapped(struct vrnic_qp *qp)
 {
 	struct sk_buff_head *late = &qp->dev->faults->late;
@@ -283,14 +289,14 @@ void vrnic_late_init(struct vrnic_dev *dev)
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
-/* The device has no queue pairs any more, so no packet comes. */
+/* Free all late packets. The device has no queue pairs any more, so no others come. */
 void vrnic_late_drop(struct vrnic_dev *dev)
 {
 	hrtimer_cancel(&dev->faults->timer);
 	skb_queue_purge(&dev->faults->late);
 }
 
-/* Return: true if @skb is held up. */
+/* Hold @skb up if a fault strikes. Return: true if it is held up. */
 static bool is_late(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	if (skb_queue_len_lockless(&qp->dev->faults->late) >= LATE_MAX)
@@ -307,7 +313,7 @@ static bool is_late(struct vrnic_qp *qp, struct sk_buff *skb)
 	return false;
 }
 
-/* Let all injected faults befall a packet. Return: as vrnic_pkt_arrive(). */
+/* As vrnic_pkt_arrive(), for the case that some fault is armed: decide which strike @skb. */
 static bool arrive_faulty(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct sk_buff *more = NULL;
@@ -334,7 +340,7 @@ static bool arrive_faulty(struct vrnic_qp *qp, struct sk_buff *skb)
 /**
  * vrnic_pkt_arrive() - queue a packet that came from the network
  * @qp: queue pair that the packet is for
- * @skb: packet; the caller does not own it any more
+ * @skb: packet; this function consumes it
  *
  * Return: true if the caller has to run the queue pair.
  */

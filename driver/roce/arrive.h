@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Packets that fault injection delays. */
+/* Packets that fault injection holds up on a device. */
 #ifndef VRNIC_ARRIVE_H
 #define VRNIC_ARRIVE_H
 

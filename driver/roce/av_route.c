@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The route that an address handle keeps, from one datagram to the next. */
+/* The route that an address vector keeps, from one datagram to the next. */
 
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -10,9 +10,9 @@
 #include "vrnic.h"
 
 /*
- * Let the vector keep no route any more, also not for users that still have it under RCU. To be
- * called before the vector leaves dev->avs, so that only vectors in dev->avs have routes. If
- * another caller was first, the route goes within a grace period.
+ * Take the route from a vector for ever: a sender that has found it under RCU cannot store one
+ * either. The caller does this before the vector leaves dev->avs, so only vectors in dev->avs have
+ * routes. If two callers come at once, the first puts the route, within a grace period.
  */
 void vrnic_av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
 {
@@ -30,8 +30,8 @@ void vrnic_av_forget(struct vrnic_dev *dev, struct vrnic_av *av)
 }
 
 /**
- * vrnic_avs_forget() - drop the routes of a device, whose network namespace is about to end
- * @dev: device; no route is found for it any more
+ * vrnic_avs_forget() - drop the routes that the address vectors of a device keep
+ * @dev: device, whose network namespace is about to end; no look-up finds a route for it any more
  *
  * A grace period later, none of its address vectors has a route.
  * Context: process context, may sleep.
@@ -55,7 +55,7 @@ void vrnic_avs_forget(struct vrnic_dev *dev)
 
 /**
  * vrnic_av_route() - get the route that an address vector keeps
- * @av: address vector; the caller is under RCU
+ * @av: address vector; the caller is an RCU reader
  * @cookie: set to the cookie for dst_check(), which the caller has to call
  *
  * Return: the route, with a reference for the caller; or NULL.
@@ -73,9 +73,9 @@ struct dst_entry *vrnic_av_route(struct vrnic_av *av, u32 *cookie)
 }
 
 /**
- * vrnic_av_keep() - let an address vector keep another route
+ * vrnic_av_keep() - let an address vector keep another route, unless it may keep none any more
  * @dev: device of the vector
- * @av: address vector; the caller is under RCU, since before the look-up of @dst
+ * @av: address vector; the caller has been an RCU reader since before the look-up of @dst
  * @dst: route, or NULL; the caller keeps its own reference
  * @cookie: for dst_check()
  */

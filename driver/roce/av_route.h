@@ -18,12 +18,12 @@ struct vrnic_dev;
  * @sgid: the sender's own GID
  * @oif: index of the interface that has @sgid
  * @vlan: 1 + the VLAN of @oif; 0: none
- * @id: number by which user space names this vector
- * @lock: protects what follows
+ * @id: number that names this vector in descriptors
+ * @lock: protects all members below it
  * @dst: the route that was found last, with a reference; or NULL
  * @cookie: of @dst, for dst_check()
- * @gone: keep no route any more: this vector is about to be replaced or destroyed, or its device's
- *	network namespace ends
+ * @gone: @dst stays NULL: the address handle is about to replace or destroy this vector, or the
+ *	device's network namespace ends
  *
  * A vector is freed an RCU grace period after its address handle.
  */
@@ -35,7 +35,7 @@ struct vrnic_av {
 	int oif;
 	u16 vlan;
 	u32 id;
-	spinlock_t lock;	/* protects all below */
+	spinlock_t lock;	/* protects the members below */
 	struct dst_entry *dst;
 	u32 cookie;
 	bool gone;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Packets that came too early, because one before them was lost or is late. They are kept for a
- * while, so that only what is missing has to come again. To the peer it looks as if all of them
- * came, in order, after the missing packet.
+ * Packets that came too early, because one before them was lost or is late. Requester and responder
+ * keep them for a while, so that the peer has to send only the missing packet again. It seems to
+ * the peer as if all packets came in order, after the missing one.
  */
 
 #include <linux/ktime.h>
@@ -13,18 +13,18 @@
 #include "roce/roce.h"
 
 /*
- * Bounds for one queue pair and direction, so that no peer can take more. A peer that expects
- * packets to be kept has no more in flight than this driver would have. So a list has at most two
- * packets for each PSN: an answer, and an acknowledgment.
+ * Bounds for one queue pair and direction, so that no peer can take more memory. A vrnic peer has
+ * at most VRNIC_WINDOW_PKTS packets in flight. A list has at most two packets for each PSN: an
+ * answer with data, and an acknowledgment.
  */
 #define KEEP_PSNS	VRNIC_WINDOW_PKTS
 #define KEEP_BYTES	SZ_1M
-#define KEEP_NS		(4 * NSEC_PER_SEC)	/* without progress for so long: the peer is gone */
+#define KEEP_NS		(4 * NSEC_PER_SEC)	/* a peer without progress for so long is gone */
 
 /*
- * How long a missing packet may be late before it counts as lost. At first it may not be late at
- * all; packets that came again needlessly tell how late packets really are. This has to be less
- * than the time after which a peer looks for its packets.
+ * Patience is how long a missing packet may be late before it counts as lost: at first not at all.
+ * If a packet that was asked for again comes twice, asking was needless, and patience grows. It has
+ * to stay below the time after which a requester sends again by itself.
  */
 #define PATIENCE_MIN	(250 * NSEC_PER_USEC)
 #define PATIENCE_MAX	(3 * NSEC_PER_MSEC)
@@ -41,8 +41,9 @@ static u16 port_of(const struct sk_buff *skb)
 }
 
 /*
- * How far @a is behind @b: 0 if they are the same. An acknowledgment with the PSN of an answer says
- * that the answer was sent, so the acknowledgment comes after it.
+ * Place of @a in the list: negative: before @b; positive: behind @b; 0: the same. An acknowledgment
+ * that has the PSN of an answer with data belongs behind this answer, because the responder sends
+ * it later.
  */
 static s32 early_behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
 {
@@ -50,7 +51,7 @@ static s32 early_behind(const struct vrnic_pkt *a, const struct vrnic_pkt *b)
 	       (a->opcode == VRNIC_BTH_ACK) - (b->opcode == VRNIC_BTH_ACK);
 }
 
-/* Find the last kept packet that is not behind @pkt; NULL if there is none. */
+/* Find the last kept packet that is not behind @pkt; NULL if @pkt belongs first. */
 static struct sk_buff *early_before(struct vrnic_early *e, const struct vrnic_pkt *pkt)
 {
 	struct sk_buff *at;
@@ -62,9 +63,9 @@ static struct sk_buff *early_before(struct vrnic_early *e, const struct vrnic_pk
 }
 
 /*
- * May the packet be kept? Only its addresses say that the peer sent it, so it also has to be within
- * the window, and from the port that the peer sends from. Packets that come in order are executed
- * from any port: the port may change, and then nothing is kept until the new one is known.
+ * May the packet be kept? Its addresses can be forged, so it also has to be within a window of
+ * @psn, and come from the UDP port that the peer sends from. The port may change: packets in order
+ * are executed from any port, and vrnic_early_learn() notes it. Until then no packet is kept.
  */
 static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
@@ -73,8 +74,9 @@ static bool is_likely(const struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 }
 
 /*
- * Note that an early packet was not kept and has to come again; of several, the last one counts. If
- * @missing was asked for, the peer goes back to it, and sends this packet again anyway.
+ * Note that an early packet was not kept, so the peer has to send it again. Only the highest PSN is
+ * noted. If the peer was asked for @missing, it goes back to that, and sends this packet again
+ * anyway.
  */
 static void early_miss(struct vrnic_early *e, u32 psn, u32 missing)
 {
@@ -86,8 +88,8 @@ static void early_miss(struct vrnic_early *e, u32 psn, u32 missing)
 }
 
 /*
- * Another packet with the PSN of @at came. If they differ, one of them is forged, and there is no
- * way to tell which.
+ * @skb has the same place as the kept packet @at. If the two differ, one of them is forged, and
+ * nothing tells which, so neither is kept.
  */
 static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff *skb,
 		      u32 missing)
@@ -102,12 +104,12 @@ static int keep_twice(struct vrnic_early *e, struct sk_buff *at, struct sk_buff 
 /**
  * vrnic_early_keep() - keep a packet until those before it have come
  * @e: early packets; protected by the run bit
- * @skb: packet; remains the caller's if it is not kept
- * @psn: PSN that is missing
+ * @skb: packet; remains the caller's unless this returns 0
+ * @psn: PSN of the missing packet
  *
- * Return: 0; -EEXIST: the packet came before; -EBADMSG: another packet with this PSN came before,
- * and is dropped; -ENOSPC: the packet is not likely to be the peer's, or there is no room. A packet
- * that is not kept is missing, too: vrnic_early_any().
+ * Return: 0; -EEXIST: the same packet is kept already; -EBADMSG: a different packet with this PSN
+ * was kept, and is dropped; -ENOSPC: the packet is not likely to be the peer's, or there is no
+ * room. After -EBADMSG and -ENOSPC, the peer has to send the packet again: early_miss().
  */
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 {
@@ -129,7 +131,7 @@ int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 }
 
 /**
- * vrnic_early_learn() - learn the peer's port from a packet that came in order
+ * vrnic_early_learn() - learn the peer's UDP port from a packet that came in order
  * @e: early packets of the same queue pair and direction
  * @skb: packet
  */
@@ -139,12 +141,12 @@ void vrnic_early_learn(struct vrnic_early *e, const struct sk_buff *skb)
 }
 
 /**
- * vrnic_early_peek() - get the next of the packets that were kept
+ * vrnic_early_peek() - get the first of the packets that are kept
  * @e: early packets
- * @psn: PSN; packets before it are not needed any more, and are dropped
+ * @psn: PSN that is expected; packets before it are not needed any more, and are dropped
  *
- * Return: the packet, still in the list, or NULL. If NULL, there may still be packets that came and
- * were not kept: vrnic_early_any().
+ * Return: the packet, still in the list, or NULL. Even then a packet may be missing that came and
+ * was not kept: vrnic_early_any().
  */
 struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 {
@@ -168,7 +170,7 @@ void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb)
  * vrnic_early_due() - when does the missing packet count as lost?
  * @e: early packets; vrnic_early_any() is true
  *
- * Return: time in ns; 0: no packet is kept, so there is nothing to wait for
+ * Return: time in ns; 0: now, because no packet is kept, so to wait would save nothing
  */
 u64 vrnic_early_due(const struct vrnic_early *e)
 {
@@ -178,11 +180,11 @@ u64 vrnic_early_due(const struct vrnic_early *e)
 }
 
 /**
- * vrnic_early_age() - drop packets that were kept for a peer that is gone
+ * vrnic_early_age() - drop all packets if there was no progress for so long that the peer is gone
  * @e: early packets
  * @now: time in ns
  *
- * Return: time to call this again, in ns; 0: nothing is left
+ * Return: time to call this again, in ns; 0: no packet is kept
  */
 u64 vrnic_early_age(struct vrnic_early *e, u64 now)
 {
@@ -199,8 +201,9 @@ static void have_patience(struct vrnic_early *e, u64 ns)
 }
 
 /*
- * The packet @psn is asked for again. A packet that was asked for once, and did not come twice, was
- * lost: there was no need for patience. After a second request there is no way to tell.
+ * The caller asks the peer for packet @psn again. If the peer was asked once for the packet before,
+ * which did not come twice, that packet was lost, and less patience would have done. After a second
+ * request nothing tells which request a packet answers.
  */
 void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 {
@@ -214,7 +217,7 @@ void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 	e->missed = false;
 }
 
-/* The packet @psn, for which others were kept, has come: learn how late it was. */
+/* The missing packet @psn, behind which others were kept, has come: learn how late it was. */
 void vrnic_early_came(struct vrnic_early *e, u32 psn)
 {
 	const struct sk_buff *first = skb_peek(&e->list);
@@ -229,7 +232,7 @@ void vrnic_early_came(struct vrnic_early *e, u32 psn)
 	have_patience(e, late + late / 4);
 }
 
-/* The packet @psn came again: if this side had asked for it, that was needless. */
+/* The packet @psn came twice: if the peer was asked for it, that was needless, so wait longer. */
 void vrnic_early_again(struct vrnic_early *e, u32 psn)
 {
 	if (!e->has_asked || e->asked != psn)
@@ -239,8 +242,9 @@ void vrnic_early_again(struct vrnic_early *e, u32 psn)
 }
 
 /*
- * The peer goes back now. Some peers do not expect answers to requests that they have not sent
- * again yet. So of the early requests, only those without an answer stay.
+ * Drop the kept requests that take more than an acknowledgment (READs, atomics). The caller sends a
+ * NAK next, and the requester goes back to the missing packet. Some requesters drop the answer to a
+ * request that they have not sent again yet, so such a request must not be executed from the list.
  */
 void vrnic_early_drop_answered(struct vrnic_early *e)
 {

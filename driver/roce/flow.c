@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The RoCEv2 flow of a queue pair: how it begins and ends, and how received packets are handled.
+ * The RoCEv2 flow of a queue pair: how it begins and ends, and how a run handles received packets.
  */
 
 #include <linux/bottom_half.h>
@@ -22,7 +22,7 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* The first message establishes the connection: IBTA 11.6.3.1. */
+/* In RTR, the first message from the peer establishes the connection: IBTA 11.6.3.1. */
 static void flow_note_contact(struct vrnic_qp *qp)
 {
 	if (qp->comm_est || READ_ONCE(qp->state) != IB_QPS_RTR)
@@ -47,7 +47,7 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 	if (pkt->ce) {
 		vrnic_rate_marked(qp, vrnic_pkt_count(pkt));
-		/* a part of the packet that comes here again was counted */
+		/* the packet, or a part of the train, may come here again: count it only once */
 		pkt->ce = false;
 	}
 	flow_note_contact(qp);
@@ -58,8 +58,8 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * Did the next packet come after this run began, and is it small? Then the softirq that brought it
- * waits for the run bit, or is about to, and can handle the packet at once on its own CPU.
+ * Is the next packet small, and did it come after this run began? Then another CPU's softirq waits
+ * for the run bit, or is about to, and can handle the packet at once.
  */
 static bool is_others(struct vrnic_qp *qp)
 {
@@ -72,10 +72,10 @@ static bool is_others(struct vrnic_qp *qp)
 }
 
 /*
- * May the next packet be handled now? A request waits while a READ is being answered. A request
- * that invalidates a region waits until other operations have stopped using the region. Answers and
- * CNPs do not wait. next_packet() asks again for each packet: if it drops an answer with a wrong
- * ICRC, the packet behind that answer may be a request.
+ * May this run handle the next packet now? Requests wait while the responder answers a READ, or
+ * while the first of them invalidates a region that other operations use. Answers and CNPs do not
+ * wait. next_packet() asks again for each packet: if it drops an answer with a wrong ICRC, the
+ * packet behind that answer may be a request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {
@@ -102,7 +102,7 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				       vrnic_pkt_bytes(vrnic_pkt(skb)) + 64);
 		if (vrnic_pkt_intact(skb))
 			return skb;
-		/* some packets of a train are wrong, but others may be right */
+		/* one packet of the train is wrong, but the others may be right: check each */
 		if (vrnic_pkt(skb)->train) {
 			vrnic_pkt_uncouple(qp, skb);
 			if (vrnic_pkt_intact(skb))
@@ -115,15 +115,17 @@ static struct sk_buff *next_packet(struct vrnic_qp *qp,
 }
 
 /**
- * vrnic_roce_left() - did a run leave packets to the softirq that brought them?
+ * vrnic_roce_left() - has a run left the next packet to the softirq that brought it?
  * @qp: queue pair whose run ends
+ *
+ * Return: true if it has.
  */
 bool vrnic_roce_left(struct vrnic_qp *qp)
 {
 	return is_others(qp) && READ_ONCE(qp->state) < IB_QPS_ERR;
 }
 
-/* Handle the next packet, or go on with the READ that is being answered. */
+/* Handle the next packet, or go on with the answer to a READ. Return: false if neither can be. */
 static bool receive_one(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
@@ -140,7 +142,7 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy = false;
 
-	/* as in vrnic_roce_send(); but the requests of a native link may sleep */
+	/* softirqs are off as in vrnic_roce_send(), but a native link's requests may sleep */
 	if (!qp->link)
 		local_bh_disable();
 	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
@@ -149,10 +151,9 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (qp->roce) {
 		vrnic_resp_gap(qp);
 		/*
-		 * The softirq that waits with the next packet would make the owner of this
-		 * operation wait until that packet is handled, so complete the operation now. The
-		 * acknowledgment is different: it takes about as long as all the rest, and need not
-		 * be waited for: vrnic_roce_parcel().
+		 * Complete answered operations now: the softirq that waits for the run bit would
+		 * handle its packet first. The acknowledgment takes as long as all the rest, and
+		 * may come later: vrnic_roce_parcel().
 		 */
 		if (budget->atomic)
 			vrnic_req_complete(qp, budget);
@@ -165,14 +166,14 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Datagrams go to a queue pair that local senders use, too, so this takes its resp_lock. */
+/* Deliver datagrams, under resp_lock: senders on this host deliver to this queue pair, too. */
 static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 	bool busy = false;
 
 	if (!vrnic_target_catch(qp)) {
-		/* in every state, whatever else the queue pair waits for */
+		/* set the timer here: only in RTS does must_wait() set it from @wait_until */
 		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
 		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
 		return false;
@@ -189,7 +190,7 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return busy;
 }
 
-/* Is there more to do than to handle packets? */
+/* Does the responder have work without a packet: a READ to answer, or a gap to ask for? */
 static bool is_pending(const struct vrnic_qp *qp)
 {
 	return qp->roce && (vrnic_resp_busy(qp) ||
@@ -212,7 +213,9 @@ bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return receive_datagrams(qp, budget);
 }
 
-/* Complete the oldest operation with WR_FLUSH_ERR. Return: false if there is none. */
+/*
+ * Drop received packets, and flush the window's oldest operation. Return: false if there is none.
+ */
 bool vrnic_roce_flush(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q;
@@ -231,7 +234,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 	return true;
 }
 
-/* Is no operation in flight? */
+/* Is the window empty: does no operation wait for an acknowledgment? */
 bool vrnic_roce_idle(const struct vrnic_qp *qp)
 {
 	return qp->roce->req.fly.head == qp->roce->req.fly.tail;
@@ -244,7 +247,7 @@ static int req_init(struct vrnic_qp *qp)
 	if (qp->type == IB_QPT_UC)
 		return 0;
 	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), qp->gfp);
-	/* a copy that would wrap goes on behind the end */
+	/* a copy that begins in the last slots does not wrap, but goes on behind them */
 	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS, VRNIC_SLOT_SIZE,
 			    qp->gfp);
 	return q->fly.ops && q->slots ? 0 : -ENOMEM;
@@ -256,7 +259,7 @@ static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
 	int err = vrnic_path_init(path, qp->dev, &ah->grh.sgid_attr->gid, ah,
 				  vrnic_gid_oif(qp->dev, ah->grh.sgid_attr), qp->qpn, dqpn);
 
-	/* the peer reports marks, and rate.c obeys */
+	/* ECN: the peer sends a CNP for a marked packet, and roce/rate.c then lowers the rate */
 	path->tos |= INET_ECN_ECT_0;
 	return err;
 }
@@ -266,7 +269,7 @@ static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
  * @qp: parked, and not in RTR yet; its attributes are still the old ones
  * @attr: new attributes, with the GID of the address vector
  *
- * Return: 0 or a negative errno; after a failure nothing has to be undone.
+ * Return: 0 or a negative errno; after a failure the caller has to undo nothing.
  */
 int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
@@ -303,7 +306,7 @@ err_free:
 	return err;
 }
 
-/* As vrnic_roce_connect(), for another path to the same peer, in SQD. */
+/* In SQD, give a queue pair another path to the same peer. Return: 0 or a negative errno. */
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 {
 	struct vrnic_path path;
@@ -317,7 +320,7 @@ int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* The queue pair goes to RTS, and its first PSN is known. */
+/* Start the requester of a queue pair that goes to RTS: its first PSN is known. */
 void vrnic_roce_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -330,7 +333,7 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 	q->retry_left = qp->attr.retry_cnt;
 }
 
-/* The timer was cancelled while the queue pair was parked. */
+/* Note that the timer does not run: parking the queue pair has cancelled it. */
 void vrnic_roce_resume(struct vrnic_qp *qp)
 {
 	if (qp->roce)

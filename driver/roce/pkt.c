@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Reads received packets: their headers, their ICRC and their payload. A buffer may hold several
- * packets, which share its network and UDP headers. Each of them has a clone of the buffer, and
- * knows its offset in the data.
+ * packets behind one network and one UDP header. Each packet, or train of packets, has a clone of
+ * the buffer, and struct vrnic_pkt has its offset in the data.
  *
- * The headers are copied to skb->cb, checked there and used from there: the packet may lie in
- * memory that others write to.
+ * The headers are copied to skb->cb, checked there and used from there, because the packet may lie
+ * in memory that a program can write to.
  */
 
 #include <linux/if_vlan.h>
@@ -23,7 +23,7 @@
 #include "roce/roce.h"
 #include "vrnic.h"
 
-/* RoCEv2 packets have no IP options and no extension headers. */
+/* No IP options and no IPv6 extension headers: RoCEv2 packets have none. Sets @ipv6. */
 static bool network_fits(const struct sk_buff *skb, bool *ipv6)
 {
 	u32 len = skb_transport_offset(skb) - skb_network_offset(skb);
@@ -88,8 +88,8 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
  * @at: offset of the packet's BTH
  * @size: bytes of each packet
  *
- * In the middle of a message only the PSN changes, and no acknowledgment is requested. Such packets
- * are checked and executed together.
+ * In the middle of a message only the PSN changes from one packet to the next. Such packets are
+ * checked and executed together, unless they request an acknowledgment.
  *
  * Return: number of packets that were added.
  */
@@ -121,8 +121,8 @@ u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 
 /**
  * vrnic_pkt_uncouple() - split a train into packets
- * @qp: queue pair; all packets but the first become the next ones in its queue
- * @skb: train; afterwards its first packet
+ * @qp: queue pair; all packets but the first go back to the head of its queue
+ * @skb: train; afterwards only its first packet
  */
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -131,7 +131,7 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 n;
 
 	pkt->train = false;
-	/* each packet is put before those that follow it */
+	/* from the last to the second, each to the head of the queue */
 	for (n = pkt->more; n; n--) {
 		one = skb_clone(skb, GFP_ATOMIC);
 		if (!one) {
@@ -145,8 +145,9 @@ void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * Copy the network headers of the @index-th packet, of @size bytes, in a buffer that was not split;
- * or, if @size is 0, those of the only packet. Return: bytes.
+ * Copy the IP and UDP headers of packet @index of a GSO buffer, as if the stack had split it: with
+ * the lengths of a packet of @size bytes. @size 0: the buffer has one packet, whose headers are
+ * right. Return: bytes.
  */
 static u32 copy_net(const struct sk_buff *skb, u32 index, u32 size, u8 *net)
 {
@@ -183,10 +184,10 @@ static u32 icrc_data(struct sk_buff *skb, u32 from, u32 to, u32 crc)
 	return crc;
 }
 
-/* Up to this size, from BTH to ICRC, one copy costs less than a walk over the pieces. */
+/* Up to this size, from the BTH on, one copy costs less than a walk over the fragments. */
 #define COPY_MAX	128
 
-/* Is @icrc right for the packet from @at to @end, if that is the @index-th packet? */
+/* Is @icrc right for the bytes from @at to @end, if they are packet @index of the buffer? */
 static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 		      __le32 icrc)
 {
@@ -210,19 +211,19 @@ static bool icrc_fits(struct sk_buff *skb, u32 at, u32 end, u32 index,
 }
 
 /*
- * Was the packet never on a wire? Its fragments are then those that roce/tx.c made, which are
- * marked as shared; buffers that devices receive have no such mark. (A program that lends pages to
- * a socket of its own sets the mark, but could as well have made a correct ICRC.) Code that changes
- * such fragments, or computes a checksum over them, has to copy them first, and the copy has no
- * mark. So no more can go wrong here than in the copy that follows. That the UDP checksum was left
- * to a device would prove more, but the socket drops it with the UDP header.
+ * Was the packet never on a wire? Its fragments are then those that roce/tx.c made and marked as
+ * shared; buffers that devices receive have no such mark. (A program that sends lent pages from a
+ * socket of its own sets the mark, too, but it could as well send a right ICRC.) Code that changes
+ * shared fragments, or computes a checksum over them, copies them first, and the copy has no mark.
+ * So only memory itself can have spoiled the packet, as it can spoil the copy that follows.
+ * CHECKSUM_PARTIAL would prove more, but the stack clears it when it pulls the UDP header.
  */
 static bool is_from_memory(const struct sk_buff *skb)
 {
 	return skb_has_shared_frag(skb);
 }
 
-/* Is the ICRC right, of the @n-th packet of a train, or of the only packet? */
+/* Is the ICRC right of packet @n of a train, counted from 0, or of the only packet? */
 static bool is_intact(struct sk_buff *skb, u32 n)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -234,17 +235,19 @@ static bool is_intact(struct sk_buff *skb, u32 n)
 
 	if (skb_copy_bits(skb, end, &icrc, sizeof(icrc)))
 		return false;
-	/* the buffer may be shared, so the fault is not written to it */
+	/* fault injection spoils the copy: the buffer may be shared */
 	if (pkt->spoiled)
 		icrc ^= cpu_to_le32(1);
-	/* the IP identifications may count up, or be equal */
+	/* GRO joins packets whose IP identifications count up, or are all equal */
 	return icrc_fits(skb, at, end, index, icrc) ||
 	       (index && !pkt->ipv6 && icrc_fits(skb, at, end, 0, icrc));
 }
 
 /**
- * vrnic_pkt_intact() - has a packet, or a train, arrived unchanged?
+ * vrnic_pkt_intact() - has a packet, or each packet of a train, arrived unchanged?
  * @skb: packet; vrnic_pkt_parse() accepted it
+ *
+ * Return: true if it has.
  */
 bool vrnic_pkt_intact(struct sk_buff *skb)
 {
@@ -267,11 +270,13 @@ static u32 payload_crc(struct sk_buff *skb)
 }
 
 /**
- * vrnic_pkt_same() - do two packets have the same contents?
+ * vrnic_pkt_same() - do two packets with one PSN have the same contents?
  * @a: packet; no train
  * @b: packet; no train
  *
- * Requests for an acknowledgment, and marks of congestion, do not count.
+ * The packets may differ in AckReq and ECN: a packet that is sent again may.
+ *
+ * Return: true if they do.
  */
 bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
 {
@@ -298,9 +303,11 @@ static void packet_gid(const struct sk_buff *skb, bool source, union ib_gid *gid
 }
 
 /**
- * vrnic_pkt_is_from() - has a packet come from the peer, to the address that the peer knows?
+ * vrnic_pkt_is_from() - does a packet have the addresses of a path?
  * @skb: packet
  * @path: path to the peer
+ *
+ * Return: true if the peer's address has sent the packet to this end's address.
  */
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
 {
@@ -312,7 +319,7 @@ bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path)
 	if (path->ipv6)
 		return ipv6_addr_equal(&ipv6_hdr(skb)->saddr, peer) &&
 		       ipv6_addr_equal(&ipv6_hdr(skb)->daddr, own);
-	/* the address is the last word of the GID, as for vrnic_path_route() */
+	/* the last word of an IPv4-mapped GID is the IPv4 address */
 	return ip_hdr(skb)->saddr == peer->s6_addr32[3] &&
 	       ip_hdr(skb)->daddr == own->s6_addr32[3];
 }
@@ -327,7 +334,7 @@ void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 /**
  * vrnic_pkt_copy() - copy the payload of a packet or a train
  * @skb: packet
- * @dst: target; its position moves on
+ * @dst: target; its position moves behind the payload
  * @final: the message ends with this packet
  */
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How fast a queue pair may send: as fast as its consumer allows, and, over the wire, as fast as
- * congestion control allows. Time that passes pays for what was sent. A sender that has not paid
- * does not block: its timer runs the queue pair again when it has paid.
+ * How fast a queue pair may send: no faster than its consumer's limit, and, over the wire, than
+ * congestion control allows. What a queue pair sends is a debt, which time pays off. A sender in
+ * debt does not block: its timer runs the queue pair again when the debt is paid.
  *
  * Congestion on the wire: routers mark packets (ECN), the receiver notifies the sender (CNP, annex
  * A17.9.3), and lib/cc.c sets the sender's rate.
@@ -20,12 +20,12 @@
 #define CNP_EVERY	(50 * NSEC_PER_USEC)
 #define PERIOD_MIN	CNP_EVERY
 #define PERIOD_MAX	(100 * NSEC_PER_MSEC)
-#define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* a responder measures no round trip */
-/* Time without a packet pays for later packets, up to this much. */
+#define PERIOD_USUAL	(4 * NSEC_PER_MSEC)	/* for a responder, which measures no round trip */
+/* A queue pair that sends nothing saves up for later packets, but no more than this time. */
 #define SLACK		NSEC_PER_MSEC
-/* Bytes that may always be sent at once on a flow without packets. */
+/* Bytes that a queue pair without a debt may always send at once, if @roce is NULL. */
 #define LOCAL_UNIT	4096
-/* Most debt, in units: more than can be sent at once, with headers. */
+/* Most debt, in units of unit_of(): more than a sender can send at once, with headers. */
 #define DEBT_UNITS	8
 
 static u32 unit_of(const struct vrnic_qp *qp)
@@ -33,7 +33,7 @@ static u32 unit_of(const struct vrnic_qp *qp)
 	return qp->roce ? qp->roce->mtu + VRNIC_HDR_BYTES : LOCAL_UNIT;
 }
 
-/* Bytes a second; 0: no limit. */
+/* Bytes a second that the consumer and congestion control allow; 0: no limit. */
 static u64 rate_of(const struct vrnic_qp *qp)
 {
 	u64 left = qp->roce ? qp->roce->cc.rate : 0;
@@ -53,11 +53,11 @@ static struct vrnic_cc_scale scale_of(const struct vrnic_qp *qp, u64 now)
 }
 
 /**
- * vrnic_rate_room() - bytes that may be sent now
+ * vrnic_rate_room() - bytes that a queue pair may send now
  * @qp: sender; its run bit is held
- * @until: if nothing may be sent: time, in ns, to ask again
+ * @until: set if nothing may be sent: time, in ns, to ask again
  *
- * Return: bytes, with headers, at least those of a packet; 0: nothing now; VRNIC_RATE_ANY: no
+ * Return: bytes, with headers, enough for one packet at least; 0: nothing now; VRNIC_RATE_ANY: no
  * limit.
  */
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
@@ -77,7 +77,8 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 	}
 	if (qp->paid_at > now) {
 		/*
-		 * any larger debt is due to others that made it send, and it need not pay for them
+		 * what the queue pair sent after it had asked here makes no larger debt at this
+		 * rate; forgive the rest, or it could not send for long
 		 */
 		qp->paid_at = min(qp->paid_at,
 				  now + vrnic_cc_ns(DEBT_UNITS * unit_of(qp), rate));
@@ -89,7 +90,7 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until)
 }
 
 /**
- * vrnic_rate_sent() - count bytes that were sent
+ * vrnic_rate_sent() - charge a queue pair for bytes that it sent
  * @qp: sender; its run bit is held
  * @bytes: number of bytes, with headers
  */
@@ -118,7 +119,7 @@ static void send_cnp(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_rate_marked() - packets came that met congestion: tell their sender
+ * vrnic_rate_marked() - packets came that routers had marked: notify their sender
  * @qp: receiver
  * @count: number of packets
  */
@@ -135,7 +136,7 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 count)
 }
 
 /**
- * vrnic_rate_congested() - packets of this sender met congestion: lower its rate
+ * vrnic_rate_congested() - packets of this queue pair met congestion: lower its rate
  * @qp: sender
  */
 void vrnic_rate_congested(struct vrnic_qp *qp)
@@ -143,14 +144,14 @@ void vrnic_rate_congested(struct vrnic_qp *qp)
 	struct vrnic_cc_scale scale = scale_of(qp, ktime_get_ns());
 	const struct vrnic_req *q = &qp->roce->req;
 
-	/* no more than a window is sent in a round trip */
+	/* the rate until now: the requester sends at most a window in each round trip */
 	if (q->rtt)
 		scale.rate = (u64)q->window * qp->roce->mtu * NSEC_PER_SEC / q->rtt;
 	vrnic_cc_notified(&qp->roce->cc, &scale);
 }
 
 /**
- * vrnic_rate_notified() - the peer says that packets met congestion: lower the rate
+ * vrnic_rate_notified() - a CNP came: lower the rate
  * @qp: sender
  */
 void vrnic_rate_notified(struct vrnic_qp *qp)

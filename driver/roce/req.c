@@ -7,8 +7,8 @@
  * again is made from the window's private copy of the descriptor, and its memory is looked up and
  * checked again.
  *
- * lib/ack.h tells how packets are counted, and what settles an operation. A long READ is asked for
- * in chunks, so that its answers do not exceed the window either.
+ * lib/ack.h tells how packets are counted, and what settles an operation. A long READ is several
+ * requests, one for each chunk, so that its answers do not exceed the window either.
  */
 
 #include <linux/bottom_half.h>
@@ -33,7 +33,7 @@ static bool is_local(const struct vrnic_wop *w)
 }
 
 /**
- * vrnic_req_load() - copy an operation to qp->op
+ * vrnic_req_load() - copy an operation from the window to qp->op
  * @qp: requester
  * @i: index of the operation in the window
  */
@@ -54,7 +54,7 @@ void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 }
 
 /**
- * vrnic_req_fail() - let an operation fail when it is the oldest
+ * vrnic_req_fail() - note that an operation fails, once it is the oldest in the window
  * @qp: requester
  * @w: operation; only its first failure counts
  * @status: enum ib_wc_status
@@ -85,7 +85,7 @@ static bool is_answered(u8 opcode)
 	}
 }
 
-/* Keep a private copy of the slots; the caller knows that there is room. */
+/* Keep a private copy of the slots. req_admit() has made sure that there is room. */
 static void keep_slots(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -116,7 +116,7 @@ static void check_op(struct vrnic_qp *qp, struct vrnic_wop *w)
 	w->info = op->info;
 }
 
-/* Compute how many packets the operation takes on each side. */
+/* Compute how many PSNs the operation takes: those of its requests, or of their answers. */
 static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
@@ -130,7 +130,7 @@ static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 		w->pkts = 1;
 		break;
 	case VRNIC_OP_RDMA_READ:
-		/* two chunks in flight, if the peer allows two requests */
+		/* two chunks in flight, if this requester may have two READs outstanding */
 		w->chunk = qp->attr.max_rd_atomic > 1 ?
 				   VRNIC_WINDOW_PKTS / 2 : VRNIC_WINDOW_PKTS;
 		fallthrough;
@@ -141,10 +141,10 @@ static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 }
 
 /*
- * May a local operation, which needs no peer, run at once? One that only makes something valid may,
- * unless it is behind a fence: memory that a READ fills must not be announced before the READ is
- * complete. LOCAL_INV takes memory away that earlier operations may use. An operation that may not
- * run at once runs when it is the oldest.
+ * May a local operation, which needs no peer, run at once? LOCAL_INV may not: earlier operations
+ * may still use the memory. Others make memory valid, and may, unless they are behind a fence:
+ * memory that a READ fills must not be announced before the READ is complete. An operation that may
+ * not run at once runs when it is the oldest.
  */
 static bool may_run_local(const struct vrnic_req *q, const struct vrnic_wop *w)
 {
@@ -155,19 +155,19 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	enum vrnic_step step;
 
-	/* this may wait for the last user of a region, which must not be this run */
+	/* LOCAL_INV waits while any run holds the region: this run must not be the one */
 	vrnic_hold_release(qp);
 	step = w->info->execute(qp, &qp->op);
 	if (step == VRNIC_STEP_FAIL)
 		vrnic_req_fail(qp, w, qp->op.status, qp->op.vendor_err);
 	if (step != VRNIC_STEP_WAIT)
-		w->chunk = 1;	/* done */
+		w->chunk = 1;	/* local: it is done */
 }
 
 /*
- * Take the next descriptor into the window, if the ring's owner has announced it. If not, the owner
- * is about to announce it, and will send it without holding up others. (An index that is out of
- * bounds counts as announced, and vrnic_sq_fetch() finds it.)
+ * Take the next descriptor into the window, if the ring's owner has rung the doorbell for it. If
+ * not, the owner is about to ring, and its own run then sends the request. (@rung may be out of
+ * bounds, and then all slots count as announced: vrnic_sq_fetch() finds the error.)
  */
 static bool req_admit(struct vrnic_qp *qp)
 {
@@ -200,7 +200,7 @@ static bool req_admit(struct vrnic_qp *qp)
 	return true;
 }
 
-/* The operation of packet @q->fly.cur, or NULL if all was sent that may be sent. */
+/* Return: the operation of packet @q->fly.cur, or NULL if nothing in the window may be sent. */
 static struct vrnic_wop *next_op(struct vrnic_req *q)
 {
 	struct vrnic_wop *w;
@@ -215,7 +215,7 @@ static struct vrnic_wop *next_op(struct vrnic_req *q)
 	return NULL;
 }
 
-/* Return: true if there is more to send at once. */
+/* Send packets of the window, and take new operations in. Return: true if more can be sent now. */
 static bool req_transmit(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -260,7 +260,7 @@ static void count_done(struct vrnic_qp *qp, const struct vrnic_wop *w)
 }
 
 /**
- * vrnic_req_retire() - complete the oldest operation
+ * vrnic_req_retire() - complete the oldest operation, and take it out of the window
  * @qp: requester; its window is not empty
  * @status: enum ib_wc_status
  * @verr: enum vrnic_vendor_err
@@ -312,7 +312,7 @@ static bool retire_one(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_complete() - complete operations that were answered
+ * vrnic_req_complete() - complete the oldest operations, if they are settled or have failed
  * @qp: requester
  * @budget: its descs bound this burst
  *
@@ -333,11 +333,11 @@ bool vrnic_req_complete(struct vrnic_qp *qp, struct vrnic_budget *budget)
 /**
  * vrnic_roce_begin() - begin a run
  * @qp: queue pair; its run bit is held
- * @budget: budget of the run
+ * @budget: budget of the run, and whether the owner has rung the doorbell
  */
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 {
-	/* all that is in the send ring by now was announced */
+	/* the owner has rung for all that is in the send ring by now */
 	if (budget->rung)
 		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
 	qp->roce->due = budget->atomic ? skb_queue_len_lockless(&qp->rxq) : U32_MAX;
@@ -346,8 +346,10 @@ void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 
 /**
  * vrnic_roce_expects() - will there be more to send when the peer answers, or asks?
- * @qp: requester and responder. A peer that asked for data may ask for more, and the answers must
- *	not overtake each other
+ * @qp: queue pair. A peer that this responder sent data may ask for more, and no answer must
+ *	overtake an earlier one
+ *
+ * Return: true if there will.
  */
 bool vrnic_roce_expects(const struct vrnic_qp *qp)
 {
@@ -358,13 +360,13 @@ bool vrnic_roce_expects(const struct vrnic_qp *qp)
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
 
-/* Slots of the send ring whose operations are in flight. */
+/* Number of slots of the send ring whose operations are in the window. */
 u32 vrnic_roce_ahead(const struct vrnic_qp *qp)
 {
 	return qp->roce->req.ahead;
 }
 
-/* Is no operation in flight, and none to be begun? A queue pair that only responds is mostly so. */
+/* Has the requester nothing to do? Mostly so if the queue pair only responds. */
 static bool is_quiet(struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = to_req(qp);
@@ -374,7 +376,7 @@ static bool is_quiet(struct vrnic_qp *qp)
 
 /**
  * vrnic_roce_send() - go on with the requests of an RC queue pair
- * @qp: requester; in RTS, or in SQD, in which no new operation is begun
+ * @qp: requester; in RTS, or in SQD, in which it begins no new operation
  * @budget: bounds this burst
  *
  * Return: true if there may be more to do at once.
@@ -383,14 +385,14 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
-	/* the run itself may have posted answers, which no doorbell announces */
+	/* runs of a native link post to its ring themselves, without a doorbell */
 	if (qp->link)
 		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
 	if (is_quiet(qp))
 		return false;
 	/*
-	 * Answers that come meanwhile are handled together, after this, and not deep in a stack
-	 * that has the way out through the network on it.
+	 * Hold softirqs off, so that answers of a peer on this machine are handled together, after
+	 * this, and not deep in the stack, inside a call that sends a packet.
 	 */
 	local_bh_disable();
 	vrnic_req_clock(qp);
@@ -399,7 +401,7 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	busy = false;
 	if (READ_ONCE(qp->state) != IB_QPS_ERR) {
 		busy = req_transmit(qp, budget);
-		/* operations that need no peer, or failed at once, are complete by now */
+		/* local operations, and those that failed in req_transmit(), are complete by now */
 		busy |= vrnic_req_complete(qp, budget);
 		vrnic_req_set_timer(qp);
 	}

@@ -4,8 +4,8 @@
  *
  *	roce/req.c	the window: admits operations, sends and retires them
  *	roce/req_send.c	what each operation sends
- *	roce/req_ack.c	answers of the peer
- *	roce/req_retry.c	timers, retries, going back
+ *	roce/req_ack.c	takes in the answers of the responder
+ *	roce/req_retry.c	timers, retries, going back to a lost packet
  */
 #ifndef VRNIC_ROCE_REQ_H
 #define VRNIC_ROCE_REQ_H
@@ -13,8 +13,8 @@
 #include "queue/qp.h"
 #include "roce/roce.h"
 
-#define VRNIC_BURST	16	/* packets of a message before received packets are handled */
-#define VRNIC_BURST_OPS	64	/* messages; small ones fill a buffer: see roce/tx.c */
+#define VRNIC_BURST	16	/* packets of a message, before the run handles received ones */
+#define VRNIC_BURST_OPS	64	/* messages; so many small ones fill a buffer: roce/tx.c */
 
 static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How a RoCEv2 requester handles answers of its peer: acknowledgments, NAKs, and the data of READs
- * and atomics.
+ * How a RoCEv2 requester handles the answers of the responder: acknowledgments, NAKs, and the data
+ * of READs and atomics.
  */
 
 #include "compat/compat.h"
@@ -15,7 +15,10 @@
 #include "roce/roce.h"
 #include "vrnic.h"
 
-/* The peer has executed all packets before @limit. Return: as vrnic_flight_acked(). */
+/*
+ * The responder has executed all packets before @limit. Return: false if an answer to one is
+ * missing.
+ */
 static bool req_acked(struct vrnic_qp *qp, u64 limit)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -43,7 +46,8 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 }
 
 /*
- * Handle an acknowledgment or a NAK. Return: false if an answer to an earlier request is missing.
+ * Handle an acknowledgment or a NAK. Return: false if the answer to an earlier request is missing,
+ * for which the packet has to wait.
  */
 static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
@@ -71,7 +75,7 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	return true;
 }
 
-/* One packet of an answer came, in order. */
+/* A packet of an answer came in order, and its data are in place. */
 static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -123,7 +127,7 @@ static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
 	answer_done(qp, w);
 }
 
-/* Handle the answer to a READ, an atomic, FLUSH or ATOMIC WRITE. Return: as rx_ack(). */
+/* Handle the answer to a READ, atomic, FLUSH or ATOMIC WRITE. Return: as rx_ack(). */
 static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -164,7 +168,7 @@ static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
 	return rx_answer(qp, skb, psn);
 }
 
-/* Handle the early answers for which nothing is missing any more. */
+/* Handle the early answers, up to one for which an earlier answer is missing. */
 static void rx_early(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
@@ -177,9 +181,9 @@ static void rx_early(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_answer() - handle an answer of the peer
+ * vrnic_req_answer() - handle an answer of the responder, or keep it if it came too early
  * @qp: requester
- * @skb: packet; freed or kept here
+ * @skb: packet; this function consumes it
  */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -187,7 +191,7 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 own = vrnic_pkt(skb)->psn;
 	u64 psn = vrnic_psn_extend(own, q->fly.una);
 
-	/* answers to complete requests, and to requests that were never sent, have no effect */
+	/* answers to settled requests, and to requests that were never sent, have no effect */
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)

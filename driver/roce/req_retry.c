@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The RoCEv2 requester when an answer does not come: timers, retries, going back to what may be
- * lost, and the number of packets in flight afterwards.
+ * lost, and how many packets may be in flight afterwards.
+ *
+ * The consumer's ACK timeout is one try. Within it, the requester looks for losses several times:
+ * it sends again from the oldest packet that is not settled.
  */
 
 #include <linux/ktime.h>
@@ -15,9 +18,9 @@
 #include "vrnic.h"
 
 #define RNR_FOREVER	7
-#define RTT_MIN_SHIFT	12	/* rtt_min grows by this fraction with each sample */
-#define QUEUED_NS	NSEC_PER_MSEC	/* a shorter delay may be due to a busy CPU */
-#define QUEUED_GROWTH	12	/* least packets that arrive before the window grows */
+#define RTT_MIN_SHIFT	12	/* rtt_min grows by 2^-12 of itself with each sample */
+#define QUEUED_NS	NSEC_PER_MSEC	/* a busy CPU may delay a packet for less than this */
+#define QUEUED_GROWTH	12	/* packets for which a window in a queue grows by one */
 
 static u64 timeout_ns(const struct vrnic_qp *qp)
 {
@@ -25,12 +28,12 @@ static u64 timeout_ns(const struct vrnic_qp *qp)
 }
 
 /*
- * Time, in ns, after which the requester looks for a loss if no answer comes. It is a multiple of
- * the usual time to an answer, but not less than a fraction of the ACK timeout, as the peer may
- * only be slow: rdma_rxe yields the CPU after 1024 packets. The fraction is an eighth after a
- * recent loss, and a half otherwise: without recent losses, a long wire or a slow peer is more
- * likely. The ends of a native link look four times as early. Often they have one message in
- * flight, and no later message that would show its loss.
+ * Time, in ns, that the requester waits for an answer before it looks for a loss. It is a multiple
+ * of the usual time to an answer, but not less than a fraction of the ACK timeout, as the peer may
+ * only be slow: rdma_rxe yields the CPU after 1024 packets. The fraction is an eighth for some time
+ * after a loss, and a half otherwise, when a long wire or a slow peer is more likely. A native link
+ * looks four times as early: it often has one message in flight, and no later one that would show
+ * its loss.
  */
 static u64 first_wait(const struct vrnic_qp *qp)
 {
@@ -44,8 +47,8 @@ static u64 first_wait(const struct vrnic_qp *qp)
 }
 
 /*
- * Smooth the time as TCP does: RFC 6298. Also keep the least time, which is forgotten within some
- * thousand samples, as the path may have become longer.
+ * Smooth the time of an answer as TCP does: RFC 6298. Also keep the least time, but forget it
+ * within some thousand samples, as the path may have become longer.
  */
 static void take_time(struct vrnic_req *q)
 {
@@ -64,9 +67,8 @@ static void take_time(struct vrnic_req *q)
 }
 
 /*
- * The answer after a retry may be late, not lost: on a very long wire, every answer comes after the
- * first look for losses. Only packets that were sent once are timed, so this is the first time that
- * is known.
+ * An answer came after a look for losses. The packet may have been late, not lost: on a very long
+ * wire each answer is. Only packets that were sent once are timed, so this is the first time known.
  */
 static void take_late(struct vrnic_req *q)
 {
@@ -77,23 +79,24 @@ static void take_late(struct vrnic_req *q)
 }
 
 /*
- * Do packets take longer than they need, as they do in a queue? A flow that began when the queue
- * was full knows no shorter time than that of a queue that has drained a little.
+ * Do packets stand in a queue? A quarter above the least time tells, because a flow that began when
+ * the queue was full knows no shorter time than that of a queue that has drained a little.
  */
 static bool is_queued(const struct vrnic_req *q)
 {
 	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
 }
 
-/* The window that losses leave. For a flow in a queue, a small window is not slower. */
+/* The least window that losses leave. A small one does not slow down packets that queue anyway. */
 static u32 window_min(const struct vrnic_req *q)
 {
 	return is_queued(q) ? VRNIC_WINDOW_QUEUED : VRNIC_WINDOW_MIN;
 }
 
 /*
- * Add two packets for each window that arrived. For a flow whose share of a queue is a few packets,
- * two are many, and all other flows add them too; so in a queue, growth takes more packets.
+ * Let the window grow by two packets for each window that was acknowledged. For a flow whose share
+ * of a queue is a few packets that is much, as all others grow, too: there, the window grows by at
+ * most one packet for QUEUED_GROWTH.
  */
 static void grow(struct vrnic_req *q, u64 arrived)
 {
@@ -108,7 +111,7 @@ static void grow(struct vrnic_req *q, u64 arrived)
 }
 
 /**
- * vrnic_req_progress() - packets were acknowledged: reset timers and retries
+ * vrnic_req_progress() - packets were settled: reset timers and retries
  * @qp: requester
  * @before: fly.una before that
  */
@@ -134,7 +137,7 @@ static void go_back(struct vrnic_req *q)
 {
 	vrnic_flight_go_back(&q->fly);
 	q->acked_at = q->fly.una;
-	/* an answer may belong to the first packet or to the second */
+	/* nothing tells which of the two transmissions of a packet an answer belongs to */
 	q->timed = 0;
 }
 
@@ -142,14 +145,16 @@ static void go_back(struct vrnic_req *q)
  * vrnic_req_go_back_lost() - handle a loss: go back, and have fewer packets in flight
  * @qp: requester
  *
- * What was lost is sent first, and nothing else until it is acknowledged. A peer that has kept
- * later packets acknowledges these, too, and they need not be sent again. Any other peer
- * acknowledges what it got, and the rest follows. Losses among packets that were in flight together
- * are one sign of congestion, not many. Each of them costs a round trip to learn of, so each is
- * answered with twice as many packets as the one before. But most of these packets did arrive: a
- * small window, which many flows that share a link have, is not to be filled with them.
+ * The requester sends @probe packets from the lost one on, and waits. If the peer has kept the
+ * packets behind them, it acknowledges these, too, and they need not be sent again. Otherwise the
+ * rest follows.
  *
- * A queue that overflows tells of congestion as a mark does, but later.
+ * Losses among packets that were in flight together (before @recover) are one sign of congestion,
+ * so they shrink the window once. It takes a round trip to learn of each, so each further one
+ * doubles @probe. But the peer may have most of the packets already, so @probe is a quarter of the
+ * window at most: many flows that share a link have small windows.
+ *
+ * A queue that overflows tells of congestion as an ECN mark does, but later.
  */
 void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 {
@@ -170,10 +175,10 @@ void vrnic_req_go_back_lost(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_go_back_once() - go back because of an answer
+ * vrnic_req_go_back_once() - go back because an answer is missing before one that came
  * @qp: requester
  *
- * The requester goes back once, until there is progress or a timeout.
+ * Further early answers say the same, so this goes back once, until there is progress or a timeout.
  */
 void vrnic_req_go_back_once(struct vrnic_qp *qp)
 {
@@ -186,7 +191,7 @@ void vrnic_req_go_back_once(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_gap() - if an answer is missing, ask for it again when it is overdue
+ * vrnic_req_gap() - ask again for an answer that is missing before an early one, and overdue
  * @qp: requester
  */
 void vrnic_req_gap(struct vrnic_qp *qp)
@@ -206,13 +211,13 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 	}
 	vrnic_early_asked(&q->early, q->fly.una);
 	vrnic_req_go_back_once(qp);
-	/* ask for no more than what is missing: send_read() */
+	/* one packet; send_read() then asks for the missing answers only */
 	q->fly.hold = q->fly.una + 1;
 }
 
 /*
- * Native links do not count RNR retries. Instead, the peer has to be ready within the time in which
- * any peer has to answer.
+ * A native link does not count RNR retries. Instead, its peer has to be ready within the time in
+ * which a peer that does not answer at all is given up.
  */
 static bool rnr_too_long(struct vrnic_qp *qp)
 {
@@ -227,7 +232,7 @@ static bool rnr_too_long(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_req_rnr() - the peer has no receive posted: wait for a while
+ * vrnic_req_rnr() - an RNR NAK came: wait for as long as it says, then go back
  * @qp: requester
  * @code: time to wait, by IBTA table 45
  */
@@ -252,15 +257,15 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	q->rnr_until = ktime_get_ns() + vrnic_rnr_ns(code);
 	q->deadline = 0;
 	q->since = 0;
-	/* the peer answers: the time in which it is not ready tells nothing about the wire */
+	/* a time that includes the wait for the peer to be ready tells nothing about the wire */
 	q->looked = 0;
 	q->wait = 0;
 	go_back(q);
 }
 
 /*
- * No answer came in time. The consumer's timeout is one try, within which the requester looks for
- * losses several times.
+ * No answer came before the deadline: look for a loss. If the try is over, count a retry, or let
+ * the oldest operation fail.
  */
 static void timed_out(struct vrnic_qp *qp, u64 now)
 {
@@ -284,18 +289,18 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 		q->since = now;
 		vrnic_count(qp->dev, RETRIES);
 	}
-	/* not even the first look was answered: the path has no room for this flow */
+	/* the look before this one had no answer either: the path has no room for this flow */
 	if (q->looked)
 		q->window = window_min(q);
 	q->looked = q->since;
 	q->went_back = 0;
-	/* other flows may look at the same time, so send no more than at first */
+	/* other flows may look at the same time, so send only VRNIC_PROBE packets again */
 	q->probe = 0;
 	vrnic_req_go_back_lost(qp);
 }
 
 /**
- * vrnic_req_clock() - handle the timers that are due by now
+ * vrnic_req_clock() - handle the times that are over by now: timer, RNR wait, deadline
  * @qp: requester
  */
 void vrnic_req_clock(struct vrnic_qp *qp)
@@ -315,8 +320,8 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 }
 
 /*
- * Flows that met the same full queue at once must not look for losses at the same times, again and
- * again, or the last of them never finds room.
+ * A part of @wait that differs from queue pair to queue pair. Otherwise flows that met the same
+ * full queue would look for losses together again and again, and the last of them never find room.
  */
 static u64 retry_spread(const struct vrnic_qp *qp, u64 wait)
 {
@@ -330,26 +335,26 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 	if (!q->since)
 		q->since = now;
 	q->wait = q->wait ? 2 * q->wait + retry_spread(qp, q->wait) : first_wait(qp);
-	/* the last look within a try is at its end */
+	/* the last look of a try comes no later than the end of the try */
 	q->deadline = min(now + q->wait, q->since + timeout_ns(qp));
 	if (q->deadline <= now)
 		q->deadline = now + first_wait(qp);
 }
 
 /**
- * vrnic_roce_wake_at() - run the queue pair at a given time
+ * vrnic_roce_wake_at() - have the queue pair run at a given time
  * @qp: queue pair; its run bit is held
  * @at: time in ns
  *
- * There is one timer, for the earliest reason to wake up. A caller with a later reason calls again
- * whenever the queue pair is run.
+ * There is one timer, for the earliest reason to wake up. Code with a later reason calls this again
+ * in each run of the queue pair.
  */
 void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 now = ktime_get_ns();
 
-	/* an earlier timer that is over may have fired before this run began */
+	/* a timer whose time is over may have fired before this run began, so it does not count */
 	if (q->timer_at > now && q->timer_at <= at)
 		return;
 	q->timer_at = at;
@@ -357,7 +362,7 @@ void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
 }
 
 /**
- * vrnic_req_set_timer() - set the timer if an answer is due, or the peer is not ready
+ * vrnic_req_set_timer() - set the timer for the end of an RNR wait, or for the next deadline
  * @qp: requester
  */
 void vrnic_req_set_timer(struct vrnic_qp *qp)
@@ -368,7 +373,7 @@ void vrnic_req_set_timer(struct vrnic_qp *qp)
 	if (q->fly.una < q->fly.cur && !q->deadline && qp->attr.timeout)
 		set_deadline(qp, ktime_get_ns());
 	at = q->rnr_until ?: q->deadline;
-	/* vrnic_req_clock() has handled a timer that is over */
+	/* @timer_at is not over, or vrnic_req_clock() would have cleared it */
 	if (at && (!q->timer_at || q->timer_at > at))
 		vrnic_roce_wake_at(qp, at);
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * The packets that a RoCEv2 requester sends for each operation. roce/tx.c makes the packets.
- */
+/* Which packets a RoCEv2 requester sends for each operation. roce/tx.c makes them. */
 
 #include <linux/bottom_half.h>
 #include <linux/ktime.h>
@@ -38,7 +36,7 @@ static void put_word(struct vrnic_tx *tx, __be32 word)
 	tx->ext_len += sizeof(word);
 }
 
-/* The operation code of a data packet, without its service. */
+/* The opcode of a packet of a SEND or WRITE, without the bits of the service. */
 static u8 data_opcode(u8 opcode, bool first, bool last)
 {
 	bool write = opcode == VRNIC_OP_RDMA_WRITE ||
@@ -94,7 +92,9 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 		put_word(tx, cpu_to_be32(d->imm));
 }
 
-/* Send packet @q->fly.cur of @w, which takes @pkts PSNs. */
+/*
+ * Send packet @q->fly.cur of @w, which takes @pkts PSNs. Return: false if no other can be sent now.
+ */
 static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 		      struct vrnic_tx *tx, u32 pkts)
 {
@@ -103,7 +103,7 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 	int err;
 
 	tx->psn = q->fly.cur;
-	/* a link also carries data that peers GET, whose owner has not posted them */
+	/* the owner of data that a peer GETs over a link may write to them: it did not post them */
 	tx->copy = again || qp->link;
 	if (again)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
@@ -116,13 +116,14 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 	vrnic_resp_ack(qp);
 	err = vrnic_roce_xmit(qp, &qp->roce->path, tx);
 	vrnic_flight_sent(&q->fly, w, pkts);
-	/* an unsent packet counts as lost, and is sent again after the timeout */
+	/* a packet that could not be sent counts as lost; the requester sends it after a timeout */
 	return err != -ENOMEM && err != -EHOSTUNREACH;
 }
 
 /*
- * Packets that are acknowledged together are sent together. Where packets get lost, a burst that
- * meets a full queue loses most of its packets, so bursts are shorter then.
+ * Packets after which the requester asks for an acknowledgment. Packets that are acknowledged
+ * together make room for one burst. After a loss there are fewer, because a burst that meets a full
+ * queue loses most of its packets.
  */
 static u32 ack_every(const struct vrnic_req *q)
 {
@@ -162,8 +163,8 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 }
 
 /*
- * If an answer came with a gap, ask only for the gap. Return: how many of the @n packets from
- * @q->fly.cur on to ask for; 0: none until the gap is closed.
+ * If a READ's answer has a gap, and packets behind it are kept, ask only for the gap. Return: for
+ * how many of the @n packets from @q->fly.cur on to ask; 0: for none before the gap is closed.
  */
 static u32 req_missing(struct vrnic_req *q, u32 n)
 {
@@ -260,7 +261,7 @@ static bool send_flush(struct vrnic_qp *qp, const struct vrnic_wop *w)
  * @w: the operation
  * @budget: its bytes bound this burst
  *
- * Return: false if nothing more can be sent now.
+ * Return: false if the requester can send nothing more now.
  */
 bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 		       struct vrnic_budget *budget)
@@ -300,7 +301,9 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
  * @op: operation that vrnic_op_check() accepted
  * @budget: its bytes bound this burst
  *
- * The message is complete when it is sent, so the packets have copies of the data.
+ * The request completes when all its packets are sent, so they have copies of the data.
+ *
+ * Return: VRNIC_STEP_DONE, VRNIC_STEP_MORE or VRNIC_STEP_FAIL.
  */
 enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
@@ -317,7 +320,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 		fill_data(qp, &tx, op->done);
 		tx.psn = q->fly.next++;
 		tx.copy = true;
-		/* the peer cannot use the rest of the message without this packet */
+		/* without this packet the peer drops the rest of the message, so do not send it */
 		if (vrnic_roce_xmit(qp, &qp->roce->path, &tx)) {
 			op->done = op->total;
 			break;

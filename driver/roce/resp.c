@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The responder: a queue pair as the target of a peer on the network. IBTA 9.7 for RC, 9.8 for UC.
- * This file takes requests in order, and handles those that came too early, or again.
+ * The responder: a queue pair as the target of a requester on another host. IBTA 9.7 for RC, 9.8
+ * for UC. This file takes requests in order, and handles those that come too early, or again.
  * roce/resp_exec.c executes them.
  *
  * All of this runs with the queue pair's run bit, mostly in softirq.
@@ -43,7 +43,7 @@ bool vrnic_resp_busy(const struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_resp_waits() - does the next request wait for a region that is in use?
+ * vrnic_resp_waits() - does the next request wait until nothing uses the region to invalidate?
  * @qp: target
  *
  * Return: true if it does; then the timer runs.
@@ -62,14 +62,14 @@ bool vrnic_resp_waits(struct vrnic_qp *qp)
 	return false;
 }
 
-/* Send a packet to the peer. */
+/* Send a packet to the requester. */
 void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
 	tx->dqpn = qp->attr.dest_qp_num;
 	vrnic_roce_xmit(qp, &qp->roce->path, tx);
 }
 
-/* Put an AETH into @tx as the first extension header; others may follow. */
+/* Put an AETH into @tx as the first extension header; the caller may add others. */
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome)
 {
 	vrnic_aeth_fill((struct vrnic_aeth *)tx->ext, syndrome,
@@ -89,7 +89,9 @@ void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn)
 /**
  * vrnic_resp_take_ack() - is an acknowledgment due?
  * @qp: target
- * @tx: if so, to be filled in with the acknowledgment
+ * @tx: if so, filled in with the acknowledgment
+ *
+ * Return: true if so.
  */
 bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
@@ -125,8 +127,8 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 }
 
 /*
- * A packet that was executed before came again: its answer was lost, or is on its way. If this side
- * does not remember the answer any more, the packet is dropped.
+ * An executed request came again: its answer was lost, or is on its way. Send the answer again,
+ * unless the responder has forgotten it.
  */
 static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -154,7 +156,7 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 				  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
 		return;
 	}
-	/* the request has to be the same READ, or the rest of it */
+	/* the request has to be the READ that was executed, or the rest of it */
 	off = (u64)vrnic_psn_diff(pkt->psn, res->psn) * qp->roce->mtu;
 	if (be64_to_cpu(reth->va) != res->va + off ||
 	    be32_to_cpu(reth->rkey) != res->rkey ||
@@ -162,7 +164,7 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	r->reply = (struct vrnic_reply) {
 		.active = true,
-		/* the rest is answered like a new request: IBTA 9.7.5 */
+		/* the answer to the rest begins with FIRST or ONLY, like any answer: IBTA 9.7.5 */
 		.first = true,
 		.replay = true,
 		.psn = pkt->psn,
@@ -173,8 +175,8 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * A packet came too early: one before it is lost, or late. If it came before, the peer has gone
- * back once more, so the missing packet was lost once more.
+ * A packet came too early: one before it is lost, or late. If the packet is kept already, the
+ * requester has gone back after a NAK, and the missing packet was lost once more.
  */
 static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -189,16 +191,17 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 	err = vrnic_early_keep(&r->early, skb, r->served.psn);
 	if (err == -EEXIST)
 		r->again = true;
-	/* a packet that is not kept is lost: vrnic_resp_gap() asks for it */
+	/* a packet that is not kept makes vrnic_resp_gap() send a NAK, too */
 	if (err)
 		kfree_skb(skb);
 }
 
 /**
- * vrnic_resp_gap() - all received packets were handled: is one missing?
+ * vrnic_resp_gap() - after all received packets were handled, send a NAK if one is missing
  * @qp: target
  *
- * Sends one NAK for each time that the peer goes back.
+ * If the missing packet may just be late, the timer runs instead. There is one NAK for each time
+ * that the requester goes back.
  */
 void vrnic_resp_gap(struct vrnic_qp *qp)
 {
@@ -226,7 +229,7 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 	vrnic_resp_nak(qp, VRNIC_AETH_NAK | VRNIC_NAK_PSN);
 }
 
-/* The missing packet has come: go on with the early ones. */
+/* If the missing packet has come, put the first early packet behind it back into the queue. */
 static void next_early(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -241,7 +244,7 @@ static void next_early(struct vrnic_qp *qp)
 	vrnic_rxq_return(qp, skb);
 }
 
-/* Return: true if the packet is the next one. The caller knows that it is not ahead. */
+/* RC: is the packet the next one, as it is not ahead? If not, answer the duplicate. */
 static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -258,7 +261,8 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * UC: lost packets stay lost, and a new message starts afresh. Return: true if the packet counts.
+ * UC: lost packets stay lost, and a new message starts afresh. Return: false if the packet belongs
+ * to a message that lost one.
  */
 static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
@@ -298,7 +302,7 @@ static void resp_advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	}
 }
 
-/* May a train be executed at once? Only if a single check holds for all of its packets. */
+/* May a train be executed as one packet? Only if a single check holds for all its packets. */
 static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_resp *r = &qp->roce->resp;
@@ -308,9 +312,9 @@ static bool goes_whole(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 }
 
 /**
- * vrnic_resp_request() - execute a request
+ * vrnic_resp_request() - execute a request, or keep or drop it
  * @qp: target
- * @skb: packet; freed, kept, or put back into the queue
+ * @skb: packet or train; this function consumes it
  */
 void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 {

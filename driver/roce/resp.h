@@ -4,7 +4,7 @@
  *
  *	roce/resp.c	takes requests in order, acknowledges them
  *	roce/resp_exec.c	what each request does
- *	roce/resp_reply.c	answers with data, which may be asked for again
+ *	roce/resp_reply.c	answers with data, which a requester may ask for again
  */
 #ifndef VRNIC_ROCE_RESP_H
 #define VRNIC_ROCE_RESP_H
@@ -15,8 +15,8 @@
 /* What became of a request. */
 enum vrnic_rx {
 	VRNIC_RX_DONE,	/* executed */
-	VRNIC_RX_DROP,	/* the request has no effect */
-	VRNIC_RX_AGAIN,	/* memory is in use: try again in a while */
+	VRNIC_RX_DROP,	/* refused, or dropped: the request is not executed */
+	VRNIC_RX_AGAIN,	/* the region to invalidate is in use: try again in a while */
 };
 
 static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)

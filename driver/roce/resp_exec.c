@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Executes requests of a peer on the network. Each byte is copied once, from the packet to its
- * place. Memory is looked up and checked again for each packet.
+ * Executes requests of a requester on another host. Each byte is copied once, from the packet to
+ * its place. For each packet, the memory is looked up and checked again.
  */
 
 #include "compat/compat.h"
@@ -20,7 +20,7 @@
 #include "roce/roce.h"
 #include "vrnic.h"
 
-/* UC: drop the rest of the message; no side is told. */
+/* UC: drop the rest of the message, and tell nobody. */
 static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -31,7 +31,7 @@ static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
-/* Refuse the request: a NAK for the peer, ERR and @event for this side. */
+/* Refuse the request: NAK, ERR and @event; on UC, drop the message. */
 static enum vrnic_rx resp_refuse(struct vrnic_qp *qp, enum vrnic_nak code,
 				 enum ib_event_type event)
 {
@@ -54,8 +54,8 @@ static enum vrnic_rx resp_refuse_request(struct vrnic_qp *qp)
 }
 
 /*
- * The receive in progress fails, and the queue pair with it. On UC, too, but then the peer is not
- * told.
+ * Complete the receive with an error, and refuse the request. On UC, go to ERR as well, without a
+ * NAK.
  */
 static enum vrnic_rx resp_refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 				      enum vrnic_nak code)
@@ -68,7 +68,10 @@ static enum vrnic_rx resp_refuse_recv(struct vrnic_qp *qp, u8 status, int verr,
 	return resp_refuse(qp, code, -1);
 }
 
-/* As in the loopback flow: on UC, the receive stays for the next message. */
+/*
+ * The message does not fit into the receive. On UC the message is dropped, and the receive stays
+ * for the next one, as in loop_refuse_length().
+ */
 static enum vrnic_rx resp_refuse_length(struct vrnic_qp *qp)
 {
 	if (qp->type == IB_QPT_UC)
@@ -77,7 +80,10 @@ static enum vrnic_rx resp_refuse_length(struct vrnic_qp *qp)
 				VRNIC_NAK_INVALID);
 }
 
-/* No receive is posted. The peer will send this packet again. */
+/*
+ * RNR NAK: no receive is posted, or the native link has no room. The requester sends this packet
+ * again.
+ */
 static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 {
 	struct vrnic_resp *r = to_resp(qp);
@@ -91,7 +97,7 @@ static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
-/* Have a receive in qp->recv. Return: VRNIC_RX_DONE if there is one. */
+/* Take a receive into qp->recv, if none is there. Return: VRNIC_RX_DONE if there is one now. */
 static enum vrnic_rx resp_need_recv(struct vrnic_qp *qp)
 {
 	switch (vrnic_recv_take(qp)) {
@@ -148,7 +154,7 @@ static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	int ret;
 
-	/* this waits for the region's last user, which must not be this run */
+	/* -EAGAIN as long as any run holds the region: this run must not be the one */
 	vrnic_hold_release(qp);
 	ret = vrnic_key_invalidate(&qp->key_user, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
@@ -198,7 +204,7 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	rx = r->moved ? VRNIC_RX_DONE : resp_fill_recv(qp, skb);
 	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
 		rx = resp_invalidate(qp, skb);
-	/* the data are in place; the next try must not need the memory, which the key may name */
+	/* after AGAIN the data stay in place: the next try may find their memory invalidated */
 	r->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
 		return rx;
@@ -209,9 +215,9 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /**
- * vrnic_resp_open() - let qp->recv_sgl describe memory that a peer names
+ * vrnic_resp_open() - let qp->recv_sgl describe memory that a requester names
  * @qp: target
- * @rkey: key that the peer claims
+ * @rkey: key that the requester claims
  * @va: address
  * @len: bytes
  * @access: IB_ACCESS_REMOTE_*
@@ -230,7 +236,7 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 				&sgl->seg[0]);
 }
 
-/* The first packet names the memory of all: the WRITE is refused if any byte is not allowed. */
+/* Begin a WRITE: if the memory that its first packet names is not all allowed, refuse all of it. */
 static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
@@ -245,7 +251,9 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	r->len = 0;
 	if (r->left > VRNIC_MAX_MSG)
 		return resp_refuse_request(qp);
-	/* a single packet has no effect before its own memory is looked up */
+	/*
+	 * without an immediate, a single packet has no effect before rx_write() checks its memory
+	 */
 	if (pkt->info & VRNIC_PKT_END && !(pkt->info & VRNIC_PKT_IMM))
 		return VRNIC_RX_DONE;
 	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
@@ -288,7 +296,7 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return VRNIC_RX_DONE;
 }
 
-/* Remember the request, as the peer may ask for the answer again. */
+/* Remember the request, because the requester may ask for the answer again. */
 static struct vrnic_res *keep_res(struct vrnic_qp *qp, struct sk_buff *skb, u32 pkts)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -355,7 +363,7 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	res->result = old;
 	to_resp(qp)->served.msn++;
 	vrnic_resp_atomic_ack(qp, res);
-	/* resp_advance() counts the message, as for all requests */
+	/* the answer has the MSN of this message, but resp_advance() is what counts it */
 	to_resp(qp)->served.msn--;
 	return VRNIC_RX_DONE;
 }
@@ -380,7 +388,7 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	return word ? VRNIC_RX_DONE : resp_refuse_request(qp);
 }
 
-/* As in the loopback flow, a flush only checks the rights. */
+/* A FLUSH has nothing to move, as in the loopback flow: it only checks the rights. */
 static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const __be32 *feth = vrnic_pkt_ext(skb);
@@ -405,11 +413,11 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (verr)
 		return resp_refuse_access(qp);
 	vrnic_seg_put(&seg);
-	smp_mb();	/* all earlier stores, before the answer */
+	smp_mb();	/* earlier stores are visible before the answer is sent */
 	return VRNIC_RX_DONE;
 }
 
-/* FLUSH and ATOMIC WRITE are answered like a READ of no bytes. */
+/* FLUSH and ATOMIC WRITE: the answer is that of a READ of no bytes. */
 static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -441,7 +449,7 @@ static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 }
 
-/* First, middle and last packets of a message have to come in that order. */
+/* Does the packet continue the message in progress, or begin one if there is none? */
 static bool order_fits(const struct vrnic_resp *r, u32 info)
 {
 	u32 kind = info & VRNIC_PKT_DATA;
@@ -456,7 +464,7 @@ static bool order_fits(const struct vrnic_resp *r, u32 info)
  * @qp: target
  * @pkt: train
  *
- * If not, one of its packets will be refused, and the packets have to be executed one by one.
+ * Return: false if one of its packets will be refused; then the caller has to execute them singly.
  */
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
@@ -475,7 +483,7 @@ bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 /**
  * vrnic_resp_execute() - execute a request
  * @qp: target
- * @skb: packet; the next one of the peer
+ * @skb: packet that the responder expects next, or a train that begins with it
  *
  * Return: what became of the request.
  */

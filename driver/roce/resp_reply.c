@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Answers of a responder that are more than an acknowledgment: the data of READs and the results of
- * atomics. The responder remembers them, because the peer may ask again.
+ * atomics. The responder remembers these requests, because the requester may ask again.
  */
 
 #include "engine/budget.h"
@@ -37,7 +37,7 @@ static u8 reply_opcode(const struct vrnic_reply *reply, u32 n)
 	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
 }
 
-/* Send the next packet. Return: false if it was not sent, or was the last. */
+/* Send the next packet of the answer. Return: false if it was the last, or was not sent. */
 static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
 	u32 n = min(reply->left, qp->roce->mtu);
@@ -46,7 +46,7 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 		.psn = reply->psn,
 		.src = &qp->recv_sgl,
 		.len = n,
-		/* the memory's owner may write to it, and does not know of the READ */
+		/* the owner of the memory does not know of the READ, and may write at any time */
 		.copy = true,
 		.dqpn = qp->attr.dest_qp_num,
 	};
@@ -67,9 +67,10 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 }
 
 /*
- * The memory is not available any more. If the READ was answered before, the peer may have the
- * whole answer, and may have taken the memory away itself; then the READ and this NAK are only
- * late. A peer that really lacks the answer fails when it gets the NAK.
+ * The memory is not available any more. If the READ was answered before, the requester may have the
+ * whole answer, and may have had the memory invalidated since. Then the READ and this NAK are only
+ * late, and this queue pair stays as it is. A requester that really lacks the answer fails when it
+ * gets the NAK.
  */
 static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
@@ -87,7 +88,7 @@ static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * @qp: target
  * @budget: its bytes bound this burst
  *
- * Return: false if nothing may be sent now; then the timer runs.
+ * Return: false if the rate lets nothing be sent now; then the timer runs.
  */
 bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {

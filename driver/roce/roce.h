@@ -14,9 +14,9 @@
  *	roce/early.c	packets that came before one that is missing
  *	roce/ud_wire.c	datagrams, both ways
  *
- * The run bit of a queue pair protects all its state here, except its queue of received packets.
- * The holder of the run bit handles packets. Mostly that is the softirq that brought them, so
- * nothing here may sleep.
+ * The run bit (VRNIC_RUN_BUSY) of a queue pair protects all its state here, except its queue of
+ * received packets. A runner has the bit while it handles packets. Mostly the runner is the softirq
+ * that brought the packets, so nothing here may sleep.
  */
 #ifndef VRNIC_ROCE_H
 #define VRNIC_ROCE_H
@@ -36,28 +36,28 @@ struct vrnic_dev;
 struct vrnic_qp;
 struct vrnic_sgl;
 
-#define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors in a window */
+#define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors of a window */
 #define VRNIC_WINDOW_PKTS	128	/* most packets in flight */
 #define VRNIC_WINDOW_MIN	8	/* the window that losses leave */
-#define VRNIC_WINDOW_QUEUED	2	/* the same, if packets stand in a queue */
-#define VRNIC_PROBE		2	/* packets that are sent after the first loss */
-#define VRNIC_CLEAN_PKTS	1024	/* after so many packets without a loss the wire is clean */
-#define VRNIC_ACK_EVERY		32	/* most packets for each acknowledgment */
+#define VRNIC_WINDOW_QUEUED	2	/* the window that losses leave if a queue delays packets */
+#define VRNIC_PROBE		2	/* packets that are sent again at first after a loss */
+#define VRNIC_CLEAN_PKTS	1024	/* packets without a loss after which a wire is clean */
+#define VRNIC_ACK_EVERY		32	/* most packets from one AckReq to the next */
 #define VRNIC_RXQ_BYTES		SZ_4M	/* most memory of packets that wait for a run */
 
 /**
  * struct vrnic_wire - the sockets of a network namespace
  * @link: in wires; protected by wires_lock
- * @users: number of @devs, and of tasks that wait for @qps to become empty; protected by wires_lock
+ * @users: number of @devs and of tasks that empty @qps; protected by wires_lock
  * @devs: struct vrnic_dev; protected by wires_lock
- * @net: network namespace; NULL once it is gone; protected by wires_lock
- * @sock: sockets for IPv4 and IPv6; NULL without that family; protected by wires_lock
- * @sk: the sockets for senders; read under RCU
+ * @net: network namespace; NULL once it ends; protected by wires_lock
+ * @sock: sockets for IPv4 and IPv6; NULL if there is none; protected by wires_lock
+ * @sk: @sock, for senders, which read it under RCU
  * @order: keeps the packets of a flow in order until they are in the queue of their queue pair
  * @qps_lock: protects @qps and @shut; a leaf
  * @qps: queue pairs that may have a route
  * @shut: no queue pair may join @qps any more
- * @over: no route is kept or used any more; written once
+ * @over: no route of the namespace is kept or used any more; written once
  */
 struct vrnic_wire {
 	struct list_head link;
@@ -66,7 +66,7 @@ struct vrnic_wire {
 	struct net *net;
 	struct socket *sock[2];
 	struct sock __rcu *sk[2];
-	spinlock_t order;	/* keeps order from a socket's queue to those of queue pairs */
+	spinlock_t order;	/* keeps packets in order from a socket to queue pairs */
 	spinlock_t qps_lock;	/* protects @qps and @shut */
 	struct list_head qps;
 	bool shut;
@@ -74,7 +74,7 @@ struct vrnic_wire {
 };
 
 /**
- * struct vrnic_net_crc - part of the ICRC of packets that have the same length
+ * struct vrnic_net_crc - the part of the ICRC that all packets of a path and length have in common
  * @size: bytes from BTH to ICRC; 0: @crc is not valid
  * @crc: vrnic_icrc_net() of the headers of such a packet
  */
@@ -95,11 +95,11 @@ struct vrnic_net_crc {
  * @sport: UDP source port
  * @sgid: own address
  * @dgid: peer's address
- * @dst: route, or NULL: to be looked up. Queue pairs in the list of @wire may keep it; any other
- *	user has it only under RCU, or with softirqs held off
+ * @dst: route, or NULL: to be looked up. The path of a queue pair in @wire->qps may keep it. Any
+ *	other path has it only under RCU, or with softirqs held off
  * @cookie: of @dst, for dst_check()
- * @crc: start of the ICRC, which depends on the size of the packet: [true] for acknowledgments,
- *	[false] for the size that the latest other packet had
+ * @crc: start of the ICRC, which depends on the packet's size: [true] for the size of an
+ *	acknowledgment, [false] for the latest other size
  */
 struct vrnic_path {
 	struct vrnic_wire *wire;
@@ -127,12 +127,12 @@ struct vrnic_path {
  * @solicited: solicited event
  * @ackreq: an acknowledgment is requested
  * @payload: offset of the payload from skb->data
- * @ce: the packet met congestion
+ * @ce: a router has marked the packet: congestion
  * @spoiled: fault injection: treat the ICRC as wrong
- * @swapped: fault injection: hold the packet until the next one comes
- * @train: @more packets follow in the buffer, which differ only in their PSNs, and these count up.
- *	Packets of a train have no extension headers
- * @vlan: 1 + the VLAN that the packet came by; 0: none
+ * @swapped: fault injection: the packet waits to be overtaken by the next one
+ * @train: @more packets follow in the buffer that differ only in their PSNs, which count up. They
+ *	have no extension headers, so @more and @stride take the place of @ext
+ * @vlan: 1 + the VLAN through which the packet came; 0: none
  * @len: bytes of payload, without pad
  * @ext: extension headers
  * @more: train: number of packets behind the first
@@ -168,7 +168,7 @@ static inline struct vrnic_pkt *vrnic_pkt(struct sk_buff *skb)
 	return (struct vrnic_pkt *)skb->cb;
 }
 
-/* Up to this size, access to the packets of a buffer takes longer than their execution. */
+/* Packets in a buffer up to this size take longer to hand to another CPU than to execute. */
 #define VRNIC_PKT_SMALL	1024
 
 static inline bool vrnic_pkt_small(const struct sk_buff *skb)
@@ -182,29 +182,29 @@ static inline u32 vrnic_pkt_count(const struct vrnic_pkt *pkt)
 	return pkt->train ? pkt->more + 1 : 1;
 }
 
-/* Bytes of payload of all these packets. */
+/* Bytes of payload: those of a train, or of the one packet. */
 static inline u32 vrnic_pkt_bytes(const struct vrnic_pkt *pkt)
 {
 	return vrnic_pkt_count(pkt) * pkt->len;
 }
 
-/* The extension headers. */
+/* The extension headers, behind the BTH. */
 static inline void *vrnic_pkt_ext(struct sk_buff *skb)
 {
 	return vrnic_pkt(skb)->ext;
 }
 
 /**
- * struct vrnic_burst - packets that are collected in one buffer
+ * struct vrnic_burst - packets that a run collects in one buffer
  * @skb: buffer, or NULL
  * @size: bytes of each packet, from BTH to ICRC
  * @nr: number of packets in @skb
  * @payload: bytes of payload in @skb
  * @full: the last packet is shorter, so no other can follow
- * @lent: fragments of @skb are pages of a memory region
+ * @lent: fragments of @skb are pages of a memory region, not copies
  * @ack: the first packet is an acknowledgment
- * @alone: the buffer is for one packet, in one piece of memory
- * @page: room for copies
+ * @alone: the buffer is for one packet, all of it in the linear part
+ * @page: page fragment that copies are put into
  */
 struct vrnic_burst {
 	struct sk_buff *skb;
@@ -223,13 +223,13 @@ struct vrnic_burst {
  * @opcode: service and operation
  * @solicited: solicited event
  * @ackreq: request an acknowledgment
- * @copy: copy the payload: it may have been sent before, or be memory that others may write to
- *	meanwhile
+ * @copy: copy the payload, because the packet is sent again, or the owner of the memory may write
+ *	to it before the packet is acknowledged
  * @dqpn: destination queue pair number
  * @psn: PSN, of which the low 24 bits count
  * @ext: extension headers
  * @ext_len: bytes of @ext
- * @src: payload; its position moves on. NULL: no payload
+ * @src: payload; its position moves behind the packet. NULL: no payload
  * @len: bytes of payload
  */
 struct vrnic_tx {
@@ -247,16 +247,16 @@ struct vrnic_tx {
 
 /**
  * struct vrnic_early - packets that came before one that is missing
- * @list: packets, in the order of their PSNs
+ * @list: packets that are kept, in the order of their PSNs
  * @bytes: memory of the packets
  * @port: UDP source port of the last packet that came in order; 0: none came
- * @since: time of the last progress, in ns: when @list was empty, or a missing packet came
+ * @since: time of the last progress, in ns: @list got its first packet, or a missing packet came
  * @patience: time, in ns, that a missing packet may be late
- * @asked: PSN that was asked for again last
+ * @asked: PSN of the packet that the peer was last asked to send again
  * @was_asked: @asked is valid
- * @has_asked: @asked was asked for once, and has not come twice since
- * @missed: an early packet was not kept, and has to come again
- * @missed_psn: PSN of the last such packet
+ * @has_asked: the peer was asked once for @asked, which has not come twice since
+ * @missed: an early packet was not kept, so the peer has to send it again
+ * @missed_psn: highest PSN of such a packet
  */
 struct vrnic_early {
 	struct sk_buff_head list;
@@ -280,38 +280,38 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
 /**
  * struct vrnic_req - the requester
  * @fly: operations in flight, and how far they are settled
- * @slots: copies of their descriptors, modulo VRNIC_WINDOW_SLOTS; a copy that would wrap goes on
- *	behind the end
+ * @slots: copies of their descriptors, by slot modulo VRNIC_WINDOW_SLOTS. A copy does not wrap: the
+ *	buffer has more slots at its end
  * @slot_head: oldest slot of the copies
  * @slot_tail: next slot to be used
  * @ahead: slots of the send ring that the window's operations take
- * @rung: slots up to this index were announced
- * @loaded: index of the operation in vrnic_qp.op
+ * @rung: index in the send ring; the process has rung the doorbell for the slots before it
+ * @loaded: window index of the operation that is in vrnic_qp.op
  * @has_loaded: @loaded is valid
- * @blocked: an operation failed: no new one is begun
+ * @blocked: an operation failed, so the window takes no new one
  * @acked_at: last packet that requested an acknowledgment
- * @went_back: @fly.una when the requester last went back without a timeout
- * @recover: losses of packets before this one have shrunk @window already
- * @probe: packets that are sent after the next loss among those
+ * @went_back: @fly.una when an early answer last made the requester go back; 0: not since a timeout
+ * @recover: @window has shrunk already for losses of packets before this one
+ * @probe: packets sent again at first after the last loss; the next loss before @recover doubles it
  * @early: answers that came before one that is missing
- * @lossy: packets before this one go over a wire that may lose packets
- * @window: packets that may be in flight: fewer after a loss, then more again
- * @arrived: packets that were acknowledged since @window grew
+ * @lossy: until @fly.una gets here, a recent loss makes first_wait() shorter
+ * @window: most packets in flight; a loss makes it smaller, progress larger
+ * @arrived: packets that were acknowledged, but have not made @window grow yet
  * @rnr_left: RNR retries left
  * @retry_left: transport retries left
- * @since: start of the present try, in ns
+ * @since: start of the present try, in ns. A try lasts as long as the ACK timeout
  * @deadline: time by which an answer is due; 0: none is due
  * @wait: time from the last packet to @deadline; doubles with each timeout
- * @looked: @since of a try in which packets were sent again; 0: no such try
- * @patience: least first @wait: the time that a late answer took, until an answer is timed again
+ * @looked: @since of the try in which a @deadline had packets sent again; 0: none
+ * @patience: least first @wait, from the time that a late answer took; 0 once an answer is timed
  * @rtt: smoothed time from a packet to its answer, in ns; 0: not known
  * @rtt_var: smoothed deviation from @rtt
- * @rtt_min: least such time of late, in ns; 0: not known
+ * @rtt_min: least time from a packet to its answer of late, in ns; 0: not known
  * @timed: packet whose answer is timed; 0: none
  * @timed_at: when @timed was sent
- * @rnr_until: the peer is not ready before this time; 0: the peer is ready
- * @rnr_since: native link: when the peer first was not ready since the last progress
- * @timer_at: when the timer will fire; 0: the timer is not running
+ * @rnr_until: end, in ns, of the wait after an RNR NAK; 0: none
+ * @rnr_since: native link: when the first RNR NAK since the last progress came
+ * @timer_at: when the timer fires, in ns; 0: the timer is not running
  */
 struct vrnic_req {
 	struct vrnic_flight fly;
@@ -349,14 +349,14 @@ struct vrnic_req {
 };
 
 /**
- * struct vrnic_reply - the READ that is being answered
+ * struct vrnic_reply - the READ that the responder is answering
  * @active: a READ is being answered
  * @first: the next packet is the first of the answer
- * @replay: the READ was answered before
+ * @replay: the READ is a duplicate, so the answer is sent again
  * @psn: PSN of the next packet
  * @va: address of the next packet's bytes
  * @rkey: remote key
- * @left: bytes to come
+ * @left: bytes that are not sent yet
  */
 struct vrnic_reply {
 	bool active;
@@ -371,18 +371,18 @@ struct vrnic_reply {
 /**
  * struct vrnic_resp - the responder
  * @served: requests that were executed, and how they were answered
- * @kind: kind of the message in progress, of VRNIC_PKT_DATA; 0: none
+ * @kind: bit of VRNIC_PKT_DATA of the message in progress; 0: no message is
  * @uc_drop: UC: drop the rest of the message
- * @moved: the data of the next packet are in place already
- * @retry_at: time, in ns, until which requests wait for the users of a region; 0: they do not wait
- * @naked: a NAK was sent: nothing is acknowledged until @served.psn comes
- * @again: the peer has gone back once more
- * @replied: the present run has sent answers with data
+ * @moved: the data of the next request are in place, but it waits to invalidate a key
+ * @retry_at: time, in ns, to try that again; 0: no request waits
+ * @naked: a NAK for @served.psn is out; the next one waits for that packet, or for @again
+ * @again: the requester has gone back after that NAK, and @served.psn was lost once more
+ * @replied: the present run has sent the data of a READ, or the result of an atomic
  * @early: requests that came before one that is missing
  * @va: WRITE: address of the next packet's data
  * @rkey: WRITE: remote key
  * @left: WRITE: bytes that are still to come
- * @len: bytes of the message that have come
+ * @len: bytes of the message that are in place
  * @reply: the READ that is being answered
  */
 struct vrnic_resp {
@@ -403,15 +403,15 @@ struct vrnic_resp {
 };
 
 /**
- * struct vrnic_roce - the wire's part of an RC or UC queue pair
- * @rcu: for kfree_rcu(): softirqs compare packets with @path until a grace period has passed
+ * struct vrnic_roce - what an RC or UC queue pair needs to reach a peer over the wire
+ * @rcu: for kfree_rcu(): softirqs compare the addresses of packets with @path under RCU
  * @path: path to the peer
  * @mtu: path MTU, bytes of payload
- * @burst: packets that are about to be sent; empty between runs
+ * @burst: packets that the run has made and not sent; empty between runs
  * @cc: congestion control
- * @told_at: when the peer was last told of congestion, in ns; 0: never
- * @due: packets that had come when the present run began, and that this run handles itself;
- *	U32_MAX in a thread, which handles all; RC only
+ * @told_at: when the last CNP went to the peer, in ns; 0: never
+ * @due: RC: received packets that the present run does not leave to the softirqs that brought them:
+ *	those that had come when it began. U32_MAX in a thread, which leaves none
  * @req: the requester
  * @resp: the responder
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Room for packets that wait for a run of their queue pair, or for a packet that is missing. The
- * memory that packets hold counts, not their number: a packet of a few bytes may be a clone of a
- * buffer of 64 KiB. Each list has a bound, so that no peer can take more, and all lists together
- * have one.
+ * Bounds the memory of packets that wait for a run of their queue pair, or for a packet that is
+ * missing. What counts is the memory that packets hold, not their number: a packet of a few bytes
+ * may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can take more, and
+ * all lists together have one.
  */
 
 #include <linux/mm.h>
@@ -12,11 +12,11 @@
 
 #include "roce/roce.h"
 
-/* Most bytes of all lists; and no more than this part of the memory. */
+/* All lists together hold at most TOTAL_BYTES, and at most 1/TOTAL_PART of the memory. */
 #define TOTAL_BYTES	SZ_64M
 #define TOTAL_PART	16
 
-/* Least bytes that a CPU may count before it updates the sum. */
+/* Each CPU counts at least so many bytes by itself before it updates the sum of all CPUs. */
 #define BATCH_MIN	SZ_32K
 
 static struct percpu_counter waiting;
@@ -30,7 +30,8 @@ static bool same_head(const struct sk_buff *a, const struct sk_buff *b)
 
 /*
  * Bytes that @skb adds to a list between @prev and @next, either of which may be NULL. Neighbours
- * that share a buffer count it once.
+ * that share a buffer count it once. If @skb separates two such neighbours, their buffer counts
+ * twice.
  */
 static u32 bytes_of(const struct sk_buff *prev, const struct sk_buff *skb,
 		    const struct sk_buff *next)
@@ -54,11 +55,11 @@ static void room_count(struct sk_buff_head *list, u32 *bytes, s32 more)
 
 /**
  * vrnic_room_put() - put a packet into a list, if there is room
- * @list: list; its owner excludes others, as for all functions here
+ * @list: list; the caller excludes all other users of it, as for vrnic_room_take()
  * @prev: packet before @skb; NULL: @skb becomes the first
  * @skb: packet; remains the caller's if there is no room
  * @bytes: bytes of @list
- * @most: bound on @bytes; VRNIC_ROOM_ANY: the packet was in the list before, and comes back
+ * @most: bound on @bytes; VRNIC_ROOM_ANY: none, as the packet was in the list before
  *
  * Return: false if there is no room.
  */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Connects the RoCEv2 flow to the network: a UDP socket for each address family of a network
- * namespace, which the devices in it share; routes; and the dispatch of packets to their queue
- * pairs.
+ * namespace, which all devices in the namespace share; routes; and the dispatch of packets to their
+ * queue pairs.
  */
 
 #include <linux/moduleparam.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
@@ -41,13 +42,13 @@ bool vrnic_force_roce(void)
 	return READ_ONCE(force_roce);
 }
 
-/* Receive buffer of a socket. It need not be large, as softirqs take buffers at once. */
+/* Receive buffer of a socket. It need not be large: data_ready() takes each buffer out at once. */
 #define RCVBUF_BYTES	SZ_4M
 
 /*
- * The lock is held while sockets are opened, and for a grace period when they are closed; also,
- * when a network namespace ends, while the address handles of its devices are walked. So no system
- * call on a queue pair and no sender takes it: a work item of the device opens its sockets.
+ * A holder of wires_lock may open sockets, wait for a grace period to close them, or walk the
+ * address handles of a device whose network namespace ends. So no system call on a queue pair and
+ * no sender takes it: a work item of the device opens its sockets.
  */
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
@@ -62,7 +63,10 @@ static void enqueue_member(struct vrnic_qp *qp, void *arg)
 		vrnic_pkt_run(qp, false);
 }
 
-/* Give a multicast packet to its members on the device here that is not the sender's. */
+/*
+ * Give a multicast packet to the members of its group on the device that heard it. If that is the
+ * sender's own device, it has delivered the datagram already.
+ */
 static void dispatch_group(struct net *net, struct sk_buff *skb)
 {
 	union ib_gid from, to;
@@ -75,7 +79,9 @@ static void dispatch_group(struct net *net, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Return: queue pair, with a reference held unless it is @last, which got the previous packet. */
+/*
+ * Get a packet's queue pair, with a reference unless it is @last, the previous packet's; or NULL.
+ */
 static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 				struct vrnic_qp *last)
 {
@@ -105,7 +111,7 @@ static void (*on_hello)(struct net *net, struct sk_buff *skb);
  * vrnic_wire_on_hello() - set the handler of datagrams about native links
  * @fn: called in softirq for each datagram, which it has to free
  *
- * To be called before there are sockets.
+ * The caller has to do this before the first socket is opened.
  */
 void vrnic_wire_on_hello(void (*fn)(struct net *net, struct sk_buff *skb))
 {
@@ -122,8 +128,8 @@ static void socket_drop(struct net *net, struct sk_buff *skb, enum vrnic_stat wh
 /*
  * Dispatch one packet or a train; @fits: vrnic_pkt_parse() accepted it.
  *
- * Return: queue pair that has to be run, and put unless it is @last, which got the previous packet;
- * NULL if no queue pair has to be run.
+ * Return: queue pair that the caller has to run, and then to put unless it is @last, which got the
+ * previous packet; NULL if there is none to run.
  */
 static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 				    bool fits, struct vrnic_qp *last)
@@ -156,9 +162,9 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 }
 
 /*
- * Dispatch the packets of one buffer. Each has a clone of the buffer; packets that can be executed
- * together share one. Almost always all are for the same queue pair; a thread runs any other.
- * Return: queue pair to be run and put, or NULL.
+ * Dispatch the packets of one buffer. Each packet gets a clone of the buffer; the packets of a
+ * train share one. Almost always, all packets are for one queue pair. Otherwise threads run all of
+ * the queue pairs but the last. Return: queue pair that the caller has to run and put, or NULL.
  */
 static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 {
@@ -191,10 +197,10 @@ static struct vrnic_qp *sort_burst(struct net *net, struct sk_buff *skb)
 	return all;
 }
 
-/* Dispatch a buffer of the socket; under RCU. Return: queue pair to be run and put, or NULL. */
+/* Dispatch a buffer of the socket, under RCU. Return: queue pair to run and put, or NULL. */
 static struct vrnic_qp *socket_sort(struct net *net, struct sk_buff *skb)
 {
-	/* the socket has overwritten skb->dev */
+	/* the socket has overwritten skb->dev, which dispatch needs */
 	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
 	if (!skb->dev) {
 		kfree_skb(skb);
@@ -210,7 +216,7 @@ static struct sk_buff *socket_take(struct sock *sk)
 	struct sk_buff *skb;
 	int off = 0, err;
 
-	/* the socket reports an error of the network once, before any packet */
+	/* -EAGAIN: empty; the socket returns any other pending error once, ahead of its packets */
 	do {
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
 	} while (!skb && err != -EAGAIN);
@@ -218,11 +224,11 @@ static struct sk_buff *socket_take(struct sock *sk)
 }
 
 /*
- * sock.sk_data_ready: called in softirq, once for each buffer that was queued. A tunnel socket
- * (encap_rcv) would be called without a queue, but the stack splits a buffer of several packets
- * before; this socket gets it whole, as with UDP_GRO. A CPU takes a buffer from the socket and
- * dispatches it under the same lock, so that buffers of a flow cannot overtake each other. What
- * another CPU queued meanwhile is left to that CPU.
+ * sock.sk_data_ready: the stack calls this in softirq, once for each buffer that it queues. (It
+ * splits a GSO buffer before it calls a tunnel socket's encap_rcv. This socket has UDP_GRO and gets
+ * the buffer whole.) One CPU at a time takes a buffer out and dispatches it, under @order, so that
+ * the buffers of a flow cannot overtake each other. It leaves the next buffer to the CPU that
+ * queued it.
  */
 static void data_ready(struct sock *sk)
 {
@@ -257,7 +263,7 @@ static void sock_attach(struct vrnic_wire *w, struct sock *sk)
 	rcu_assign_sk_user_data(sk, w);
 	sk->sk_data_ready = data_ready;
 	write_unlock_bh(&sk->sk_callback_lock);
-	/* drop what was queued before: data_ready() would not be called for it */
+	/* drop what came before sk_data_ready was set: nothing calls data_ready() for it */
 	while ((skb = socket_take(sk)))
 		kfree_skb(skb);
 }
@@ -286,7 +292,7 @@ static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
 	return 0;
 }
 
-/* Senders use the sockets under RCU, so wait for them. Caller holds wires_lock. */
+/* Close the sockets, after a grace period: senders use them under RCU. */
 static void wire_shut(struct vrnic_wire *w)
 {
 	int i;
@@ -320,7 +326,7 @@ static int wire_open_socks(struct vrnic_wire *w)
 	return 0;
 }
 
-/* A wire without sockets, and in no list; NULL if there is no memory. */
+/* Make a wire that has no sockets and is in no list. Return: NULL if there is no memory. */
 struct vrnic_wire *vrnic_wire_alloc(struct net *net)
 {
 	struct vrnic_wire *w = kzalloc(sizeof(*w), GFP_KERNEL);
@@ -390,7 +396,7 @@ static int wire_open(struct vrnic_dev *dev)
 	struct vrnic_wire *w;
 	struct net *net;
 
-	/* with the reference, wire_net_exit() comes later, and finds what is opened here */
+	/* this reference keeps wire_net_exit() away until it can find what is opened here */
 	net = vrnic_net_get(dev->ndev);
 	if (!net)
 		return -ENODEV;
@@ -452,9 +458,11 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 {
 	if (wire_is_open(dev))
 		return 0;
-	while (tried_lately(dev))
-		if (schedule_timeout_killable(msecs_to_jiffies(RETRY_MS)))
+	while (tried_lately(dev)) {
+		schedule_timeout_killable(msecs_to_jiffies(RETRY_MS));
+		if (fatal_signal_pending(current))
 			return -EINTR;
+	}
 	queue_work(system_unbound_wq, &dev->opener);
 	flush_work(&dev->opener);
 	return wire_is_open(dev) ? 0 : READ_ONCE(dev->wire_err);
@@ -477,7 +485,7 @@ int vrnic_wire_ready(struct vrnic_dev *dev)
 	return -EAGAIN;
 }
 
-/* Called when no sender uses the device any more. */
+/* Give the sockets of a device back. No sender uses the device any more. */
 void vrnic_wire_close(struct vrnic_dev *dev)
 {
 	struct vrnic_wire *w;
@@ -494,11 +502,11 @@ void vrnic_wire_close(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_wire_join() - list a queue pair that has a path, and may have a route from now on
- * @w: wire of the path
+ * vrnic_wire_join() - list a queue pair that may look up a route from now on
+ * @w: wire of its path
  * @qp: queue pair; parked
  *
- * If the wire is shut, no route can be found any more, so the queue pair need not be listed.
+ * If the wire is shut, no look-up finds a route any more, so the queue pair need not be listed.
  */
 void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
 {
@@ -509,7 +517,7 @@ void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp)
 	spin_unlock(&w->qps_lock);
 }
 
-/* Take a queue pair off the list: it has no route, and gets none. */
+/* Take a queue pair, which has no route and gets none, off the list. */
 static void wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
 {
 	lockdep_assert_held(&qp->ctrl);
@@ -519,9 +527,9 @@ static void wire_leave(struct vrnic_wire *w, struct vrnic_qp *qp)
 }
 
 /*
- * Leave the path without a route, for ever: the queue pair is disconnected or destroyed, or its
- * network namespace ends. Parked, with @ctrl held. The route is put first, so when no queue pair is
- * in the list of a wire, none has a route.
+ * Take the route from a queue pair for ever, because it is disconnected or destroyed, or its
+ * network namespace ends. The caller has parked it, and holds @ctrl. The route is put before the
+ * queue pair leaves the list, so if the list of a wire is empty, no queue pair has a route.
  */
 void vrnic_roce_leave(struct vrnic_qp *qp)
 {
@@ -533,29 +541,29 @@ void vrnic_roce_leave(struct vrnic_qp *qp)
 }
 
 /*
- * Drop the route of a queue pair whose network namespace is about to end. The caller has a
- * reference, and no route is found for the queue pair any more. Waits for modify calls, and for a
- * run, that is, for one burst.
+ * Drop the route of a queue pair whose network namespace is about to end. The sockets are shut, so
+ * no look-up finds another. The caller has a reference. This waits for calls that modify the queue
+ * pair, and for its present run, which lasts one burst.
  */
 static void forget_route(struct vrnic_qp *qp)
 {
 	mutex_lock(&qp->ctrl);
 	/*
-	 * a queue pair that was reset or destroyed is not in the list, and has no route; a
-	 * destroyed one stays parked, so to park it again would wait for ever
+	 * A queue pair that was reset or destroyed has no route, and is not in the list. A
+	 * destroyed one stays parked for ever, so vrnic_park() would never return.
 	 */
 	if (!list_empty(&qp->wired)) {
 		vrnic_park(&qp->run);
 		vrnic_roce_leave(qp);
 		vrnic_roce_resume(qp);
 		vrnic_unpark(&qp->run);
-		/* the timer was cancelled, and callers may have found the queue pair parked */
+		/* the park cancelled the timer, and runners that found it parked have gone away */
 		vrnic_queue(&qp->run);
 	}
 	mutex_unlock(&qp->ctrl);
 }
 
-/* A queue pair that may have a route, with a reference held. From here on no other can join. */
+/* Get a listed queue pair, with a reference; or NULL. No other can join the list any more. */
 static struct vrnic_qp *next_qp(struct vrnic_wire *w)
 {
 	struct vrnic_qp *qp;
@@ -563,10 +571,7 @@ static struct vrnic_qp *next_qp(struct vrnic_wire *w)
 	spin_lock(&w->qps_lock);
 	w->shut = true;
 	qp = list_first_entry_or_null(&w->qps, struct vrnic_qp, wired);
-	/*
-	 * the owner's reference is still there: a queue pair leaves the list before the owner puts
-	 * it
-	 */
+	/* its owner still has a reference, which is put only after wire_leave() */
 	if (qp)
 		refcount_inc(&qp->refs);
 	spin_unlock(&w->qps_lock);
@@ -577,10 +582,10 @@ static struct vrnic_qp *next_qp(struct vrnic_wire *w)
  * vrnic_wire_end() - drop all routes of a network namespace that is about to end
  * @w: wire; the caller has a reference
  *
- * A route leads to its namespace, but does not keep it, so no user of this driver may have one
- * afterwards. Once the sockets are shut, no route is found any more. A route that was found before
- * is where this function looks for it, because routes are looked up and stored under RCU, or with a
- * run bit.
+ * A route leads to its namespace without keeping it, so no code of this driver may have a route
+ * afterwards. Once the sockets are shut, no look-up finds one. A route that an earlier look-up
+ * found is by then in an address vector or a queue pair, where this function drops it: the look-up
+ * and the store are one RCU section, or one run of the queue pair.
  *
  * Context: process context, may sleep. Waits for the holders of vrnic_qp.ctrl and of run bits.
  */
@@ -594,22 +599,20 @@ void vrnic_wire_end(struct vrnic_wire *w)
 	list_for_each_entry(dev, &w->devs, wired)
 		vrnic_avs_forget(dev);
 	mutex_unlock(&wires_lock);
-	/* without wires_lock, which callers take that change a queue pair */
+	/* not under wires_lock: a modify call holds @ctrl and waits for wires_lock */
 	while ((qp = next_qp(w))) {
 		forget_route(qp);
 		vrnic_qp_put(qp);
 	}
-	/*
-	 * for routes that address vectors have just put, and that datagrams and acknowledgments use
-	 */
+	/* wait for datagrams and acknowledgments that still use a route under RCU, or in softirq */
 	synchronize_rcu();
 	WRITE_ONCE(w->over, true);
 }
 
 /*
- * When a namespace ends, interfaces that were made in it have gone before, and so have their
- * devices. There may be devices left whose interface moved away: their end is not waited for, as a
- * process can delay it. Called with pernet_ops_rwsem held.
+ * A network namespace ends. Interfaces that were made in it are gone, and so are their devices. A
+ * device whose interface has moved to another namespace may still be there; a process can delay its
+ * end, so this does not wait for it. The core holds pernet_ops_rwsem.
  */
 static void wire_net_exit(struct net *net)
 {
@@ -645,7 +648,7 @@ int vrnic_wire_init(void)
 void vrnic_wire_exit(void)
 {
 	unregister_pernet_subsys(&wire_net_ops);
-	/* a softirq may still run code of this module for a socket that is gone */
+	/* a softirq may still be in data_ready() for a socket that was released */
 	synchronize_net();
 	vrnic_room_exit();
 }
@@ -656,11 +659,11 @@ void vrnic_wire_exit(void)
  * @dev: sender's device
  * @sgid: sender's address
  * @attr: address vector
- * @oif: interface of @sgid
+ * @oif: index of the interface that has @sgid
  * @sqpn: sender's queue pair number, for the source port
  * @dqpn: receiver's queue pair number, for the source port
  *
- * Return: 0, or -ENOTCONN if the device has no socket.
+ * Return: 0, or -ENOTCONN if the device has no sockets.
  */
 int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 		    const union ib_gid *sgid, const struct rdma_ah_attr *attr,
@@ -677,14 +680,14 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 	path->sgid = *sgid;
 	path->dgid = grh->dgid;
 	path->ipv6 = !ipv6_addr_v4mapped((struct in6_addr *)sgid->raw);
-	/* no ECN bits: most senders get no notice of congestion */
+	/* no ECN bits: a UD sender gets no CNPs; path_to_peer() adds them for RC and UC */
 	path->tos = grh->traffic_class & ~INET_ECN_MASK;
 	path->ttl = grh->hop_limit;
-	/* as for a socket, and as in rdma_cm, which turns the priority into a service level */
+	/* as for a socket with this IP_TOS; rdma_cm makes a service level of this priority */
 	path->priority = rt_tos2priority(path->tos);
 	path->label = grh->flow_label & 0xfffff;
 	path->sport = rdma_get_udp_sport(grh->flow_label, sqpn, dqpn);
-	/* an address of this host may be on any interface */
+	/* a local destination may be on another interface than @sgid */
 	if (ipv6_addr_type(to) & IPV6_ADDR_LINKLOCAL ||
 	    !vrnic_gid_is_local(dev, &grh->dgid))
 		path->oif = oif;
@@ -693,12 +696,12 @@ int vrnic_path_init(struct vrnic_path *path, struct vrnic_dev *dev,
 
 static void route_put(struct vrnic_wire *w, struct dst_entry *dst)
 {
-	/* the namespace that the route leads to may be gone */
+	/* once @over is set, the network namespace that @dst leads to may be gone */
 	WARN_ON_ONCE(dst && READ_ONCE(w->over));
 	dst_release(dst);
 }
 
-/* Put a route of a device. @dst may be NULL. */
+/* Put a route that a user of @dev kept. @dst may be NULL. */
 void vrnic_route_put(struct vrnic_dev *dev, struct dst_entry *dst)
 {
 	route_put(READ_ONCE(dev->wire), dst);
@@ -750,11 +753,11 @@ static struct dst_entry *route6(struct vrnic_path *path, struct sock *sk)
 }
 
 /**
- * vrnic_path_route() - look up the present route of a path
+ * vrnic_path_route() - get a valid route of a path: the one that it has, or a new one
  * @qp: sender
  * @path: path
  *
- * Return: route, kept by the path's reference; NULL if there is none.
+ * Return: route, which @path has a reference on; NULL if there is none.
  */
 struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 {
@@ -775,9 +778,9 @@ struct dst_entry *vrnic_path_route(struct vrnic_qp *qp, struct vrnic_path *path)
 /**
  * vrnic_wire_send() - hand a packet with its IP header and its route to the network
  * @w: sockets of the sender's namespace
- * @skb: packet; the caller does not own it any more
+ * @skb: packet; this function consumes it
  *
- * Return: 0 or a negative errno. Either way the packet may still be lost.
+ * Return: 0, or a negative errno. After 0, too, the packet may be lost.
  */
 int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb)
 {
@@ -799,8 +802,8 @@ int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb)
 
 /**
  * vrnic_path_send() - hand a packet with its IP header to the network
- * @path: path; its route was just looked up
- * @skb: packet; the caller does not own it any more
+ * @path: path, with the route that vrnic_path_route() has just returned
+ * @skb: packet; this function consumes it
  *
  * Return: as vrnic_wire_send().
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The sockets of a network namespace, as the device and the links use them. */
+/* The sockets of a network namespace, as devices, address vectors and native links use them. */
 #ifndef VRNIC_SOCKET_H
 #define VRNIC_SOCKET_H
 

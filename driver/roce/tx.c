@@ -2,17 +2,17 @@
 /*
  * Makes packets.
  *
- * Consecutive packets are handed to the network as one buffer, a UDP GSO packet. The network splits
- * the buffer as late as possible, or never if the peer is on this machine. Each packet in it is
- * complete, with a BTH, a PSN and an ICRC of its own. All have the same length, except that the
- * last may be shorter. A buffer that is being filled belongs to the queue pair's run, and is sent
- * when the run ends.
+ * The packets that a queue pair sends in one run go to the network together, in one buffer: a UDP
+ * GSO packet. The network splits the buffer as late as possible, or never if the peer is on this
+ * machine. Each packet in it is complete, with a BTH, a PSN and an ICRC of its own. All have the
+ * same length, except that the last may be shorter. The buffer is sent when it is full, or when the
+ * run ends.
  *
  * The payload of a large SEND or WRITE is not copied: pages of the memory region become fragments
  * of the buffer. Their owner has posted the memory, and must not change it until the request is
  * complete. If the owner writes to a page while the packet is in flight, the ICRC is wrong, the
- * receiver drops the packet, and a copy is sent again. Answers are copies: the owner of memory that
- * peers READ does not know of the READ.
+ * receiver drops the packet, and the requester sends a copy. Answers are copies: the owner of
+ * memory that peers READ does not know of the READ.
  */
 
 #include <linux/udp.h>
@@ -38,7 +38,7 @@
 /* Up to this size, a copy costs less than a fragment, of which a buffer has few. */
 #define COPY_MAX	1024
 
-/* Up to this size, a packet is in one piece: the buffer's head, if the packet is its first. */
+/* A packet with at most so much payload is in one piece: the buffer's head if it is the first. */
 #define HEAD_MAX	256
 
 /* Most packets in a buffer, as for UDP_SEGMENT; and most bytes, with all headers. */
@@ -72,8 +72,8 @@ static void tx_fill_ipv4(const struct vrnic_path *path, void *at)
 		.tos = path->tos,
 		/*
 		 * DF is set, so the packet is never a fragment, and the identification may be
-		 * anything: RFC 6864. It is 0. When a buffer is split, it counts up from there:
-		 * next_crc().
+		 * anything: RFC 6864. It is 0 in the buffer. When the network splits the buffer, it
+		 * counts up from there, and next_crc() expects that.
 		 */
 		.frag_off = htons(IP_DF),
 		.ttl = path->ttl ?: ip4_dst_hoplimit(path->dst),
@@ -94,7 +94,7 @@ static void tx_fill_ipv6(const struct vrnic_path *path, void *at)
 	memcpy(&ip->daddr, path->dgid.raw, sizeof(ip->daddr));
 }
 
-/* Fill in network and UDP headers, except for the lengths. */
+/* Fill in IP and UDP headers, except for the lengths. */
 static void fill_net(const struct vrnic_path *path, void *at)
 {
 	struct udphdr *udp = at + net_bytes(path);
@@ -119,7 +119,7 @@ static void put_net_headers(struct sk_buff *skb, const struct vrnic_path *path)
 	fill_net(path, at);
 }
 
-/* Add a piece of @page to the end of the buffer, and take a reference on @page. */
+/* Add a piece of @page as a fragment at the end of the buffer, with a reference on @page. */
 static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
 {
 	struct skb_shared_info *info = skb_shinfo(skb);
@@ -135,7 +135,7 @@ static void put_frag(struct sk_buff *skb, struct page *page, u32 off, u32 n)
 	skb->truesize += n;
 }
 
-/* Add @n bytes of the driver's own memory to the end of the buffer; NULL if there is no memory. */
+/* Add room for @n bytes at the end of the buffer. Return: the room; NULL if there is no memory. */
 static void *burst_append(struct vrnic_burst *b, u32 n)
 {
 	struct sk_buff *skb = b->skb;
@@ -162,7 +162,7 @@ static bool put_copy(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 		if (!to)
 			return false;
 		vrnic_memcpy(to, from, n);
-		/* over the copy, as the source may change */
+		/* over the copy: the owner may change the source meanwhile */
 		*crc = vrnic_icrc_more(*crc, to, n);
 		tx->src->pos += n;
 		left -= n;
@@ -177,7 +177,7 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 
 	while (left) {
 		from = vrnic_sgl_run(tx->src, left, &n);
-		/* a reference keeps one page */
+		/* put_frag() takes a reference on one page, so the fragment ends with that page */
 		n = min_t(u64, n, PAGE_SIZE - offset_in_page(from));
 		put_frag(b->skb, virt_to_page(from), offset_in_page(from), n);
 		*crc = vrnic_icrc_more(*crc, from, n);
@@ -187,7 +187,10 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 	b->lent = true;
 }
 
-/* Can the pages be fragments? Those of a user's region can; other memory may be of any kind. */
+/*
+ * Can the pages of @sgl be fragments? Only those of a user's region: other memory may be slab,
+ * which a page reference does not keep.
+ */
 static bool can_lend(const struct vrnic_sgl *sgl)
 {
 	unsigned int i;
@@ -199,15 +202,15 @@ static bool can_lend(const struct vrnic_sgl *sgl)
 	return true;
 }
 
-/* Most fragments that the packet takes. */
+/* Most fragments of the buffer that the packet takes. */
 static u32 frags_for(const struct vrnic_tx *tx, bool lend)
 {
-	u32 frags = 2;	/* for headers and end */
+	u32 frags = 2;	/* for headers; for pad and ICRC */
 	unsigned int cur;
 	u64 pos, left, n;
 	void *from;
 
-	/* copies are contiguous, in up to two more pages */
+	/* copies lie one behind the other, so a packet reaches into two more pages at most */
 	if (!lend)
 		return frags + 2;
 	cur = tx->src->cur;
@@ -247,7 +250,7 @@ static bool burst_begin(struct vrnic_burst *b, const struct vrnic_path *path,
 	return true;
 }
 
-/* Has the buffer room for this packet, and may the packet follow the others? */
+/* Has the buffer room for this packet, and does it end no shorter packet? */
 static bool burst_fits(const struct vrnic_burst *b, const struct vrnic_path *path,
 		       const struct vrnic_tx *tx, u32 frags)
 {
@@ -261,8 +264,8 @@ static bool burst_fits(const struct vrnic_burst *b, const struct vrnic_path *pat
 #define ACK_BYTES (sizeof(struct vrnic_bth) + sizeof(struct vrnic_aeth) + VRNIC_ICRC_BYTES)
 
 /*
- * The CRC over the network headers of a packet of @size bytes. Most packets of a path that are not
- * acknowledgments have the same size, so the last result is kept.
+ * The part of the ICRC that covers the IP and UDP headers of a packet of @size bytes. Most packets
+ * of a path that are not acknowledgments have the same size, so @path keeps the last result.
  */
 static u32 net_crc(struct vrnic_path *path, u32 size)
 {
@@ -284,7 +287,7 @@ static u32 net_crc(struct vrnic_path *path, u32 size)
 	return known->crc;
 }
 
-/* As net_crc(), for the next packet of a buffer: the identification in IPv4 headers counts up. */
+/* As net_crc(), for the next packet of the buffer: its IPv4 identification counts up from 0. */
 static u32 next_crc(const struct vrnic_burst *b, struct vrnic_path *path, u32 size)
 {
 	u32 crc = net_crc(path, size);
@@ -299,7 +302,7 @@ static void fill_headers(struct vrnic_bth *bth, const struct vrnic_tx *tx)
 	memcpy(bth + 1, tx->ext, tx->ext_len);
 }
 
-/* Put a small packet, in one piece. */
+/* Put a small packet, in one piece. Return: false if there is no memory. */
 static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -354,7 +357,7 @@ static bool put_large(struct vrnic_burst *b, struct vrnic_path *path,
 	return true;
 }
 
-/* Return: false if there is no memory; then the buffer is useless. */
+/* Put a packet into the buffer. Return: false: no memory; then the buffer is useless. */
 static bool burst_put_packet(struct vrnic_burst *b, struct vrnic_path *path,
 			     const struct vrnic_tx *tx, bool lend)
 {
@@ -378,10 +381,9 @@ static void set_lengths(struct sk_buff *skb, bool ipv6)
 }
 
 /*
- * GSO needs a UDP checksum, which devices compute. Lent pages need one, too: a checksum that is
- * left to a device tells a receiver on this machine that the packet was never on a wire. And so
- * does any packet that may follow a burst of the same connection: a receiver's GRO passes a packet
- * without a checksum on at once, ahead of earlier packets that it is still merging.
+ * Ask the network device for a UDP checksum. GSO needs one, and so does each packet of a
+ * connection: a receiver's GRO passes a packet without a checksum on at once, ahead of earlier
+ * packets that it is still merging.
  */
 static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 {
@@ -401,10 +403,7 @@ static void ask_for_checksum(struct sk_buff *skb, bool ipv6)
 						IPPROTO_UDP, 0);
 }
 
-/*
- * Complete the buffer, and take it out of the burst. @connected: it belongs to a connected queue
- * pair.
- */
+/* Complete the buffer, and take it out of @b. @connected: the sender is a connected queue pair. */
 static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_burst *b,
 				    bool connected)
 {
@@ -418,7 +417,10 @@ static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 	}
 	if (b->nr > 1 || b->lent || connected) {
-		/* others may write to lent pages; also the mark for vrnic_pkt_intact() */
+		/*
+		 * the owner of lent pages may write to them; also the mark by which a receiver on
+		 * this machine knows the packet: is_from_memory()
+		 */
 		skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 		ask_for_checksum(skb, path->ipv6);
 	}
@@ -469,7 +471,7 @@ static bool add_packet(struct vrnic_qp *qp, struct vrnic_path *path,
 	return false;
 }
 
-/* Send a packet of a queue pair that is not connected: it has a buffer, and a page, of its own. */
+/* Send a packet of UD or GSI in a buffer of its own: the next may go to another peer. */
 static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
@@ -483,8 +485,9 @@ static int xmit_alone(struct vrnic_qp *qp, struct vrnic_path *path,
 }
 
 /*
- * Does the packet use up the rate? Requests and data of answers do. The peer decides how often it
- * is sent acknowledgments, or notices of congestion, so these do not delay this end's own packets.
+ * Does the rate limit charge the packet? It charges requests, and the data of answers. The peer
+ * decides how many acknowledgments and CNPs it gets, so these must not delay this end's own
+ * packets.
  */
 static bool is_charged(const struct vrnic_tx *tx)
 {
@@ -495,7 +498,7 @@ static bool is_charged(const struct vrnic_tx *tx)
 
 /**
  * vrnic_roce_xmit() - make a packet and send it
- * @qp: sender; if it is connected, vrnic_roce_push() has to follow in the same run
+ * @qp: sender; if it is connected, the caller has to call vrnic_roce_push() in the same run
  * @path: path of the packet; if @qp is connected, its own path
  * @tx: the packet
  *
@@ -505,7 +508,7 @@ static bool is_charged(const struct vrnic_tx *tx)
 int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		    struct vrnic_tx *tx)
 {
-	/* a packet that joins others in the buffer uses their route; vrnic_roce_push() checks it */
+	/* a packet that joins others in the buffer uses the route that was checked for the first */
 	if (!(qp->roce && qp->roce->burst.skb) && !vrnic_path_route(qp, path)) {
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
@@ -522,7 +525,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 }
 
 /**
- * vrnic_roce_push() - send the packets that vrnic_roce_xmit() has collected
+ * vrnic_roce_push() - send the packets that vrnic_roce_xmit() has collected in the buffer
  * @qp: sender; it is connected
  */
 void vrnic_roce_push(struct vrnic_qp *qp)
@@ -532,7 +535,7 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 
 	if (!b->skb)
 		return;
-	/* the route may have gone since; then the packets are lost */
+	/* the route may have become invalid since; if there is no other, the packets are lost */
 	if (vrnic_path_route(qp, path)) {
 		burst_push(qp, path, b);
 	} else {
@@ -543,8 +546,8 @@ void vrnic_roce_push(struct vrnic_qp *qp)
 }
 
 /**
- * struct ack - an acknowledgment to be made; the contents of a parcel
- * @path: path to the peer, with a reference on the route until softirqs are on again
+ * struct ack - an acknowledgment to be made: the contents of a struct vrnic_parcel
+ * @path: path to the peer; holds a reference on the route until the delivery, with softirqs off
  * @psn: for struct vrnic_tx
  * @dqpn: for struct vrnic_tx
  * @aeth: extension header
@@ -563,13 +566,13 @@ static struct ack *to_ack(struct vrnic_parcel *parcel)
 }
 
 /**
- * vrnic_roce_parcel() - when a run ends, leave the acknowledgment of what it executed
+ * vrnic_roce_parcel() - at the end of a run, leave the acknowledgment of what it executed
  * @qp: sender; it is connected, and its run bit is still held
- * @parcel: filled in if an acknowledgment is due
+ * @parcel: filled in if an acknowledgment is due; vrnic_roce_deliver() sends it
  *
- * One runner sends all other packets, in order. But an acknowledgment may be overtaken. To make and
- * send it takes longer than what it acknowledges, and a process that sees the result may want the
- * run bit at once.
+ * A runner sends all other packets with the run bit, in order. But an acknowledgment may be
+ * overtaken. To make and send it takes longer than what it acknowledges, and a process that sees
+ * the result may want the run bit at once.
  */
 void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {
@@ -584,7 +587,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 		return;
 	}
 	trace_vrnic_packet(qp->qpn, true, tx.opcode, tx.psn, 0);
-	/* all copies of the path have it from now on */
+	/* compute it in @path, so that this copy of the path and all later ones have it */
 	net_crc(path, ACK_BYTES);
 	ack->path = *path;
 	dst_hold(ack->path.dst);
@@ -596,8 +599,8 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 
 /**
  * vrnic_roce_deliver() - make and send the acknowledgment that vrnic_roce_parcel() left
- * @qp: sender; others may run it now
- * @parcel: parcel
+ * @qp: sender; another runner may have its run bit by now
+ * @parcel: the acknowledgment
  */
 void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 {
@@ -627,7 +630,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	vrnic_path_drop(&ack->path);
 }
 
-/* Free what was not sent. */
+/* Free packets that were not sent, and the page for copies. */
 void vrnic_burst_drop(struct vrnic_burst *b)
 {
 	kfree_skb(b->skb);

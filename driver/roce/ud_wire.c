@@ -17,7 +17,9 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* Does @av, found again by its number, still have the addresses and interface that were copied? */
+/*
+ * Does @av have the addresses and interface of @path? Its handle may have been modified meanwhile.
+ */
 static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path, int oif)
 {
 	return av->oif == oif && !memcmp(&av->sgid, &path->sgid, sizeof(path->sgid)) &&
@@ -25,11 +27,13 @@ static bool leads_there(const struct vrnic_av *av, const struct vrnic_path *path
 }
 
 /*
- * Datagrams use the route of the previous one, unless something has changed. All queue pairs that
- * use the address vector share the route, whatever their source ports are. Under RCU.
+ * Find the route of a datagram: that of the previous one, if the network still accepts it. All
+ * queue pairs that use the address vector share the route, whatever their source ports are. Under
+ * RCU.
  *
- * Only routes that the network keeps anyway are kept. A route that is made for each caller, as for
- * a multicast address, is memory for which nobody pays, and every address vector could keep one.
+ * The vector keeps only routes that the network caches itself. A route that the network makes for
+ * each look-up, as for a multicast address, is memory for which no process pays, and each vector
+ * could keep one.
  */
 static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int oif)
 {
@@ -46,7 +50,7 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
 	found = vrnic_path_route(qp, path);
 	if (found && !vrnic_dst_is_cached(found))
 		found = NULL;
-	/* if the look-up found the same route, keeping it again makes it valid */
+	/* store a new route, or the same route with a new cookie, which dst_check() needs */
 	if (found != kept || path->cookie != cookie)
 		vrnic_av_keep(qp->dev, av, found, path->cookie);
 }
@@ -58,9 +62,9 @@ static void find_route(struct vrnic_qp *qp, u32 ah, struct vrnic_path *path, int
  * @dg: datagram
  * @attr: address vector
  * @sgid: sender's address
- * @oif: interface that has @sgid
+ * @oif: index of the interface that has @sgid
  *
- * The message is complete when this returns, so the packet has a copy of the data.
+ * The request completes when this returns, so the packet has a copy of the data.
  */
 void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		       const struct vrnic_datagram *dg,
@@ -98,7 +102,7 @@ void vrnic_ud_transmit(struct vrnic_qp *qp, struct vrnic_op *op,
 		return;
 	}
 	vrnic_sends_in_order(&qp->run);
-	/* vrnic_wire_end() waits for this, so the route's namespace stays */
+	/* vrnic_wire_end() waits for RCU readers, so the route's network namespace stays */
 	rcu_read_lock();
 	find_route(qp, vrnic_op_desc(op)->ah, &path, oif);
 	vrnic_roce_xmit(qp, &path, &tx);
@@ -122,8 +126,8 @@ static void ud_put_payload(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 }
 
 /*
- * Is the destination an address of this device? The members of a group were looked up before, and a
- * packet to a queue pair number is not for a group.
+ * Is the destination an address of this device? vrnic_mcast_receive() has found the members of a
+ * multicast group. A packet that names a queue pair must not have a group as its destination.
  */
 static bool for_device(struct vrnic_qp *qp, struct sk_buff *skb)
 {
