@@ -2,8 +2,9 @@
 /*
  * UD multicast: which queue pairs are in which group.
  *
- * A sender finds the group, and one member after the other, under RCU alone. So senders wait
- * neither for each other, nor for callers that join or leave, which may have to wait for RTNL.
+ * A sender finds the group, and one member after the other, under RCU alone. So a sender waits
+ * neither for other senders, nor for a task that attaches or detaches a queue pair, which may hold
+ * vrnic_dev.mcast_lock while it waits for the RTNL.
  */
 
 #include <linux/igmp.h>
@@ -23,7 +24,7 @@
  * struct vrnic_group - a group that has members; in vrnic_dev.groups
  * @node: entry in the table, by @gid; read under RCU
  * @rcu: for kfree_rcu()
- * @gid: GID of the group
+ * @gid: the group's GID
  * @members: struct vrnic_member by number; written with vrnic_dev.mcast_lock held, read under RCU
  * @nr: number of members; protected by vrnic_dev.mcast_lock
  */
@@ -49,7 +50,7 @@ struct vrnic_member {
 	u32 count;
 };
 
-/* Users choose the keys, so the hash has a secret seed: the one that rhashtable provides. */
+/* Users choose the GIDs. They cannot make them collide, as rhashtable seeds its hash at random. */
 static const struct rhashtable_params groups_params = {
 	.key_len = sizeof(union ib_gid),
 	.key_offset = offsetof(struct vrnic_group, gid),
@@ -63,7 +64,7 @@ int vrnic_mcast_init(struct vrnic_dev *dev)
 	return rhashtable_init(&dev->groups, &groups_params);
 }
 
-/* Every queue pair is gone by now, and so is every group. */
+/* Every queue pair is gone by now, and every group went with its last member. */
 void vrnic_mcast_exit(struct vrnic_dev *dev)
 {
 	WARN_ON(atomic_read(&dev->groups.nelems));
@@ -77,7 +78,7 @@ static void mcast_announce4(struct net_device *ndev, const union ib_gid *gid,
 	__be32 group;
 
 	memcpy(&group, gid->raw + 12, sizeof(group));
-	/* an interface that is being removed has left its groups already */
+	/* no in_dev: the interface is being removed, and has left its groups already */
 	if (!in_dev || !ipv4_is_multicast(group))
 		return;
 	if (join)
@@ -99,13 +100,13 @@ static void mcast_announce6(struct net_device *ndev, const union ib_gid *gid,
 		ipv6_dev_mc_dec(ndev, group);
 }
 
-/* Does the network learn who is in a group? */
+/* Does the interface have a network behind it, which has to know what groups to deliver? */
 static bool is_announced(const struct vrnic_dev *dev)
 {
 	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
 }
 
-/* Join the group on the network for its first member, and leave it after its last. */
+/* Have the interface join the IP group for its first member, or leave it after its last one. */
 static void mcast_announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
 	struct net_device *ndev = dev->ndev;
@@ -192,7 +193,7 @@ static void member_remove(struct vrnic_dev *dev, struct vrnic_group *g,
 	kfree_rcu(m, rcu);
 }
 
-/* On the network, a queue pair may be in no more groups than a socket. */
+/* A queue pair may be in no more announced groups than a socket: igmp_max_memberships. */
 static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 {
 	int max;
@@ -226,8 +227,8 @@ static int mcast_join(struct vrnic_dev *dev, struct vrnic_group *g,
 }
 
 /*
- * The core counts attachments, and destroys a queue pair only when as many detachments were made.
- * The core tells groups apart by their LIDs, too, which mean nothing here.
+ * The core refuses to destroy an attached queue pair. It may attach a queue pair to one GID several
+ * times, with different LIDs, which mean nothing here. So the last detachment ends the membership.
  */
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -275,9 +276,9 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 /**
  * vrnic_mcast_next() - get the next member of a group
- * @dev: device whose queue pairs are meant
+ * @dev: only queue pairs of this device are members here
  * @gid: group
- * @number: lowest number to look at; set to the number of the member that was found
+ * @number: lowest number of a member to look at; set to that of the member that was found
  *
  * Numbers are below VRNIC_MAX_MEMBERS. A queue pair that joins or leaves between two calls may be
  * missed.
@@ -304,7 +305,7 @@ struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid
 
 /**
  * vrnic_mcast_members() - call a function for each member of a group, for a packet from the network
- * @dev: device whose queue pairs are meant
+ * @dev: only queue pairs of this device are members here
  * @gid: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
@@ -338,15 +339,15 @@ out:
 }
 
 /**
- * vrnic_mcast_receive() - a multicast packet came from the network
+ * vrnic_mcast_receive() - hand a multicast packet from the network to the members of its group
  * @net: network namespace
  * @ndev: interface that the packet came through
- * @from: sender; its own device has delivered the packet already
+ * @from: GID of the sender. If it is the receiving device's own, send_group() has delivered already
  * @to: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
  *
- * Return: number of members.
+ * Return: number of members that got the packet.
  */
 unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 const union ib_gid *from,
