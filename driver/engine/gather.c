@@ -104,7 +104,7 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 		next_period(g);
 		return once_more(g);
 	}
-	/* a runner took @r just now: check later. Or @r is parked: vrnic_gather_end() will cancel */
+	/* a runner took @r just now: check later. Or @r is parked, and the timer ends soon */
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
