@@ -6,8 +6,8 @@
  * processes in the set share the crew, which ends with the last of these contexts. So a process
  * pays for its rings, and its limits hold, also when threads run the rings.
  *
- * The functions that start and end crews sleep, and hold no lock of the engine meanwhile: starting
- * a thread and moving it to its cgroups waits for memory, and for locks of the kernel.
+ * Crews begin and end in process context, with no lock of the engine held: starting a thread and
+ * moving it to its cgroups waits for memory, and for locks of the kernel.
  */
 
 #include <linux/cgroup.h>
@@ -30,10 +30,9 @@ module_param(engine_threads, uint, 0444);
 MODULE_PARM_DESC(engine_threads, "most engine threads that a device has, and has for each cgroup; never more than CPUs (default 4)");
 
 /*
- * Join the crew's cgroups. A thread of the device's own crew stays in the root cgroups instead, and
- * its allocations start no I/O: the kernel may write memory out over consumers that the thread
- * serves, such as NVMe and NFS, and the write would wait for the thread. Other crews allocate for
- * their processes, which pay and wait for memory as in calls of their own.
+ * Join the crew's cgroups. A thread of the device's own crew stays in the root cgroups, and its
+ * allocations start no I/O: it serves consumers over which the kernel writes memory out, such as
+ * NVMe and NFS. What other crews allocate is charged to their processes, as in their own calls.
  */
 static void thread_begin(struct vrnic_crew *crew)
 {

@@ -8,10 +8,10 @@
  * left then, what kernel consumers post, as these may be in atomic context, and what waited for a
  * timer.
  *
- * A ring has one runner at a time, which holds the run bit, VRNIC_RUN_BUSY. This bit is also set
- * while the ring is in the queue of a crew of threads. Code that brings work and finds the run bit
- * taken has set VRNIC_RUN_AGAIN before. The runner looks at VRNIC_RUN_AGAIN after it gave the run
- * bit back, so work is never left behind, and never done twice.
+ * A ring has one runner at a time, which holds the run bit, VRNIC_RUN_BUSY. The bit stays set
+ * while the ring waits for a thread. Code that brings work sets VRNIC_RUN_AGAIN and then tries the
+ * run bit. The runner looks at VRNIC_RUN_AGAIN after it gave the run bit back, so work is never
+ * left behind, and never done twice.
  *
  * Softirqs run what comes from the network. Take two processes of this machine that talk to each
  * other. The doorbell of the first one sends a packet. The softirq that receives this packet runs
@@ -45,9 +45,8 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
 #define POKE_RUNS	4
 
 /*
- * The network's softirq takes at least 64 packets of a CPU's backlog in a round (dev_weight), and
- * by default the backlog has 1,000 at most (netdev_max_backlog). So after these rounds the packets
- * that a runner sent have left the backlog, even if others come in behind them.
+ * The network's softirq takes at least 64 packets of a CPU's backlog in a round, and by default the
+ * backlog has 1,000 at most: after so many rounds, what a runner sent has left the backlog.
  */
 #define ROUNDS		32
 
@@ -195,8 +194,7 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 
 /*
  * The longest time between two doorbells of a streak, if it took @cycles to serve the latter. While
- * doorbells are gathered, a process posts several requests in this time, so allow twice as long: a
- * thread has to take over even if the process posts a little more slowly than they are served.
+ * doorbells are gathered, a process posts several requests in this time, so allow twice as long.
  */
 static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 {
@@ -205,9 +203,8 @@ static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 
 /*
  * A doorbell that came at @came was served, and used up @spent. A process that rings again in less
- * time than it takes to serve a doorbell could post while a thread serves the ring. (A process that
- * waits for an answer takes longer, as its peer has to be served in between.) Return: true if the
- * process has done so often enough for a thread to take over.
+ * time than its doorbell took could post while a thread serves the ring. (A process that waits for
+ * an answer takes longer, as its peer is served in between.) Return: is a thread to take over?
  */
 static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
 			 const struct vrnic_budget *spent)
@@ -228,9 +225,8 @@ static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
 }
 
 /*
- * Run @r in a system call, and again while work was announced meanwhile. That may be an answer of a
- * peer on this machine, which comes before the run ends; it counts as a part of this call. @left:
- * what is left of the call's budget. Return: false if a thread has to go on.
+ * Run @r in a system call, and again if work was announced meanwhile, as by an answer of a peer on
+ * this machine. @left: what is left of the call's budget. Return: false if a thread has to go on.
  */
 static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -248,7 +244,7 @@ static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return false;
 }
 
-/* As serve_here(), for one doorbell of the statistics that is_overtaken() keeps. */
+/* serve_here() a doorbell, and count it. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget spent = { .descs = left->descs };
@@ -274,8 +270,8 @@ static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel
 
 /*
  * May packets that the runner of @r sent still be in the backlog of this CPU? Then another CPU must
- * not send for @r, as its packets would overtake them. Must not be called in the network's softirq
- * itself, which is not pending while it runs, though its backlog may have packets.
+ * not send for @r, as its packets would overtake them. Not for use in the network's softirq, which
+ * does not count as pending while it runs.
  */
 static bool is_under_way(struct vrnic_runnable *r)
 {
@@ -287,7 +283,7 @@ static bool is_under_way(struct vrnic_runnable *r)
 	return r->in_order;
 }
 
-/* Keep the run bit until the packets that the runner sent have left the backlog of this CPU. */
+/* Keep the run bit until the packets that were sent have left the backlog of this CPU. */
 static void leave_later(struct vrnic_runnable *r, bool unfinished)
 {
 	r->unfinished = unfinished;
@@ -319,7 +315,7 @@ void vrnic_leave(struct vrnic_runnable *r, bool more)
 		vrnic_thread_add(r);
 }
 
-/* The budget of one run of run_turn(): a part of what is @left of the system call's budget. */
+/* The budget of one run: a part of what is @left of the system call's budget. */
 static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 {
 	return (struct vrnic_budget){
@@ -330,8 +326,8 @@ static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 }
 
 /*
- * As vrnic_run(), for a doorbell of a ring that sends packets. @turn: budget of this run, to be
- * filled in; @left: what is left of the system call's budget.
+ * As vrnic_run(), for a doorbell of a ring that sends packets. @turn: budget of this run, filled in
+ * here; @left: rest of the system call's.
  */
 static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget *turn,
 				   struct vrnic_budget *left)
@@ -355,10 +351,9 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
  * Serve a doorbell with softirqs held off. The run bit is given back before softirqs run, so that
  * answers of a peer on this machine find it free. Two cases keep it longer. If there is more to
  * send than may be under way, this process stays here until answers have come, and sends the rest
- * itself: if softirqs did, they would delay the task that they interrupt. If several tasks ring,
- * the run bit is kept until softirqs have run: what the next task sends must not overtake what this
- * one sent. Return: true if the run bit was given back and the call may settle its account; false
- * if a thread or leave_now() goes on.
+ * itself: softirqs would delay the task that they interrupt. If several tasks ring, the run bit is
+ * kept until softirqs have run: what the next task sends must not overtake what this one sent.
+ * Return: true if the run bit was given back; false if a thread or leave_now() has it.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -395,8 +390,8 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 }
 
 /*
- * A doorbell that came at @came is over: take the run bit once more, and decide whether a thread
- * takes over. Return: true if the caller has the run bit, and work was announced meanwhile.
+ * serve_atomic() of a doorbell that came at @came is over: decide whether a thread takes over.
+ * Return: true if work was announced meanwhile; then the caller has the run bit again.
  */
 static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
@@ -440,7 +435,7 @@ static void kick_atomic(struct vrnic_runnable *r)
 	local_bh_enable();
 }
 
-/* If other tasks ring during this system call, what they post uses up this call's budget, too. */
+/* If other tasks ring during this call, what they post uses up this call's budget, too. */
 static void kick_here(struct vrnic_runnable *r)
 {
 	struct vrnic_budget left = {
@@ -519,8 +514,8 @@ void vrnic_poke(struct vrnic_runnable *r, bool small)
 }
 
 /*
- * The tasklet of leave_later(). The network's softirq of this CPU has had a round since the runner
- * sent packets: give the run bit back if they have left the backlog by now.
+ * The tasklet of leave_later(): the network's softirq of this CPU has had a round since the runner
+ * sent packets.
  */
 static void leave_now(struct tasklet_struct *after)
 {
@@ -540,8 +535,7 @@ static void leave_now(struct tasklet_struct *after)
  *
  * The packets lie in the backlog of this CPU until softirqs run, and packets of another CPU do not
  * wait for them. So nobody may spin for this runner, to go on elsewhere. And the runner keeps the
- * run bit until the backlog is empty, unless it is a doorbell that has nothing more to send: nobody
- * else sends requests before the process rings again.
+ * run bit until the backlog is empty, unless it is a doorbell that has nothing more to send.
  */
 void vrnic_sends_in_order(struct vrnic_runnable *r)
 {

@@ -64,9 +64,8 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
 }
 
 /*
- * Since the timer last fired, did doorbells come that brought two requests or more on average? One
- * period without a doorbell does not end the stream: after a pause of a virtual CPU, the timer
- * fires before the process can ring.
+ * Since the timer last fired, did doorbells bring two requests or more on average? One period
+ * without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
 static bool gather_flows(struct vrnic_gather *g)
 {

@@ -126,8 +126,7 @@ static struct vrnic_runnable *thread_dequeue(struct vrnic_thread *thread)
 }
 
 /*
- * Does a runnable wait for which no thread was idle? Only one of the threads that ask gets true, as
- * it is enough if one comes for the runnable.
+ * Does a runnable wait for which no thread was idle? Only one of the threads that ask gets true.
  */
 static bool is_wanted(struct vrnic_crew *crew)
 {
@@ -192,8 +191,8 @@ static void trial_note(struct trial *t, const struct vrnic_runnable *r,
 
 /*
  * Stay with @r until @r was idle for a while, until its owner alone would be faster, or until the
- * thread or its CPU is needed elsewhere. If few descriptors came, or staying was slower, it takes a
- * streak of twice as many doorbells before a thread stays again.
+ * thread or its CPU is needed elsewhere. If staying was worth little, the next stay takes a streak
+ * of twice as many doorbells.
  */
 static void thread_stay(struct vrnic_runnable *r)
 {

@@ -54,8 +54,7 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
  * vrnic_cq_post() - report a completion
  * @cq: the completion queue
  * @cqe: the completion; its @phase is ignored
- * @solicited: raise an event also if the consumer armed the queue for solicited completions only; a
- *	failure does so in any case
+ * @solicited: also wake consumers that wait for solicited completions; a failure always does
  *
  * Return: 0, or -EOVERFLOW: the completion queue is in error, and the caller has to move the queue
  * pair to error.
@@ -191,7 +190,7 @@ static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 firs
 	}
 }
 
-/* Swap the rings. The caller holds cq->lock, and has copied all of @cq's completions to @ring. */
+/* Swap the rings. The caller holds cq->lock, and has copied all completions. */
 static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);

@@ -3,8 +3,7 @@
  * UD multicast: which queue pairs are in which group.
  *
  * A sender finds the group, and one member after the other, under RCU alone. So a sender waits
- * neither for other senders, nor for a task that attaches or detaches a queue pair, which may hold
- * vrnic_dev.mcast_lock while it waits for the RTNL.
+ * neither for other senders, nor for a task that attaches or detaches, and may wait for the RTNL.
  */
 
 #include <linux/igmp.h>
@@ -50,7 +49,7 @@ struct vrnic_member {
 	u32 count;
 };
 
-/* Users choose the GIDs. They cannot make them collide, as rhashtable seeds its hash at random. */
+/* Users choose the GIDs, but cannot make them collide: rhashtable seeds its hash at random. */
 static const struct rhashtable_params groups_params = {
 	.key_len = sizeof(union ib_gid),
 	.key_offset = offsetof(struct vrnic_group, gid),

@@ -98,7 +98,7 @@ void vrnic_qp_hide(struct vrnic_qp *qp)
 /**
  * struct gsi_search - the search for a GSI queue pair
  * @best: interface of the device that is the first choice, if several have the GID; or NULL
- * @qp: best one found so far, with a reference held
+ * @qp: best so far, with a reference held
  */
 struct gsi_search {
 	const struct net_device *best;

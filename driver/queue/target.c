@@ -28,7 +28,7 @@ void vrnic_target_init(struct vrnic_qp *qp)
  * @qp: queue pair
  *
  * Waits for the runner that has the lock, until the end of its run at most.
- * Context: process context, never an engine thread, which would wait on behalf of another user.
+ * Context: process context, never an engine thread.
  */
 void vrnic_target_lock(struct vrnic_qp *qp)
 {
@@ -54,8 +54,8 @@ bool vrnic_target_trylock(struct vrnic_qp *qp)
 }
 
 /*
- * As vrnic_target_trylock(), but spin for up to VRNIC_TARGET_BUSY_NS. For UD targets: many senders
- * use such a target, but each holds the lock only while it copies a datagram.
+ * As vrnic_target_trylock(), but spin for a while. For UD targets: many senders use them, and each
+ * holds the lock only while it copies a datagram.
  */
 bool vrnic_target_catch(struct vrnic_qp *qp)
 {

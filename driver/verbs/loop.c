@@ -69,9 +69,8 @@ static enum vrnic_step wait_rnr(struct loop *l)
 }
 
 /*
- * No peer is connected to @qp. Do as if the wire had no answer: each wait is an ACK timeout of
- * 4.096 us * 2^timeout, and costs a retry. Timeout 0 means to wait for ever: then look for the peer
- * again every 100 ms.
+ * No peer is connected to @qp. As on the wire, wait for an ACK timeout of 4.096 us * 2^timeout,
+ * which costs a retry. Timeout 0 means to wait for ever: then look for the peer every 100 ms.
  */
 static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 {
@@ -146,7 +145,7 @@ static bool peer_allows(const struct loop *l, int access)
 	return (l->peer->attr.qp_access_flags & access) == access;
 }
 
-/* Find the peer's memory that the operation names. Return: 0 (it has to be put), or the error. */
+/* Find the peer's memory that the operation names. Return: 0 (it has to be put) or the error. */
 static int loop_open_remote(struct loop *l, u64 len, int access)
 {
 	struct vrnic_sgl *sgl = &l->peer->recv_sgl;
@@ -158,7 +157,7 @@ static int loop_open_remote(struct loop *l, u64 len, int access)
 				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
-/* Copy as many bytes as the budget allows, in the operation's direction, and put peer->recv_sgl. */
+/* Copy as many bytes as the budget allows, in the operation's direction; put the peer's memory. */
 static enum vrnic_step loop_burst(struct loop *l)
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
@@ -188,7 +187,7 @@ static enum vrnic_step loop_burst(struct loop *l)
  */
 static enum vrnic_step loop_need_recv(struct loop *l)
 {
-	/* the receive with the first part of the message was flushed: the rest has no place */
+	/* the receive with the first part of the message is gone: the rest has no place */
 	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
 		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
@@ -432,9 +431,8 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 };
 
 /*
- * Has the owner of @peer connected it to @qp? If not, do not take its lock, so that requesters that
- * the owner does not know cannot delay it. Reads only single words, and what never changes, as the
- * caller need not hold the lock.
+ * Has the owner of @peer connected it to @qp? If not, do not take its lock: a stranger must not
+ * delay it. Needs no lock, as it reads only single words, and what never changes.
  */
 static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
@@ -443,7 +441,7 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
 }
 
-/* Are number and GID of each queue pair those that the other one is connected to, as in packets? */
+/* Does each queue pair have the number and GID that the other one is connected to? */
 static bool loop_is_connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
 	lockdep_assert_held(&peer->resp_lock);
@@ -545,7 +543,7 @@ static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
  * @budget: its bytes bound what this run moves
  *
  * Each run of a long operation looks the memory up again. So dereg_mr() waits for the current run
- * only, and the next one finds no memory, and fails the operation.
+ * only, and the next one fails.
  *
  * Return: what to do next with the operation.
  */

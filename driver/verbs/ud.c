@@ -123,7 +123,7 @@ static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 /* Deliver or drop the datagram. Return: false if another runner has locked @to for too long. */
 static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
-	/* checked without the lock first: senders that @to does not accept must not delay it */
+	/* without the lock: a sender that @to does not accept must not delay it */
 	if (!vrnic_ud_accepts(to, &l->dg)) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
 		return true;
@@ -177,7 +177,7 @@ static enum vrnic_step wait_target(struct vrnic_qp *qp)
 
 /*
  * Send to the group members on this device, at one unit of the budget each, and then to the network
- * if the device has sockets. @op->member tells the next run where to go on.
+ * if the device has sockets.
  */
 static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 				  struct vrnic_budget *budget)
