@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What a run may use up, and what it leaves behind. */
+/* What one run of a ring may use up, and what it reports to the engine. */
 #ifndef VRNIC_BUDGET_H
 #define VRNIC_BUDGET_H
 
@@ -7,9 +7,9 @@
 #include <linux/types.h>
 
 /**
- * struct vrnic_parcel - data that a run leaves for delivery after the run bit was given back
- * @full: there are data; only the function that makes them and the one that delivers them know them
- * @room: space for the data
+ * struct vrnic_parcel - an acknowledgment that a run leaves, to be sent without the run bit held
+ * @full: @room has something to deliver
+ * @room: data that only the ring's owner knows: its run() writes them, its deliver() reads them
  */
 struct vrnic_parcel {
 	bool full;
@@ -20,13 +20,13 @@ struct vrnic_parcel {
  * struct vrnic_budget - what one run may use up, and what it reports
  * @bytes: bytes that may be moved
  * @descs: units of other work that may be done. One unit is a descriptor that was completed, with
- *	success or not, a copy for one more target, or a request that was flushed
+ *	success or not, a datagram's copy for one more group member, or a request that was flushed
  * @atomic: the runner must not sleep: it is in softirq, or holds softirqs off
- * @rung: told to the run: the owner announced descriptors since the last run, or need not announce
- *	them. If false, the run may leave new descriptors to the doorbell that is about to come
- * @stream: told by the run: the process that posts would rather ring less often
- * @taken: told by the run: descriptors that were taken from the ring
- * @left: told by the run: there is more to do, and another runner is about to come for it
+ * @rung: set by the engine: the owner announced descriptors since the last run, or need not
+ *	announce them. If false, the run may leave new ones to the doorbell that is about to come
+ * @stream: set by the run: the process posts a stream, and prefers one doorbell for many requests
+ * @taken: counted by the run: descriptors that it fetched from the ring
+ * @left: set by the run: it left work to the process or softirq that waits to run the ring next
  * @parcel: filled by the run if @atomic is set
  */
 struct vrnic_budget {
@@ -40,7 +40,7 @@ struct vrnic_budget {
 	struct vrnic_parcel parcel;
 };
 
-/* Use up @units of @budget's descs. */
+/* Use up @units of @budget's descs, or all that are left. */
 static inline void vrnic_budget_spend(struct vrnic_budget *budget, u32 units)
 {
 	budget->descs -= min(budget->descs, units);
@@ -51,15 +51,15 @@ static inline bool vrnic_budget_left(const struct vrnic_budget *budget)
 	return budget->descs && budget->bytes;
 }
 
-/* What is left of @budget; a caller compares two of these to see whether anything was used up. */
+/* A number that falls whenever bytes or descs are used up, for vrnic_budget_step(). */
 static inline u64 vrnic_budget_sum(const struct vrnic_budget *budget)
 {
 	return budget->descs + budget->bytes;
 }
 
 /*
- * A step was taken when @budget's sum was @before. Every step costs at least one unit, also a step
- * that failed, was refused or found nothing to do. So a loop on vrnic_budget_left() ends.
+ * Account for a step of a run that began when the sum was @before. Every step costs at least one
+ * unit, also one that failed or found nothing to do. So a loop on vrnic_budget_left() ends.
  */
 static inline void vrnic_budget_step(struct vrnic_budget *budget, u64 before)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The threads of a device, and in whose cgroups they are. A device has a crew of its own, for what
- * belongs to no process and for processes in the root cgroups. For other processes there is a crew
- * in each set of cgroups. All contexts of processes in the set share the crew, which ends with the
- * last of these contexts. So a process pays for its rings, and its limits hold, wherever they are
- * run.
+ * The threads of a device, and the cgroups that they are in. A crew is a set of threads with one
+ * queue. A device has its own crew, for work that belongs to no process and for processes in the
+ * root cgroups. For other processes a device has a crew in each set of cgroups. All contexts of
+ * processes in the set share the crew, which ends with the last of these contexts. So a process
+ * pays for its rings, and its limits hold, also when threads run the rings.
  *
- * Crews begin and end in process context, without any lock: starting a thread and moving it to its
- * cgroups waits for memory, and for locks of others.
+ * Crews begin and end in process context, with no lock of the engine held: starting a thread and
+ * moving it to its cgroups waits for memory, and for locks of the kernel.
  */
 
 #include <linux/cgroup.h>
@@ -30,9 +30,9 @@ module_param(engine_threads, uint, 0444);
 MODULE_PARM_DESC(engine_threads, "most engine threads that a device has, and has for each cgroup; never more than CPUs (default 4)");
 
 /*
- * The device's own crew serves consumers over which memory is written out, such as NVMe and NFS.
- * What it allocates for others must not wait for such writes. What another crew allocates belongs
- * to the crew's user, who waits for memory here as in his own calls.
+ * Join the crew's cgroups. A thread of the device's own crew stays in the root cgroups, and its
+ * allocations start no I/O: it serves consumers over which the kernel writes memory out, such as
+ * NVMe and NFS. What other crews allocate is charged to their processes, as in their own calls.
  */
 static void thread_begin(struct vrnic_crew *crew)
 {
@@ -73,9 +73,9 @@ static int thread_start(struct vrnic_crew *crew)
 }
 
 /*
- * Every runnable is parked for good by now. A thread leaves its cgroups before it ends, because an
- * ended thread stays in them for a while. So the cgroups can be removed at once, and the thread
- * ends even if they get no CPU time.
+ * End the threads. Every runnable of the crew is parked for good by now. A thread moves to the root
+ * cgroups before it ends, because an ended thread stays in its cgroups for a while. So the crew's
+ * cgroups can be removed at once, and the thread ends even if they get no CPU time.
  */
 static void crew_stop(struct vrnic_crew *crew)
 {
@@ -127,7 +127,7 @@ static int crew_start(struct vrnic_crew *crew)
 static bool in_my_cgroups(const struct task_struct *task)
 {
 #ifdef CONFIG_CGROUPS
-	/* only compared: tasks in the same cgroups share one set */
+	/* only compared, never followed: tasks in the same cgroups share one struct css_set */
 	return rcu_access_pointer(task->cgroups) == rcu_access_pointer(current->cgroups);
 #else
 	return true;
@@ -150,7 +150,7 @@ static struct vrnic_crew *crew_find(struct vrnic_engine *engine)
 	return NULL;
 }
 
-/* Bound the crews of each user: one with many cgroups must not take the crews of all others. */
+/* May @uid have one more crew? Without a bound, a user with many cgroups could take all crews. */
 static bool crew_may_add(struct vrnic_engine *engine, kuid_t uid)
 {
 	unsigned int nr = 0, of_user = 0;
@@ -165,7 +165,7 @@ static bool crew_may_add(struct vrnic_engine *engine, kuid_t uid)
 	       (of_user < VRNIC_MAX_USER_CREWS || uid_eq(uid, GLOBAL_ROOT_UID));
 }
 
-/* Count the crew from now on. Nobody finds it before it has references. */
+/* Count @crew from now on, if it may be added. crew_find() skips it while it has no references. */
 static bool crew_announce(struct vrnic_crew *crew)
 {
 	struct vrnic_engine *engine = crew->engine;
@@ -213,7 +213,7 @@ static struct vrnic_crew *crew_new(struct vrnic_engine *engine)
 	return crew;
 }
 
-/* Use the crew of another task in the same cgroups if that task was faster. */
+/* Make @new the crew of its cgroups, unless another task was faster: then end @new. */
 static struct vrnic_crew *crew_add(struct vrnic_engine *engine, struct vrnic_crew *new)
 {
 	struct vrnic_crew *crew;
@@ -231,11 +231,11 @@ static struct vrnic_crew *crew_add(struct vrnic_engine *engine, struct vrnic_cre
 }
 
 /**
- * vrnic_crew_get() - find or start the crew in the caller's cgroups
+ * vrnic_crew_get() - find or start the crew in the cgroups of the calling process
  * @engine: a device's engine
  *
- * Return: a crew, for vrnic_crew_put(), or an ERR_PTR(): -ENOMEM, also if there are too many crews,
- * or the reason why a thread cannot be in the cgroups.
+ * Return: a crew, for vrnic_crew_put(), or an ERR_PTR(): -ENOMEM: no memory, or too many crews; or
+ * the reason why a thread cannot be created or cannot join the cgroups.
  * Context: a process; may sleep.
  */
 struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine)
@@ -253,10 +253,10 @@ struct vrnic_crew *vrnic_crew_get(struct vrnic_engine *engine)
 }
 
 /**
- * vrnic_crew_put() - a context needs its crew no more
- * @crew: the crew; what it runs for this context is parked for good
+ * vrnic_crew_put() - a context is closed, and needs its crew no more
+ * @crew: the crew; the runnables of this context are parked for good
  *
- * The threads of the crew end with its last context, before this returns.
+ * If this was the crew's last context, its threads end before this returns.
  * Context: a process; may sleep.
  */
 void vrnic_crew_put(struct vrnic_crew *crew)
@@ -307,7 +307,7 @@ int vrnic_engine_start(struct vrnic_engine *engine, const char *name, unsigned i
 	return err;
 }
 
-/* Every context is closed, and what is left to run is parked for good. */
+/* End a device's threads. Every context is closed, and every runnable is parked for good. */
 void vrnic_engine_stop(struct vrnic_engine *engine)
 {
 	WARN_ON(!list_empty(&engine->crews));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The threads that share a queue: what the engine alone knows of them. */
+/* Crews: threads that share one queue. Only the files in engine/ use this header. */
 #ifndef VRNIC_CREW_H
 #define VRNIC_CREW_H
 
@@ -30,22 +30,22 @@ struct vrnic_thread {
  * @lock: protects what follows, down to @wanted
  * @queue: runnables that wait for their turn
  * @idle: threads that sleep
- * @wanted: a runnable waits and no thread is on its way: a thread that stays with a ring is to come
+ * @wanted: @queue has a runnable and no thread is idle: one that stays with a ring has to leave it
  * @engine: the engine that has this crew
- * @link: in @engine's list; protected by @engine's lock, as all that follows
+ * @link: in @engine's list; @engine's lock protects this and @refs
  * @refs: contexts whose rings this crew runs; unused in the device's own crew; 0: the threads are
- *	about to begin or end
+ *	about to begin or end, so no context may find the crew
  * @uid: user who opened the first of these contexts
- * @owner: while threads begin: the task whose cgroups they join; NULL: they stay in the root
+ * @owner: while the threads begin: the task whose cgroups they join; NULL: they stay in the root
  *	cgroups
- * @memcg: pays for what the threads allocate; NULL: nobody pays, and allocations start no I/O
- * @joined: completed when a thread has begun
- * @err: why a thread could not join the cgroups
+ * @memcg: memory cgroup that is charged for allocations of the threads; NULL: none
+ * @joined: completed by each thread when it has joined the cgroups
+ * @err: why the last thread could not join the cgroups; 0: it did
  * @nr: number of @threads
  * @threads: the threads
  *
- * A device has a crew of its own in the root cgroups. It has others in the cgroups of processes,
- * and at the cost of these processes.
+ * A device has its own crew in the root cgroups, and one in each other set of cgroups in which a
+ * process has a context.
  */
 struct vrnic_crew {
 	spinlock_t lock;	/* protects what follows, down to @wanted */

@@ -2,19 +2,21 @@
 /*
  * The engine decides who runs a ring, when, and for how long.
  *
- * Any caller may run a ring. A doorbell runs the ring in the caller's own context, within a budget,
- * so there is no context switch between the descriptor and its execution. Threads (engine/thread.c)
- * run what is left then, what kernel consumers post, as these may be in atomic context, and what
- * waited for a timer.
+ * The runner of a ring is the thread, process or softirq that executes its descriptors, within a
+ * budget. A process that rings the doorbell runs the ring in the system call, so there is no
+ * context switch between the descriptor and its execution. Threads (engine/thread.c) run what is
+ * left then, what kernel consumers post, as these may be in atomic context, and what waited for a
+ * timer.
  *
- * A ring has one runner at a time: the runner sets VRNIC_RUN_BUSY, which stays set while the ring
- * is in a thread's queue. Other callers set VRNIC_RUN_AGAIN. The runner looks at VRNIC_RUN_AGAIN
- * after it gave VRNIC_RUN_BUSY back, so work is never left behind, and never done twice.
+ * A ring has one runner at a time, which holds the run bit, VRNIC_RUN_BUSY. The bit stays set
+ * while the ring waits for a thread. Code that brings work sets VRNIC_RUN_AGAIN and then tries the
+ * run bit. The runner looks at VRNIC_RUN_AGAIN after it gave the run bit back, so work is never
+ * left behind, and never done twice.
  *
  * Softirqs run what comes from the network. Take two processes of this machine that talk to each
  * other. The doorbell of the first one sends a packet. The softirq that receives this packet runs
  * the ring of the second process, but still on the CPU of the first. If the second process rings
- * meanwhile on its own CPU, it waits for the softirq, which will soon be done, and then runs its
+ * meanwhile on its own CPU, it spins until the softirq, a brief runner, is done, and then runs its
  * ring itself. So each process does its own work on its own CPU. As a rule, a doorbell gives the
  * run bit back before softirqs run again, and a softirq before it handles the next packet, because
  * that packet may be for the same ring.
@@ -43,32 +45,33 @@ MODULE_PARM_DESC(caller_bytes, "bytes that a doorbell may move in its caller's c
 #define POKE_RUNS	4
 
 /*
- * The network's softirq takes at least 64 packets in a round, and by default no more than 1,000
- * wait: after so many rounds, what was sent has left, whatever comes in later.
+ * The network's softirq takes at least 64 packets of a CPU's backlog in a round, and by default the
+ * backlog has 1,000 at most: after so many rounds, what a runner sent has left the backlog.
  */
 #define ROUNDS		32
 
 /* Most that a timer may be late. */
 #define SLACK_NS	(50 * NSEC_PER_USEC)
 
-/* Longest that a caller waits for a runner that will soon be done. */
+/* Longest that a process or softirq spins for a brief runner. */
 #define WAIT_NS		(20 * NSEC_PER_USEC)
 
 /*
- * Give the run bit back, then look for work that came in while the bit was held, and for which no
- * other caller waits. Return: true if the caller has the run bit again.
+ * Give the run bit back. If work was announced while the bit was held, take the bit again, unless a
+ * process or softirq in claim_soon() waits to do this work. Return: true if the caller has the run
+ * bit again.
  *
  * The clear is a release: what this runner did happens before what the next one does. The full
- * barrier pairs with the one in test_and_set_bit() of run_claim(): either this side sees AGAIN, or
- * the other side sees BUSY clear.
+ * barrier pairs with the one in run_claim(): either this function sees AGAIN, or run_claim() sees
+ * BUSY clear.
  */
 static bool release_or_again(struct vrnic_runnable *r)
 {
 	bool brief = r->brief, again;
 
 	/*
-	 * The caller of vrnic_park() may free @r as soon as the bit is clear, but only after a
-	 * grace period. So @r can be used until the unlock.
+	 * Once the bit is clear, vrnic_park() returns, and its caller frees @r after a grace
+	 * period. So @r can be used until the unlock.
 	 */
 	rcu_read_lock();
 	clear_bit_unlock(VRNIC_RUN_BUSY, &r->state);
@@ -87,7 +90,7 @@ static bool release_or_again(struct vrnic_runnable *r)
 }
 
 /*
- * Give the run bit back to vrnic_park(), which waits for it. Return: true if the parking has ended
+ * Give the run bit back to vrnic_park(), which waits for it. Return: true if @r was unparked
  * meanwhile and there is work; then the caller has the run bit again.
  */
 bool vrnic_release_parked(struct vrnic_runnable *r)
@@ -97,8 +100,8 @@ bool vrnic_release_parked(struct vrnic_runnable *r)
 
 /**
  * vrnic_take() - take the run bit if nobody has it
- * @r: what to run, or what to give back unchanged with vrnic_leave()
- * @brief: the caller will soon be done
+ * @r: the runnable
+ * @brief: the caller will be done within microseconds
  *
  * Return: true if the caller has the run bit.
  */
@@ -112,7 +115,7 @@ bool vrnic_take(struct vrnic_runnable *r, bool brief)
 	return true;
 }
 
-/* Announce work; true if the caller is to do it, and has the run bit. */
+/* Announce work. Return: true if the caller has to do it, and has the run bit. */
 static bool run_claim(struct vrnic_runnable *r, bool brief)
 {
 	set_bit(VRNIC_RUN_AGAIN, &r->state);
@@ -120,17 +123,17 @@ static bool run_claim(struct vrnic_runnable *r, bool brief)
 	return vrnic_take(r, brief);
 }
 
-/* Announce work of the ring's owner; true if the caller is to do it, and has the run bit. */
+/* As run_claim(), for work that the ring's owner has posted. */
 static bool claim_rung(struct vrnic_runnable *r)
 {
-	/* before AGAIN: a run that has seen AGAIN sees RUNG, too */
+	/* before AGAIN: the run that clears AGAIN must see RUNG, too */
 	set_bit(VRNIC_RUN_RUNG, &r->state);
 	return run_claim(r, false);
 }
 
 /*
- * As run_claim(), for a caller that will soon be done. If another brief runner has @r, wait for it
- * first. Softirqs are held off, so that the waiting caller is not interrupted.
+ * As run_claim(), for a brief runner. If another brief runner has @r, spin until it is done, to run
+ * @r next. The caller holds softirqs off, which would delay it meanwhile.
  */
 static bool claim_soon(struct vrnic_runnable *r)
 {
@@ -138,7 +141,7 @@ static bool claim_soon(struct vrnic_runnable *r)
 	u64 since;
 
 	/*
-	 * before AGAIN: release_or_again() that sees AGAIN sees WAITED, and leaves the work to us
+	 * before AGAIN: if release_or_again() sees AGAIN, it sees WAITED, and leaves us the work
 	 */
 	set_bit(VRNIC_RUN_WAITED, &r->state);
 	mine = run_claim(r, true);
@@ -151,17 +154,17 @@ static bool claim_soon(struct vrnic_runnable *r)
 	clear_bit(VRNIC_RUN_WAITED, &r->state);
 	if (mine)
 		return true;
-	/* pairs with release_or_again(): it sees that nobody waits, or we see BUSY clear */
+	/* pairs with release_or_again(): either it sees WAITED clear, or we see BUSY clear */
 	smp_mb__after_atomic();
 	return run_claim(r, true);
 }
 
 /**
- * vrnic_run() - one run, with the run bit held
- * @r: what to run
- * @budget: what it may use up
+ * vrnic_run() - do one run; the caller has the run bit
+ * @r: the runnable
+ * @budget: what the run may use up
  *
- * Return: what the run found.
+ * Return: whether there is more to do; VRNIC_IDLE if @r is being parked.
  */
 enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {
@@ -170,18 +173,18 @@ enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budg
 	if (test_bit(VRNIC_RUN_PARKED, &r->state))
 		return VRNIC_IDLE;
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
-	/* what was posted before AGAIN was set is visible to this run */
+	/* so that this run sees what was posted before AGAIN was set */
 	smp_mb__after_atomic();
 	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
 		       test_bit(VRNIC_RUN_GATHER, &r->state) || !budget->atomic;
 	verdict = r->ops->run(r, budget);
-	/* release_or_again() finds AGAIN and does what is left, unless a caller waits to do it */
+	/* so release_or_again() has this runner do what is left, unless somebody waits to do it */
 	if (budget->left)
 		set_bit(VRNIC_RUN_AGAIN, &r->state);
 	return verdict;
 }
 
-/* A caller in a streak served @descs descriptors until @now: update the average of their cost. */
+/* A process in a streak posted and served @descs descriptors since @left: average their cost. */
 static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 {
 	u64 each = (u64)(now - r->left) / descs;
@@ -190,8 +193,8 @@ static void note_alone(struct vrnic_runnable *r, cycles_t now, u32 descs)
 }
 
 /*
- * Time of service to compare posting with. A gathering process posts several requests in @cycles,
- * and a thread is to take over even if that process is a little slower than the engine.
+ * The longest time between two doorbells of a streak, if it took @cycles to serve the latter. While
+ * doorbells are gathered, a process posts several requests in this time, so allow twice as long.
  */
 static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 {
@@ -199,9 +202,9 @@ static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 }
 
 /*
- * A caller that came at @came leaves, having used up @spent. A caller that comes back in less time
- * than its service takes could post while a thread serves it. A process that waits for an answer
- * takes longer, as its peer has to be served in between. Return: true if a thread is to take over.
+ * A doorbell that came at @came was served, and used up @spent. A process that rings again in less
+ * time than its doorbell took could post while a thread serves the ring. (A process that waits for
+ * an answer takes longer, as its peer is served in between.) Return: is a thread to take over?
  */
 static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
 			 const struct vrnic_budget *spent)
@@ -222,9 +225,8 @@ static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
 }
 
 /*
- * Run @r for a caller, and again if work was announced meanwhile: an answer of a peer on this
- * machine comes before the run ends, and is no other call. @left: what is left of the caller's
- * budget. Return: false if a thread has to go on.
+ * Run @r in a system call, and again if work was announced meanwhile, as by an answer of a peer on
+ * this machine. @left: what is left of the call's budget. Return: false if a thread has to go on.
  */
 static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -242,7 +244,7 @@ static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return false;
 }
 
-/* serve_here() a doorbell. Return: false if a thread has to go on. */
+/* serve_here() a doorbell, and count it. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
 	struct vrnic_budget spent = { .descs = left->descs };
@@ -267,8 +269,9 @@ static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel
 }
 
 /*
- * Is something that the runner of @r sent still in a queue of this CPU? Only what this CPU sends
- * later stays behind it. In softirq the answer is known only when the present softirq has ended.
+ * May packets that the runner of @r sent still be in the backlog of this CPU? Then another CPU must
+ * not send for @r, as its packets would overtake them. Not for use in the network's softirq, which
+ * does not count as pending while it runs.
  */
 static bool is_under_way(struct vrnic_runnable *r)
 {
@@ -280,21 +283,21 @@ static bool is_under_way(struct vrnic_runnable *r)
 	return r->in_order;
 }
 
-/* Keep the run bit until what was sent has left the queues of this CPU. */
+/* Keep the run bit until the packets that were sent have left the backlog of this CPU. */
 static void leave_later(struct vrnic_runnable *r, bool unfinished)
 {
 	r->unfinished = unfinished;
 	r->rounds = ROUNDS;
-	/* this tasklet runs after the network's softirq, on this CPU */
+	/* a CPU runs tasklets after the network's softirq */
 	tasklet_schedule(&r->after);
 }
 
 /**
- * vrnic_give_back() - a runner has done its share: give the run bit back
- * @r: the runnable that it ran
- * @more: there is more to do, for a thread
+ * vrnic_give_back() - give the run bit back at the end of a runner's turn
+ * @r: the runnable
+ * @more: there is more to do, and a thread has to do it
  *
- * Return: true if the caller still has the run bit, and a thread has to go on.
+ * Return: true if the caller has the run bit still, and has to hand it to a thread.
  */
 bool vrnic_give_back(struct vrnic_runnable *r, bool more)
 {
@@ -305,14 +308,14 @@ bool vrnic_give_back(struct vrnic_runnable *r, bool more)
 	return more || release_or_again(r);
 }
 
-/* As vrnic_give_back(); if there is more to do, a thread goes on. */
+/* As vrnic_give_back(), and hand the run bit to a thread if there is more to do. */
 void vrnic_leave(struct vrnic_runnable *r, bool more)
 {
 	if (vrnic_give_back(r, more))
 		vrnic_thread_add(r);
 }
 
-/* The budget of one turn: a part of what is @left of the call's budget. */
+/* The budget of one run: a part of what is @left of the system call's budget. */
 static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 {
 	return (struct vrnic_budget){
@@ -323,7 +326,8 @@ static struct vrnic_budget turn_of(const struct vrnic_budget *left)
 }
 
 /*
- * As vrnic_run(), for a caller on the wire. @turn: budget of this run; @left: rest of the call's.
+ * As vrnic_run(), for a doorbell of a ring that sends packets. @turn: budget of this run, filled in
+ * here; @left: rest of the system call's.
  */
 static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget *turn,
 				   struct vrnic_budget *left)
@@ -344,11 +348,12 @@ static enum vrnic_verdict run_turn(struct vrnic_runnable *r, struct vrnic_budget
 }
 
 /*
- * As serve_here(), with softirqs held off. The run bit is given back before softirqs run, so that
+ * Serve a doorbell with softirqs held off. The run bit is given back before softirqs run, so that
  * answers of a peer on this machine find it free. Two cases keep it longer. If there is more to
- * send than may be under way, this process waits here for answers, and goes on itself: softirqs
- * would hold up others. If several tasks ring, the run bit is kept until softirqs have run: what
- * the next task sends must not overtake what this one sent.
+ * send than may be under way, this process stays here until answers have come, and sends the rest
+ * itself: softirqs would delay the task that they interrupt. If several tasks ring, the run bit is
+ * kept until softirqs have run: what the next task sends must not overtake what this one sent.
+ * Return: true if the run bit was given back; false if a thread or leave_now() has it.
  */
 static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
@@ -384,17 +389,20 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 	return true;
 }
 
-/* serve_atomic() of a caller that came at @came is over. Return: true if there is more to do. */
+/*
+ * serve_atomic() of a doorbell that came at @came is over: decide whether a thread takes over.
+ * Return: true if work was announced meanwhile; then the caller has the run bit again.
+ */
 static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
-	/* what was taken completes when it is answered, which may be now */
+	/* count what was fetched: it completes when the peer has acknowledged it */
 	struct vrnic_budget spent = {
 		.descs = left->taken,
 		.taken = left->taken,
 		.stream = left->stream,
 	};
 
-	/* a runner that has @r by now has more to do than to keep this account */
+	/* if another runner has @r by now, this doorbell is left out of the statistics */
 	if (!vrnic_take(r, true))
 		return false;
 	left->taken = 0;
@@ -427,7 +435,7 @@ static void kick_atomic(struct vrnic_runnable *r)
 	local_bh_enable();
 }
 
-/* Other processes may ring during this call: what they post uses up this call's budget, too. */
+/* If other tasks ring during this call, what they post uses up this call's budget, too. */
 static void kick_here(struct vrnic_runnable *r)
 {
 	struct vrnic_budget left = {
@@ -444,8 +452,8 @@ static void kick_here(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_kick() - run @r here and now, within the caller's budget
- * @r: what to run
+ * vrnic_kick() - a doorbell: run @r here and now, within the budget of a system call
+ * @r: the runnable; if another runner has it, that one does the work
  *
  * Context: process context, may sleep.
  */
@@ -492,12 +500,12 @@ static void run_poked(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_poke() - run @r here and now, in softirq, for what came from the network
- * @r: what to run; its run function obeys the budget's @atomic
- * @small: little came, which is better done here than left to another runner; of much that comes,
- *	each runner does its share
+ * vrnic_poke() - run @r here and now, in softirq, for packets that came from the network
+ * @r: the runnable; its run function obeys the budget's @atomic
+ * @small: the packets are small: spin for a brief runner of @r, and then run them here. Large ones
+ *	are left to the runner that has @r.
  *
- * What takes longer, or may sleep, goes to a thread.
+ * A thread does what exceeds the budget, or may sleep.
  */
 void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
@@ -506,7 +514,8 @@ void vrnic_poke(struct vrnic_runnable *r, bool small)
 }
 
 /*
- * The tasklet of leave_later(): softirqs of this CPU have gone on since the runner sent something.
+ * The tasklet of leave_later(): the network's softirq of this CPU has had a round since the runner
+ * sent packets.
  */
 static void leave_now(struct tasklet_struct *after)
 {
@@ -521,12 +530,12 @@ static void leave_now(struct tasklet_struct *after)
 }
 
 /**
- * vrnic_sends_in_order() - a run is about to send something that must not be overtaken
+ * vrnic_sends_in_order() - a run is about to send packets that must not be overtaken
  * @r: the runnable
  *
- * What is sent lies in a queue of this CPU until softirqs run or go on, and what another CPU sends
- * does not wait for it. So no caller is to wait for this runner. And the run bit of @r is kept
- * until the queue is empty, except for a doorbell that has nothing more to send.
+ * The packets lie in the backlog of this CPU until softirqs run, and packets of another CPU do not
+ * wait for them. So nobody may spin for this runner, to go on elsewhere. And the runner keeps the
+ * run bit until the backlog is empty, unless it is a doorbell that has nothing more to send.
  *
  * Context: the caller is the runner of @r.
  */
@@ -551,12 +560,12 @@ void vrnic_queue(struct vrnic_runnable *r)
 
 /**
  * vrnic_queue_after() - have a thread run @r later
- * @r: what to run; called from within its run function
+ * @r: the runnable; the caller is its run function
  * @ns: nanoseconds from now
  */
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 {
-	/* timers of several rings that are due at about the same time are one interrupt */
+	/* with some slack, one interrupt serves the timers of several rings */
 	hrtimer_start_range_ns(&r->timer, ns_to_ktime(ns),
 			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
@@ -569,10 +578,10 @@ static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 
 /**
  * vrnic_park() - make sure that nobody runs @r until vrnic_unpark()
- * @r: what to park
+ * @r: the runnable
  *
- * Waits for the current run, which its budget bounds. Does not wait for what is in the ring, nor
- * for @r's turn in the queue of threads, as these may get no CPU time.
+ * Waits for the current run, which its budget bounds. Does not wait for what is in the ring. Takes
+ * @r out of the queue of threads, as these may get no CPU time to give @r its turn.
  * Context: process context, may sleep; not from within @r's run function.
  */
 void vrnic_park(struct vrnic_runnable *r)
@@ -589,7 +598,9 @@ void vrnic_park(struct vrnic_runnable *r)
 
 /**
  * vrnic_unpark() - let @r run again
- * @r: what vrnic_park() parked
+ * @r: the runnable
+ *
+ * The caller then has to call vrnic_kick() or vrnic_queue(), for what was announced meanwhile.
  */
 void vrnic_unpark(struct vrnic_runnable *r)
 {
@@ -600,8 +611,8 @@ void vrnic_unpark(struct vrnic_runnable *r)
 /**
  * vrnic_runnable_init() - set up a runnable
  * @r: the runnable, to be filled in
- * @crew: threads that go on where callers do not; outlives @r
- * @ops: what to do with @r
+ * @crew: threads that run @r when no process or softirq does; outlives @r
+ * @ops: functions of the ring's owner
  */
 void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 			 const struct vrnic_runnable_ops *ops)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The engine decides who runs a ring, when, and for how long. The engine does not know what is in
- * the rings.
+ * The engine decides who runs a ring, when, and for how long. It does not know what is in the ring.
+ * The runner, a thread, process or softirq, holds the ring's run bit: VRNIC_RUN_BUSY.
  */
 #ifndef VRNIC_ENGINE_H
 #define VRNIC_ENGINE_H
@@ -24,13 +24,13 @@ void vrnic_sends_in_order(struct vrnic_runnable *r);
 void vrnic_park(struct vrnic_runnable *r);
 void vrnic_unpark(struct vrnic_runnable *r);
 
-/* Does a caller wait that will go on with @r? Then the present run of @r may end. */
+/* Does a process or softirq wait to run @r next? Then this run may end and leave the rest. */
 static inline bool vrnic_is_waited(const struct vrnic_runnable *r)
 {
 	return READ_ONCE(r->brief) && test_bit(VRNIC_RUN_WAITED, &r->state);
 }
 
-/* May doorbells of @r be late? Only @r's runner asks: the gathering cannot end during a run. */
+/* May doorbells of @r be late? Only for @r's runner, as gathering does not end during a run. */
 static inline bool vrnic_is_gathering(const struct vrnic_runnable *r)
 {
 	return test_bit(VRNIC_RUN_GATHER, &r->state);

@@ -3,17 +3,17 @@
  * Gathering: one doorbell for many requests.
  *
  * A doorbell is a system call, and costs about as much as a small request. A process that posts a
- * stream of requests need not ring for each: while its doorbells are gathered, it rings for every
- * few requests, and before it waits. A timer catches requests for which the process does not ring:
- * the timer checks whether the stream still flows. If the stream does not flow, the timer ends the
- * gathering and has a thread look at the ring. The period grows with the stream, up to a
- * millisecond: a request without a doorbell waits about as long as the stream flowed, and not much
- * longer than the longest period.
+ * stream of requests need not ring for each: while its doorbells are gathered, it rings once for
+ * several requests, and before it waits. But the process may wait in a way that its library does
+ * not see, and then does not ring for its last requests. So a timer checks whether doorbells still
+ * come. If not, the timer ends the gathering and has a thread run the ring. The period of the timer
+ * grows with the stream, up to a millisecond: a request without a doorbell waits about as long as
+ * the stream lasted, and not much longer than the longest period.
  *
- * Gathering begins when the process says that it posts a stream, that is, when it did not wait for
- * anything in between. Gathering ends when there was no doorbell for two periods, or when each
- * doorbell brought one request only. If gathering was of no use, or left a request waiting, the
- * next one takes twice as many doorbells to begin.
+ * Gathering begins after a streak of doorbells at which the process said that it posts a stream,
+ * that is, did not wait in between. It ends when no doorbell came for two periods, or when the
+ * doorbells of a period brought fewer than two requests each. If gathering was of no use, or left a
+ * request waiting after a short stream, the streak has to be twice as long the next time.
  */
 
 #include <linux/ktime.h>
@@ -35,7 +35,8 @@ MODULE_PARM_DESC(gather_us, "microseconds after which a ring is looked at whose 
 #define PERIOD_MAX_US	1000U
 
 /*
- * Look more rarely the longer the stream flows, and soon after the first period without a doorbell.
+ * A long stream needs few checks, so the period doubles while doorbells come. After a period
+ * without a doorbell the next check comes early, because a request may be waiting.
  */
 static void next_period(struct vrnic_gather *g)
 {
@@ -44,16 +45,16 @@ static void next_period(struct vrnic_gather *g)
 	g->us = g->idle ? first : min(2 * g->us, max(first, PERIOD_MAX_US));
 }
 
-/* Timers that are due at about the same time are one interrupt. */
+/* How late the timer may fire, so that one interrupt can serve several timers. */
 static u64 slack_ns(const struct vrnic_gather *g)
 {
 	return g->us * (u64)NSEC_PER_USEC / 8;
 }
 
 /*
- * The return value is that of the timer's function. hrtimer_forward() would not do: if a timer
- * fired within its slack, hrtimer_forward() leaves the expiry where it is, and the timer fires
- * again and again until the slack has passed.
+ * Start the next period. Return: what the timer's function has to return. hrtimer_forward() would
+ * not do: if the timer fired within its slack, hrtimer_forward() leaves the expiry where it is, and
+ * the timer fires again and again until the slack has passed.
  */
 static enum hrtimer_restart once_more(struct vrnic_gather *g)
 {
@@ -63,8 +64,8 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
 }
 
 /*
- * Since the timer last fired, did doorbells come that brought more than one request each? One
- * period without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
+ * Since the timer last fired, did doorbells bring two requests or more on average? One period
+ * without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
 static bool gather_flows(struct vrnic_gather *g)
 {
@@ -79,8 +80,8 @@ static bool gather_flows(struct vrnic_gather *g)
 }
 
 /*
- * The gathering is over. @good: it saved doorbells, and kept no request waiting, or kept one
- * waiting only briefly compared with the length of the stream.
+ * The gathering is over. @good: it saved doorbells, and kept no request waiting for long, compared
+ * with the length of the stream. Then the next one begins after half as long a streak.
  */
 static void gather_learn(struct vrnic_gather *g, bool good)
 {
@@ -95,14 +96,14 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
 	bool left;
 
-	/* a doorbell is being served: on a slow machine that takes longer than a period */
+	/* a runner has the ring, so no request is forgotten; it may need longer than a period */
 	if (test_bit(VRNIC_RUN_BUSY, &r->state))
 		return once_more(g);
 	if (gather_flows(g) && READ_ONCE(gather_us)) {
 		next_period(g);
 		return once_more(g);
 	}
-	/* a runner has @r: the gathering goes on, or vrnic_gather_end() ends it */
+	/* a runner took @r just now: check later. Or @r is parked, and the timer ends soon */
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
@@ -131,9 +132,9 @@ static void gather_begin(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_gather_note() - a doorbell was served
- * @r: the runnable that it was for; the caller holds VRNIC_RUN_BUSY
- * @stream: the process that rang posts one request after the other
+ * vrnic_gather_note() - count a doorbell, and begin to gather after a streak of a stream
+ * @r: the runnable that it was for; the caller has the run bit
+ * @stream: the process said that it posts a stream
  * @descs: descriptors that this doorbell brought
  */
 void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
@@ -153,8 +154,8 @@ void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 
 /**
  * vrnic_gather_end() - end the gathering: every post rings again
- * @r: the runnable, parked. The caller of vrnic_unpark() has to look for requests that came without
- *	a doorbell.
+ * @r: the runnable, parked. After vrnic_unpark() it has to be run, for requests that came without a
+ *	doorbell.
  */
 void vrnic_gather_end(struct vrnic_runnable *r)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the parts of the engine offer to each other: engine/engine.c decides who runs a ring,
- * engine/thread.c has the work of the threads, engine/crew.c starts and ends the threads, and
- * engine/gather.c lets doorbells be late.
+ * Functions that the files in engine/ call of each other: engine.c decides who runs a ring,
+ * thread.c is what the threads do, crew.c starts and ends them, gather.c lets doorbells be late.
  */
 #ifndef VRNIC_ENGINE_RUN_H
 #define VRNIC_ENGINE_RUN_H
@@ -11,7 +10,7 @@
 #include "engine/crew.h"
 #include "engine/engine.h"
 
-/* Calls in a row that come faster than they are served, before a thread stays with the ring. */
+/* vrnic_runnable.patience at first: a streak of so many doorbells makes a thread stay. */
 #define VRNIC_PATIENCE_MIN	16
 
 /* engine.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the engine runs: each ring is a part of something that has a struct vrnic_runnable. */
+/* What the engine runs: the owner of each ring (queue pair, FIFO) has a struct vrnic_runnable. */
 #ifndef VRNIC_RUNNABLE_H
 #define VRNIC_RUNNABLE_H
 
@@ -16,27 +16,27 @@ struct vrnic_parcel;
 
 /* What a run of a ring found. */
 enum vrnic_verdict {
-	VRNIC_IDLE,	/* nothing is left to do, or the ring waits for its timer */
-	VRNIC_EXPECTS,	/* the ring goes on as soon as a peer answers */
-	VRNIC_MORE,	/* the budget is used up */
+	VRNIC_IDLE,	/* nothing is left to do now; a timer or new work starts the next run */
+	VRNIC_EXPECTS,	/* there is more to send as soon as a peer answers */
+	VRNIC_MORE,	/* the budget is used up, and there is more to do */
 };
 
 struct vrnic_runnable;
 
 /**
- * struct vrnic_runnable_ops - what the engine does with a runnable
- * @run: do some work. One runner calls this at a time, in process context unless the budget says
- *	otherwise.
- * @stay: the runner will poll for new work from now on, so nobody need announce it. NULL: no runner
- *	ever stays
- * @leave: the runner stops polling. Work that is announced from now on is not missed; the caller
- *	looks once more for work that came before.
- * @gather: @on: from now on doorbells may be few and late; !@on: not any more. Returns whether work
- *	may have come that was not announced. Any context, but never while @run runs. NULL: every
- *	doorbell is needed
+ * struct vrnic_runnable_ops - functions of the ring's owner that the engine calls
+ * @run: execute descriptors within the budget. One runner calls this at a time; it may sleep unless
+ *	the budget's @atomic is set.
+ * @stay: a thread polls the ring from now on: let the process post without doorbells. NULL: no
+ *	thread ever stays
+ * @leave: the thread stops polling: ask for doorbells again. The thread runs the ring once more
+ *	afterwards, for what was posted before the process could see this.
+ * @gather: @on: let the process ring for several requests at once; !@on: ask for each doorbell.
+ *	Return: may there be requests without a doorbell? Called in any context, with the run bit
+ *	held, but not while @run runs. NULL: every post rings
  * @atomic: may @run be called now, with softirqs held off? NULL: no
- * @deliver: deliver the parcel of a run; other runs may go on meanwhile. Called with softirqs held
- *	off; not NULL if runs leave parcels
+ * @deliver: deliver the parcel of a run (struct vrnic_parcel); other runs may go on meanwhile.
+ *	Called with softirqs held off; not NULL if runs leave parcels
  */
 struct vrnic_runnable_ops {
 	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
@@ -50,13 +50,13 @@ struct vrnic_runnable_ops {
 
 /**
  * struct vrnic_gather - one doorbell for many requests; see gather.c
- * @timer: checks whether the stream still flows
+ * @timer: checks whether doorbells still come
  * @calls: number of doorbells; protected by VRNIC_RUN_BUSY, and read by @timer
  * @descs: number of descriptors that the doorbells brought; protected as @calls
  * @calls_before: value of @calls when @timer last fired
  * @descs_before: value of @descs when @timer last fired
- * @us: the present period
- * @idle: periods in a row without a doorbell
+ * @us: microseconds from one check to the next
+ * @idle: periods in a row without a doorbell, up to now
  * @flowed: periods with doorbells since the gathering began
  * @streak: doorbells of a stream in a row; protected by VRNIC_RUN_BUSY
  * @patience: streak at which gathering begins; protected by VRNIC_RUN_BUSY, and written by @timer
@@ -76,26 +76,26 @@ struct vrnic_gather {
 
 /**
  * struct vrnic_runnable - something that the engine runs
- * @ops: what the engine does with the runnable
- * @crew: threads that run it when no caller does
+ * @ops: functions of the ring's owner
+ * @crew: threads that run it when no process or softirq does
  * @state: VRNIC_RUN_* bits, atomic
  * @link: in @crew's queue, or in none; protected by @crew's lock
- * @timer: queues the runnable when it fires
- * @parked: wait queue of vrnic_park(), for the end of VRNIC_RUN_BUSY
- * @brief: the present runner will soon be done, so other callers may wait for it. Not set once the
- *	runner has sent packets that must stay in order. Written by the runner
- * @after: tasklet that gives VRNIC_RUN_BUSY back when the packets that were sent have left the
- *	queues of this CPU
- * @in_order: the runner has sent packets that must stay in order: what another CPU sends may
- *	overtake them. Protected by VRNIC_RUN_BUSY, as all that follows
- * @unfinished: a thread has to go on after @after
+ * @timer: has a thread run the ring when it fires
+ * @parked: where vrnic_park() waits for the end of VRNIC_RUN_BUSY
+ * @brief: the present runner will be done within microseconds, so a process or softirq may spin for
+ *	it. Clear once the runner has sent packets that must stay in order. Written by the runner
+ * @after: tasklet that gives VRNIC_RUN_BUSY back when the packets that the runner sent have left
+ *	the backlog of its CPU
+ * @in_order: the runner has sent packets that must stay in order: those that another CPU sends
+ *	might overtake them. Protected by VRNIC_RUN_BUSY, as all that follows
+ * @unfinished: a thread has to run the ring when @after is done
  * @rounds: rounds of the network's softirq that @after may still wait for
  * @caller: process that rang last; only compared
- * @left: time, in cycles, when the last caller was done
- * @streak: calls in a row that came sooner after the previous call than a call takes
+ * @left: time, in cycles, when the last doorbell was served
+ * @streak: doorbells in a row that came sooner after the one before than it takes to serve one
  * @patience: streak at which a thread takes over
- * @alone: cycles for each descriptor, posting included, when callers run the ring: a moving average
- *	over streaks; 0: not known
+ * @alone: cycles for each descriptor, posting included, when the process runs the ring itself: a
+ *	moving average over streaks; 0: not known
  * @gather: one doorbell for many requests
  *
  * A runnable has to be parked before it is freed, and freed after an RCU grace period.
@@ -120,12 +120,12 @@ struct vrnic_runnable {
 	struct vrnic_gather gather;
 };
 
-#define VRNIC_RUN_BUSY		0	/* a runner has it, or will have it */
-#define VRNIC_RUN_AGAIN		1	/* there may be new work */
-#define VRNIC_RUN_PARKED	2	/* must not be run */
-#define VRNIC_RUN_STAY		3	/* a thread is to stay with it */
+#define VRNIC_RUN_BUSY		0	/* the run bit: a runner has the ring, or a queue has it */
+#define VRNIC_RUN_AGAIN		1	/* there may be work that the runner has not seen */
+#define VRNIC_RUN_PARKED	2	/* nobody may run the ring */
+#define VRNIC_RUN_STAY		3	/* the next thread is to stay with the ring */
 #define VRNIC_RUN_GATHER	4	/* doorbells may be late; a timer checks */
-#define VRNIC_RUN_RUNG		5	/* its owner has announced work */
-#define VRNIC_RUN_WAITED	6	/* a caller waits for the runner, to go on with its work */
+#define VRNIC_RUN_RUNG		5	/* the owner has announced descriptors */
+#define VRNIC_RUN_WAITED	6	/* a process or softirq waits to run the ring next */
 
 #endif /* VRNIC_RUNNABLE_H */

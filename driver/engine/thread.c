@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The engine's threads: they run what callers and softirqs leave to them, each runnable in its
- * turn. And when a thread stays with one ring.
+ * The engine's threads. They run what system calls and softirqs leave to them, each runnable in its
+ * turn. And they stay with a ring for a while if that is faster.
  *
  * A process that posts faster than its doorbells are served may gain by not ringing them: a thread
- * takes over the ring and stays with it for a while, on a CPU that has nothing else to do, and the
- * process only writes to memory. The gain depends on how far apart the CPUs are, so the engine
- * measures it: the thread leaves a ring that it serves no faster than the ring's owner would.
+ * takes over the ring and stays with it, on a CPU that has nothing else to do, and the process only
+ * writes to memory. Whether this is faster depends on how far apart the two CPUs are, so the engine
+ * measures it: the thread leaves a ring that it serves no faster than the process itself did.
  */
 
 #include <linux/kthread.h>
@@ -26,12 +26,12 @@ module_param(stay_us, uint, 0644);
 MODULE_PARM_DESC(stay_us, "microseconds that a thread stays with an idle ring that was busy; 0: never (default 50)");
 
 #define PATIENCE_MAX	4096
-#define TRIAL		256	/* descriptors that a thread's worth is judged by */
+#define TRIAL		256	/* descriptors after which a thread looks whether staying pays */
 
 #define THREAD_BYTES	SZ_1M
 #define THREAD_DESCS	256
 
-/* Wake a thread that sleeps. If there is none, a thread that stays with a ring is to leave it. */
+/* Wake a thread that sleeps. If there is none, ask a thread that stays with a ring to leave it. */
 static void call_thread(struct vrnic_crew *crew)
 {
 	struct vrnic_thread *thread;
@@ -45,7 +45,7 @@ static void call_thread(struct vrnic_crew *crew)
 	wake_up_process(thread->task);
 }
 
-/* Put @r into the queue, with its run bit held, unless @r is being parked. */
+/* Put @r, whose run bit the caller has, into the queue. Return: false if @r is being parked. */
 static bool thread_enqueue_unparked(struct vrnic_runnable *r, bool call)
 {
 	struct vrnic_crew *crew = r->crew;
@@ -53,7 +53,7 @@ static bool thread_enqueue_unparked(struct vrnic_runnable *r, bool call)
 	bool parked;
 
 	spin_lock_irqsave(&crew->lock, flags);
-	/* vrnic_thread_withdraw() takes this lock after the bit was set, and looks in the queue */
+	/* vrnic_park() sets the bit and then takes this lock to look in the queue: it finds @r */
 	parked = test_bit(VRNIC_RUN_PARKED, &r->state);
 	if (!parked) {
 		list_add_tail(&r->link, &crew->queue);
@@ -65,8 +65,8 @@ static bool thread_enqueue_unparked(struct vrnic_runnable *r, bool call)
 }
 
 /*
- * Pass the run bit of @r on: to the queue, or to the caller of vrnic_park(). The parking may be
- * over before the run bit is given back; then a thread still has to do the work. When this returns,
+ * Pass the run bit of @r on: to the queue, or to vrnic_park(). @r may be unparked before the run
+ * bit is given back; then try again, as a thread still has to do the work. When this returns,
  * another runner may have run @r, and @r and its crew may be gone.
  */
 static void thread_enqueue(struct vrnic_runnable *r, bool call)
@@ -77,8 +77,8 @@ static void thread_enqueue(struct vrnic_runnable *r, bool call)
 }
 
 /**
- * vrnic_thread_add() - have a thread go on with a runnable
- * @r: the runnable; its run bit is held, and passes to the thread
+ * vrnic_thread_add() - have a thread run a runnable
+ * @r: the runnable; the caller hands its run bit over to the thread
  */
 void vrnic_thread_add(struct vrnic_runnable *r)
 {
@@ -86,10 +86,10 @@ void vrnic_thread_add(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_thread_withdraw() - take a runnable out of the queue, with its run bit held
+ * vrnic_thread_withdraw() - take a runnable out of the queue
  * @r: the runnable; it is being parked, so nobody puts it into the queue again
  *
- * Return: false if the queue does not have @r.
+ * Return: true if the caller has the run bit of @r now; false if @r was not in the queue.
  */
 bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 {
@@ -104,7 +104,8 @@ bool vrnic_thread_withdraw(struct vrnic_runnable *r)
 }
 
 /*
- * The runnable that @thread runs next. If there is none, @thread counts as idle and will be woken.
+ * Take the runnable that @thread runs next out of the queue. If there is none, list @thread as
+ * idle, so that call_thread() wakes it.
  */
 static struct vrnic_runnable *thread_dequeue(struct vrnic_thread *thread)
 {
@@ -125,7 +126,7 @@ static struct vrnic_runnable *thread_dequeue(struct vrnic_thread *thread)
 }
 
 /*
- * True if a runnable waits and no thread comes for it. Only one of the threads that ask gets true.
+ * Does a runnable wait for which no thread was idle? Only one of the threads that ask gets true.
  */
 static bool is_wanted(struct vrnic_crew *crew)
 {
@@ -141,7 +142,7 @@ static bool is_wanted(struct vrnic_crew *crew)
 	return wanted;
 }
 
-/* No other task wants this CPU, no runnable wants this thread, and @r may be run. */
+/* May this thread stay with @r? Not if another task wants its CPU, or a runnable wants a thread. */
 static bool may_stay(struct vrnic_runnable *r)
 {
 	return !test_bit(VRNIC_RUN_PARKED, &r->state) && !need_resched() &&
@@ -149,8 +150,10 @@ static bool may_stay(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_thread_stays() - may a thread stay with a ring?
- * @r: the ring; its owner posts faster than the ring is served
+ * vrnic_thread_stays() - may threads stay with a ring?
+ * @r: runnable of the ring
+ *
+ * Return: false if the ring cannot be polled, or the administrator does not want it (stay_us).
  */
 bool vrnic_thread_stays(const struct vrnic_runnable *r)
 {
@@ -162,7 +165,7 @@ bool vrnic_thread_stays(const struct vrnic_runnable *r)
  * @since: when the present trial began, in cycles
  * @descs: descriptors served in the present trial
  * @total: descriptors served since the thread came
- * @pays: result of the last trial; true before the first
+ * @pays: in the last trial, the thread was faster than the process alone; true before the first
  */
 struct trial {
 	cycles_t since;
@@ -187,8 +190,9 @@ static void trial_note(struct trial *t, const struct vrnic_runnable *r,
 }
 
 /*
- * Stay with @r until @r was idle for a while, or until its owner would serve it faster. If staying
- * was worth little, the next stay takes a longer streak.
+ * Stay with @r until @r was idle for a while, until its owner alone would be faster, or until the
+ * thread or its CPU is needed elsewhere. If staying was worth little, the next stay takes a streak
+ * of twice as many doorbells.
  */
 static void thread_stay(struct vrnic_runnable *r)
 {
@@ -219,8 +223,8 @@ static void thread_stay(struct vrnic_runnable *r)
 }
 
 /*
- * Give a queued runnable its turn. A runnable that is not finished goes to the tail of the queue.
- * No thread is woken for it: this thread comes back to the queue.
+ * Give @r its turn. If there is more to do, @r goes to the tail of the queue. No thread is woken
+ * for it, because this thread looks into the queue next.
  */
 static void take_turn(struct vrnic_runnable *r)
 {
@@ -236,8 +240,8 @@ static void take_turn(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_crew_turns() - what a thread does until it is stopped
- * @thread: the thread
+ * vrnic_crew_turns() - give runnables their turns until the thread is stopped
+ * @thread: the calling thread
  */
 void vrnic_crew_turns(struct vrnic_thread *thread)
 {

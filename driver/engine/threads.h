@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The threads of a device, as the device and the contexts of processes use them. */
+/* The engine's threads: a device starts and ends them, a context gets a crew for its rings. */
 #ifndef VRNIC_THREADS_H
 #define VRNIC_THREADS_H
 
@@ -10,10 +10,10 @@
 struct vrnic_crew;
 
 /**
- * struct vrnic_engine - the threads of a device
- * @own: the device's own crew: it runs what belongs to no process
+ * struct vrnic_engine - the threads of a device, in crews (engine/crew.h)
+ * @own: the device's own crew, for work of no process and for processes in the root cgroups
  * @lock: protects @crews, and the @link and @refs of each
- * @crews: the crews of processes, also those that are about to begin or end
+ * @crews: the crews in other cgroups, also those whose threads are about to begin or end
  * @threads: number of threads in each crew
  * @name: name of the device, for the names of the threads
  */

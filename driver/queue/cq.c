@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues. The kernel writes entries; a process reads them, or poll_cq() for a kernel
- * consumer.
+ * Completion queues. The kernel writes the entries. A process reads them from the mapped ring, a
+ * kernel consumer gets them by poll_cq().
  */
 
 #include <linux/ktime.h>
@@ -16,7 +16,7 @@
 #include "queue/ring_mem.h"
 #include "vrnic.h"
 
-/* A completion found no room. The queue is in error from now on, so nothing is lost silently. */
+/* A completion found no room: tell the owner, so that no completion is lost silently. */
 static void cq_overflow(struct vrnic_cq *cq)
 {
 	struct ib_event event = {
@@ -30,7 +30,7 @@ static void cq_overflow(struct vrnic_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-/* Caller holds cq->lock. Return: false if the ring is full. */
+/* Write an entry. The caller holds cq->lock. Return: false if the ring is full. */
 static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 {
 	struct vrnic_cqe *slot = vrnic_ring_slot(&cq->ring, cq->ring.idx);
@@ -38,7 +38,7 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 	lockdep_assert_held(&cq->lock);
 	if (unlikely(!vrnic_ring_room(&cq->ring)))
 		return false;
-	/* only vrnic_cqe_publish() writes @phase */
+	/* not @phase, which makes the entry valid: vrnic_cqe_publish() writes it last */
 	memcpy(slot, cqe, offsetof(struct vrnic_cqe, phase));
 	slot->network_hdr = cqe->network_hdr;
 	slot->flags = cqe->flags;
@@ -53,11 +53,11 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 /**
  * vrnic_cq_post() - report a completion
  * @cq: the completion queue
- * @cqe: the completion; its @phase does not matter
- * @solicited: wake consumers that wait for solicited completions; failures wake them, too
+ * @cqe: the completion; its @phase is ignored
+ * @solicited: also wake consumers that wait for solicited completions; a failure always does
  *
- * Return: 0, or -EOVERFLOW: the queue is in error, and the caller has to move the queue pair to
- * error.
+ * Return: 0, or -EOVERFLOW: the completion queue is in error, and the caller has to move the queue
+ * pair to error.
  * Context: any; the caller holds no spinlock that a completion handler may take.
  */
 int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
@@ -163,8 +163,8 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	/*
-	 * The core takes a poll in a softirq for ended before that poll has armed the queue for
-	 * the last time. A softirq is an RCU read-side critical section.
+	 * ib_free_cq() waits for the end of a poll in a softirq, but the core's softirq arms the
+	 * queue after that. A softirq is an RCU read-side critical section, so wait for it here.
 	 */
 	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
 		synchronize_rcu();
@@ -173,10 +173,10 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Most completions copied with interrupts off, or between two cond_resched(). */
+/* Most completions that cq_move() copies with interrupts off, or between two cond_resched(). */
 #define CQ_BATCH	64
 
-/* Copy @n completions from number @first on, none of which changes any more. */
+/* Copy @n completions from index @first on. They are published, so they do not change any more. */
 static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 first,
 		    u32 n)
 {
@@ -190,7 +190,7 @@ static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 firs
 	}
 }
 
-/* Caller holds cq->lock, and has copied all of @cq's completions to @ring. */
+/* Swap the rings. The caller holds cq->lock, and has copied all completions. */
 static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);
@@ -202,8 +202,10 @@ static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 
 /*
  * Copy the completions that @cq's consumer has not taken yet to @ring, and make @ring the ring of
- * @cq. Others come in meanwhile, so the last few are copied with the lock held. The number of
- * completions only grows, up to what a ring holds, so the loop ends.
+ * @cq. Runners add completions meanwhile, so the last few are copied with the lock held. @cons is
+ * read once, so their number only grows, and the loop ends when it exceeds @max at the latest.
+ *
+ * Return: 0, or -EINVAL if the completions do not fit into @ring.
  */
 static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
@@ -240,7 +242,7 @@ int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 
 	if (cqe < 1 || cqe > VRNIC_MAX_CQE)
 		return -EINVAL;
-	/* kernel consumers poll by index: they would need a lock to follow to the new ring */
+	/* vrnic_poll_cq() would have to renumber cq->poll_idx for the new ring */
 	if (!udata)
 		return -EOPNOTSUPP;
 	err = cq_ring(&ring, cqe, udata);
@@ -285,14 +287,14 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		wc->wc_flags |= IB_WC_WITH_VLAN;
 		wc->vlan_id = cqe->vlan - 1;
 	}
-	/* consumers drain a queue pair before they destroy it, so it exists while it is polled */
+	/* a consumer has to drain a queue pair before it destroys it, so the queue pair is there */
 	if (qp) {
 		wc->qp = qp->ibqp;
 		vrnic_qp_put(qp);
 	}
 }
 
-/* For kernel consumers. The core serialises the polling of one queue. */
+/* For kernel consumers: a process polls the ring that it maps. */
 int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);

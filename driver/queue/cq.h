@@ -12,16 +12,16 @@
 /**
  * struct vrnic_cq - a completion queue
  * @ibcq: the core's part
- * @lock: protects what follows, except the consumer's side of @ring
+ * @lock: protects @ring, except what a process writes in its header (cons, arm), @failed, @poll_idx
  * @ring: completions
  * @failed: the ring overflowed once; no completion is written any more
- * @timestamps: the process asked for timestamps
- * @poll_idx: kernel consumers: next entry to poll
- * @resize: serialises resize calls, which replace @ring; the core does not serialise them
+ * @timestamps: the process asked for timestamps; set at creation
+ * @poll_idx: next entry that poll_cq() returns to a kernel consumer
+ * @resize: serialises calls of resize_cq(), which replace @ring; the core does not serialise them
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;	/* protects all below, except the consumer's side */
+	spinlock_t lock;	/* protects @ring, @failed and @poll_idx */
 	struct vrnic_ring ring;
 	bool failed;
 	bool timestamps;

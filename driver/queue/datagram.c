@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A datagram arrives at a queue pair, from this host or another. */
+/* A UD datagram arrives at a queue pair, from this host or another one. */
 
 #include "mem/seg.h"
 #include "queue/datagram.h"
@@ -7,7 +7,7 @@
 #include "queue/qp_error.h"
 #include "queue/recv.h"
 
-/* Is @dg a datagram that @to takes? Needs no lock of @to. */
+/* Does @to take @dg, by type, state and Q_Key? Needs no lock; without, the state may yet change. */
 bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg)
 {
 	enum ib_qp_state state = READ_ONCE(to->state);
@@ -20,7 +20,7 @@ bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg
 	return to->attr.qkey == dg->qkey;
 }
 
-/* The receive itself is invalid: fail the receive and its queue pair. */
+/* The receive names memory that @to may not write: fail the receive and @to. */
 static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 {
 	struct vrnic_cqe cqe = { .status = status, .vendor_err = verr };
@@ -29,7 +29,7 @@ static void fail_target(struct vrnic_qp *to, u8 status, int verr)
 	vrnic_qp_error(to, -1);
 }
 
-/* RoCE has no service level, so the field tells programs the kind of the packet. */
+/* RoCE has no service level, so the completion's sl tells a program which IP version @dg had. */
 static u8 sl_of(const struct vrnic_datagram *dg)
 {
 	return dg->network_hdr == RDMA_NETWORK_IPV4 ? VRNIC_WC_SL_IPV4 :
@@ -60,8 +60,8 @@ static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg
  * @to: target; the caller holds its resp_lock
  * @dg: datagram
  *
- * Return: false if the target does not take the datagram, or has no receive posted, or if the
- * receive is too small. Such a receive stays for the next datagram.
+ * Return: false if the datagram is to be dropped: @to does not take it, has no valid receive
+ * posted, or its receive is too small. A receive that is too small stays for the next datagram.
  */
 bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
@@ -70,7 +70,7 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 
 	if (!vrnic_ud_accepts(to, dg) || vrnic_recv_take(to))
 		return false;
-	/* a message that is too long is the sender's fault: the target must not fail for it */
+	/* anybody may send a datagram that is too long, so the target's receive must not fail */
 	if (dg->len + VRNIC_GRH_BYTES >
 	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
 		return false;
@@ -80,7 +80,6 @@ bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 		fail_target(to, IB_WC_LOC_PROT_ERR, verr);
 		return false;
 	}
-	/* header and data go straight into the target's buffer */
 	vrnic_sgl_write(dst, dg->grh, VRNIC_GRH_BYTES, false);
 	dg->put(dg, dst);
 	vrnic_sgl_put(dst);

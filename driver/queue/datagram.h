@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Datagrams, as the code of their targets sees them. */
+/* Datagrams that arrive at a queue pair, from this host or from the wire. */
 #ifndef VRNIC_DATAGRAM_H
 #define VRNIC_DATAGRAM_H
 
@@ -11,18 +11,18 @@ struct vrnic_sgl;
 #define VRNIC_GRH_BYTES		40
 
 /**
- * struct vrnic_datagram - a UD message on its way
- * @qkey: queue key that the target must have
+ * struct vrnic_datagram - a UD message between sender and target
+ * @qkey: Q_Key of the sender; the target drops the datagram unless it has the same
  * @src_qpn: queue pair number of the sender
  * @len: bytes of data
- * @vlan: 1 + the VLAN that the datagram came by; 0: none
+ * @vlan: 1 + VLAN id that the datagram came with; 0: none
  * @with_imm: @imm is valid
- * @solicited: the sender asked for an event
+ * @solicited: the sender asked for a solicited event
  * @imm: immediate data in network order
- * @grh: first bytes of the receive buffer
- * @network_hdr: kind of header in @grh
- * @put: writes the data to the receive buffer
- * @arg: for @put
+ * @grh: GRH or IP header, which goes into the receive buffer ahead of the data
+ * @network_hdr: kind of header in @grh: RDMA_NETWORK_*
+ * @put: writes the data to the receive buffer, at @dst's position behind @grh
+ * @arg: private to @put
  */
 struct vrnic_datagram {
 	u32 qkey;

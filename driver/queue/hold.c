@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What a send ring keeps during a burst: a locked target, and regions. */
+/* What the run of a send ring keeps from one operation to the next: locked target, and regions. */
 
 #include "mem/seg.h"
 #include "queue/hold.h"
@@ -7,7 +7,7 @@
 #include "queue/qp_table.h"
 #include "queue/target.h"
 
-/* Put the regions that the burst kept. A later look-up finds them again. */
+/* Put the regions that the run keeps. The next operation looks them up again. */
 void vrnic_hold_regions_put(struct vrnic_hold *hold)
 {
 	vrnic_held_put(&hold->local);
@@ -16,11 +16,11 @@ void vrnic_hold_regions_put(struct vrnic_hold *hold)
 }
 
 /**
- * vrnic_hold_release() - unlock the target and put the regions that the burst kept
+ * vrnic_hold_release() - unlock the target and put the regions that the run keeps
  * @qp: requester
  *
- * To be called at the end of a burst. Also before the caller takes the resp_lock of @qp, sleeps, or
- * waits for the last user of a region.
+ * The runner calls this at the end of a run. Also before it takes the resp_lock of @qp, sleeps, or
+ * executes an operation that goes on only when no run uses a region.
  */
 void vrnic_hold_release(struct vrnic_qp *qp)
 {

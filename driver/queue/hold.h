@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What a send ring keeps during a burst. */
+/* What the run of a send ring keeps from one operation to the next. */
 #ifndef VRNIC_HOLD_H
 #define VRNIC_HOLD_H
 
@@ -8,13 +8,13 @@
 struct vrnic_qp;
 
 /**
- * struct vrnic_hold - references and a lock that a send ring keeps during a burst
+ * struct vrnic_hold - references and a lock that a run keeps from one operation to the next
  * @peer: the target, referenced and with its resp_lock held; or NULL
- * @local: for local keys of the requester
- * @remote: for remote keys that the requester claims at @peer
- * @recv: for local keys of the receives at @peer
+ * @local: region found last by a local key of the requester
+ * @remote: region found last by a remote key: of @peer or, for packets, of this queue pair
+ * @recv: region found last by a local key in a receive, of the same queue pair as @remote
  *
- * So operations that follow each other need no second look-up.
+ * Operations that follow each other mostly use the same, and need no second look-up.
  */
 struct vrnic_hold {
 	struct vrnic_qp *peer;

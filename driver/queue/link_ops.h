@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the queue pair of a native link asks of the link. */
+/* How the queue pair of a native link calls the link. */
 #ifndef VRNIC_LINK_OPS_H
 #define VRNIC_LINK_OPS_H
 
@@ -11,16 +11,16 @@ struct vrnic_qp;
 struct vrnic_sgl;
 
 /**
- * struct vrnic_link_ops - what the queue pair of a native link asks of the link
+ * struct vrnic_link_ops - functions of a native link that its queue pair calls
  * @created: the queue pair exists, and no other code can find it yet
- * @open: describe the memory of a message to send; the caller need not put it
- * @sent: a message was acknowledged or has failed: its memory is not needed any more
- * @receive: a packet of a message came. Return: 0; -EAGAIN if the packet is to be offered again;
- *	another negative errno if the packet makes no sense
- * @broken: nothing can be posted from now on
- * @flushed: the queue pair has failed, and uses nothing of the link any more
+ * @open: describe the memory of a message to send; the message keeps the references
+ * @sent: a message was acknowledged or has failed, so the queue pair needs its memory no more
+ * @receive: a packet of a message came. Return: 0; -EAGAIN: send an RNR NAK, so that the peer sends
+ *	the packet again; another negative errno: the packet makes no sense, so send a fatal NAK
+ * @broken: the queue pair is in ERR: let nobody post from now on; may be called again
+ * @flushed: the send ring was flushed, so no message is in use any more; may be called again
  *
- * @cookie is that of the descriptor. Context: the run of the queue pair.
+ * @cookie is that of the descriptor. Context: a run of the queue pair, except for @created.
  */
 struct vrnic_link_ops {
 	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);

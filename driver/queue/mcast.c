@@ -24,7 +24,7 @@
  * struct vrnic_group - a group that has or had members; in vrnic_dev.groups
  * @node: entry in the table, by @gid; read under RCU
  * @rcu: for kfree_rcu()
- * @gid: GID of the group
+ * @gid: the group's GID
  * @members: struct vrnic_member by number; read under RCU
  * @nr: number of members, with those that are being added; protected by vrnic_dev.mcast_lock
  * @announced: has this host joined the group on the network, or is it about to? Written under RTNL,
@@ -53,7 +53,7 @@ struct vrnic_member {
 	u32 count;
 };
 
-/* Users choose the keys, so the hash has a secret seed: the one that rhashtable provides. */
+/* Users choose the GIDs, but cannot make them collide: rhashtable seeds its hash at random. */
 static const struct rhashtable_params groups_params = {
 	.key_len = sizeof(union ib_gid),
 	.key_offset = offsetof(struct vrnic_group, gid),
@@ -67,7 +67,7 @@ int vrnic_mcast_init(struct vrnic_dev *dev)
 	return rhashtable_init(&dev->groups, &groups_params);
 }
 
-/* Every queue pair is gone by now, and so is every group. */
+/* Every queue pair is gone by now, and every group went with its last member. */
 void vrnic_mcast_exit(struct vrnic_dev *dev)
 {
 	WARN_ON(atomic_read(&dev->groups.nelems));
@@ -81,7 +81,7 @@ static void mcast_announce4(struct net_device *ndev, const union ib_gid *gid,
 	__be32 group;
 
 	memcpy(&group, gid->raw + 12, sizeof(group));
-	/* an interface that is being removed has left its groups already */
+	/* no in_dev: the interface is being removed, and has left its groups already */
 	if (!in_dev || !ipv4_is_multicast(group))
 		return;
 	if (join)
@@ -103,12 +103,13 @@ static void mcast_announce6(struct net_device *ndev, const union ib_gid *gid,
 		ipv6_dev_mc_dec(ndev, group);
 }
 
-/* Does the network learn who is in a group? */
+/* Does the interface have a network behind it, which has to know what groups to deliver? */
 static bool is_announced(const struct vrnic_dev *dev)
 {
 	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
 }
 
+/* Have the interface join the IP group for its first member, or leave it after its last one. */
 static void mcast_announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
 	if (ipv6_addr_v4mapped((const struct in6_addr *)gid->raw))
@@ -194,7 +195,7 @@ static struct vrnic_member *member_find(struct vrnic_group *g,
 	return NULL;
 }
 
-/* On the network, a queue pair may be in no more groups than a socket. */
+/* A queue pair may be in no more announced groups than a socket: igmp_max_memberships. */
 static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 {
 	int max;
@@ -297,8 +298,8 @@ static bool mcast_join_again(struct vrnic_dev *dev, struct vrnic_qp *qp,
 }
 
 /*
- * The core counts attachments, and destroys a queue pair only when as many detachments were made.
- * The core tells groups apart by their LIDs, too, which mean nothing here.
+ * The core refuses to destroy an attached queue pair. It may attach a queue pair to one GID several
+ * times, with different LIDs, which mean nothing here. So the last detachment ends the membership.
  */
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -339,9 +340,9 @@ int vrnic_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 /**
  * vrnic_mcast_next() - get the next member of a group
- * @dev: device whose queue pairs are meant
+ * @dev: only queue pairs of this device are members here
  * @gid: group
- * @number: lowest number to look at; set to the number of the member that was found
+ * @number: lowest number of a member to look at; set to that of the member that was found
  *
  * Numbers are below VRNIC_MAX_MEMBERS. A queue pair that joins or leaves between two calls may be
  * missed.
@@ -368,7 +369,7 @@ struct vrnic_qp *vrnic_mcast_next(struct vrnic_dev *dev, const union ib_gid *gid
 
 /**
  * vrnic_mcast_members() - call a function for each member of a group, for a packet from the network
- * @dev: device whose queue pairs are meant
+ * @dev: only queue pairs of this device are members here
  * @gid: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
@@ -402,15 +403,15 @@ out:
 }
 
 /**
- * vrnic_mcast_receive() - a multicast packet came from the network
+ * vrnic_mcast_receive() - hand a multicast packet from the network to the members of its group
  * @net: network namespace
  * @ndev: interface that the packet came through
- * @from: sender; its own device has delivered the packet already
+ * @from: GID of the sender. If it is the receiving device's own, send_group() has delivered already
  * @to: group
  * @fn: called for each member, must not sleep
  * @arg: for @fn
  *
- * Return: number of members.
+ * Return: number of members that got the packet.
  */
 unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 				 const union ib_gid *from,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Multicast groups. */
+/* UD multicast groups. */
 #ifndef VRNIC_MCAST_H
 #define VRNIC_MCAST_H
 

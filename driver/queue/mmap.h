@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Memory that processes map. */
+/* Kernel memory that processes map. */
 #ifndef VRNIC_MMAP_H
 #define VRNIC_MMAP_H
 
@@ -12,8 +12,8 @@ struct vm_area_struct;
  * struct vrnic_mmap - memory that a process maps: a ring, or counters
  * @rdma: the core's part
  * @mem: the memory
- * @private: only the process that opened the context may map it, and its
- *	children do not get it
+ * @private: only the process that opened the context may map it, and the mapping is not copied at
+ *	fork()
  */
 struct vrnic_mmap {
 	struct rdma_user_mmap_entry rdma;

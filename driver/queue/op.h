@@ -11,19 +11,19 @@ struct vrnic_opdef;
 /**
  * struct vrnic_op - the descriptor that a send ring is working on
  * @active: there is a descriptor
- * @info: row of its opcode; NULL if the opcode is not known
+ * @info: its row in the opcode table; NULL: not checked yet, or the opcode is unknown
  * @total: bytes of its message
- * @done: bytes moved by earlier bursts
- * @moved: all bytes were moved and their memory may be gone, but the operation is not complete
+ * @done: bytes moved by earlier runs
+ * @moved: all bytes are in the receive; only an invalidation is left. The source may be gone
  * @status: enum ib_wc_status, if the operation failed
  * @vendor_err: enum vrnic_vendor_err, if the operation failed
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
- * @tries: a datagram: how often its target was locked by another runner
- * @member: a datagram to a group: members below this number have their copy
- * @slots: private copy of the descriptor and of its slots
+ * @tries: of a datagram: how often another runner had locked its target
+ * @member: of a datagram to a group: group members below this number were served
+ * @slots: private copy of the descriptor and of its further slots
  *
- * The run bit of the queue pair protects all members.
+ * The queue pair's run bit protects this structure.
  */
 struct vrnic_op {
 	bool active;

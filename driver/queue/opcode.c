@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The opcode table, the checks that every descriptor goes through, and the
- * operations that need no peer.
+ * The opcode table, the checks of every descriptor, and the operations that need no peer.
  */
 
 #include <linux/ktime.h>
@@ -18,7 +17,7 @@
 #include "queue/target.h"
 #include "vrnic.h"
 
-/* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
+/* Note the reason of a failure in @op. Return: VRNIC_STEP_FAIL, which the caller passes on. */
 enum vrnic_step vrnic_op_fail(struct vrnic_op *op, u8 status, int vendor_err)
 {
 	op->status = status;
@@ -113,7 +112,7 @@ static const struct vrnic_opdef opcodes[VRNIC_OP_MAX + 1] = {
 	},
 	[VRNIC_OP_BIND_MW] = {
 		.name = "BIND_MW", .qp_types = RC | UC,
-		.wc = 5 /* IBV_WC_BIND_MW; the kernel has no name for it */,
+		.wc = 5 /* IBV_WC_BIND_MW, for which the kernel has no name */,
 		.execute = exec_bind_mw,
 	},
 	[VRNIC_OP_REG_MR] = {
@@ -126,13 +125,16 @@ static const struct vrnic_opdef opcodes[VRNIC_OP_MAX + 1] = {
 	},
 };
 
-/* The row of @opcode, or NULL. */
+/* Return: the row of @opcode, or NULL if there is none. */
 const struct vrnic_opdef *vrnic_opdef(u8 opcode)
 {
 	return opcode < ARRAY_SIZE(opcodes) ? &opcodes[opcode] : NULL;
 }
 
-/* Segments or inline data have to fit into the slots that the descriptor claims. */
+/*
+ * The descriptor must claim exactly as many slots as its segments or inline data need. Sets
+ * @op->total. Return: 0 or enum vrnic_vendor_err.
+ */
 static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
@@ -153,7 +155,7 @@ static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
 	return op->total > VRNIC_MAX_MSG ? VRNIC_VERR_LENGTH : 0;
 }
 
-/* Atomics return 8 bytes into one segment; ATOMIC WRITE sends 8 bytes inline. */
+/* An atomic needs one segment with room for the old 8 bytes, ATOMIC WRITE has 8 bytes inline. */
 static int check_atomic(const struct vrnic_desc *d)
 {
 	switch (d->opcode) {
@@ -174,7 +176,7 @@ static int check_atomic(const struct vrnic_desc *d)
 /**
  * vrnic_op_check() - may the queue pair execute this descriptor?
  * @qp: queue pair
- * @op: operation with a private copy of the descriptor; @op->total is set here
+ * @op: operation with a private copy of the descriptor; sets @op->info and @op->total
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -198,9 +200,9 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 /**
  * vrnic_op_open() - find the local memory of an operation
  * @qp: queue pair
- * @op: checked operation; @qp->sgl then describes its memory, and is to be put
+ * @op: operation that vrnic_op_check() accepted
  *
- * Return: 0 or enum vrnic_vendor_err.
+ * Return: 0: @qp->sgl describes the memory, and the caller has to put it; or enum vrnic_vendor_err.
  */
 int vrnic_op_open(struct vrnic_qp *qp, struct vrnic_op *op)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What each descriptor opcode means: checks, executor, completion. */
+/* What each opcode of a descriptor means: checks, the function that executes it, completion. */
 #ifndef VRNIC_OPCODE_H
 #define VRNIC_OPCODE_H
 
 #include <linux/types.h>
 #include <rdma/vrnic-abi.h>
 
-/* A message of a native link. Not in the ABI: only the ring of a native link has it. */
+/* A message of a native link. Not in the ABI: only the kernel posts it, on a link's queue pair. */
 #define VRNIC_OP_NATIVE		VRNIC_OP_MAX
 
 struct vrnic_budget;
 struct vrnic_op;
 struct vrnic_qp;
 
-/* How far an executor got. */
+/* What the runner has to do next with an operation that was just executed, or a part of it. */
 enum vrnic_step {
-	VRNIC_STEP_DONE,	/* complete the operation */
-	VRNIC_STEP_MORE,	/* the budget is used up: go on later */
+	VRNIC_STEP_DONE,	/* complete it with success */
+	VRNIC_STEP_MORE,	/* go on in the next run: the budget is used up */
 	VRNIC_STEP_WAIT,	/* try again at vrnic_qp.wait_until */
-	VRNIC_STEP_FAIL,	/* complete the operation with vrnic_op.status */
+	VRNIC_STEP_FAIL,	/* complete it with vrnic_op.status */
 };
 
 /* How a descriptor uses its local segments. */
@@ -30,12 +30,12 @@ enum vrnic_data {
 
 /**
  * struct vrnic_opdef - a row of the opcode table
- * @name: name, for people
- * @qp_types: BIT(IB_QPT_*)
+ * @name: name, for traces
+ * @qp_types: types of queue pairs that have the opcode: BIT(IB_QPT_*)
  * @wc: enum ib_wc_opcode of the completion
  * @data: how the opcode uses the segments
  * @kernel_only: not valid in a ring that a process maps
- * @execute: runs the operation; NULL: the flow to the peer runs it
+ * @execute: executes an operation that needs no peer; NULL: it needs one: verbs/flow.h
  */
 struct vrnic_opdef {
 	const char *name;

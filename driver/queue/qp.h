@@ -11,9 +11,9 @@
  *	    vrnic_cq.lock	spinlock, irq
  *	      vrnic_crew.lock	spinlock, irq
  *
- * A runner holds the run bit of one send ring and at most one resp_lock: the resp_lock of its
- * target or, to flush, that of its own queue pair. A runner never waits for a run bit or a
- * resp_lock, so runners cannot wait for each other in a circle.
+ * The runner of a send ring (a thread, process or softirq) holds the ring's run bit,
+ * VRNIC_RUN_BUSY, and at most one resp_lock: that of its target or, to flush, that of its own queue
+ * pair. It waits no longer than 20 us for another run bit or resp_lock, so runners do not deadlock.
  */
 #ifndef VRNIC_QP_H
 #define VRNIC_QP_H
@@ -39,14 +39,14 @@ struct vrnic_srq;
 
 /**
  * struct vrnic_qp - a queue pair
- * @rcu: for the RCU grace period between the end of the queue pair and its release
- * @refs: one reference of the owner, and one of each peer during a burst
- * @gone: the last reference was put
+ * @rcu: for kfree_rcu(): code that looks queue pairs up may still read a destroyed one
+ * @refs: one reference of the owner, and one for each use by other code that found the queue pair
+ * @gone: completed when the last reference was put
  * @dev: device; valid while a reference is held
  * @ibqp: the core's part; valid while a reference is held
- * @qpn: number; unique on this host, also for a GSI queue pair, whose number
- *	on the wire is 1
- * @key_user: whose keys the queue pair uses, as an owner and as a target
+ * @qpn: number, unique on this host; a GSI queue pair has the number 1 on the wire instead
+ * @key_user: device, domain and number that memory keys are checked against: those in the queue
+ *	pair's own requests, and those that peers send to it
  * @type: IB_QPT_*
  * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
  *	compared, never followed.
@@ -55,40 +55,39 @@ struct vrnic_srq;
  * @ctrl: serialises modify and destroy
  * @attr: attributes as last modified; protected by @ctrl. The attributes that runners read are
  *	stable from RTR on, or are single words.
- * @sgid: the queue pair's own GID, once it has an address vector
+ * @sgid: the queue pair's own GID; set together with the address vector
  * @state_lock: protects writes of @state
  * @state: enum ib_qp_state
  * @sq_draining: the state is SQD, and the event was not raised yet; protected by @state_lock
- * @comm_est: COMM_EST was raised; protected by @resp_lock
+ * @comm_est: COMM_EST was raised; protected as @recv
  * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
  * @run: the engine's handle; its run bit protects @sq, @sq_done, @op and @sgl
  * @sq: send ring
  * @sq_done: send requests that have ended since RESET
  * @op: the descriptor that the send ring is working on
- * @sgl: scratch: the local memory of @op during a burst
- * @hold: what a burst keeps; protected by the run bit
- * @wait_until: time before which @op must not run; 0: @op may run
+ * @sgl: scratch: the local memory of @op during a burst, which is what one run moves of @op
+ * @hold: lock and references that a run keeps for the next operation; protected by the run bit
+ * @wait_until: time, in ns, before which @op must not run; 0: @op may run
  * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
- * @post_lock: kernel consumers: serialises calls of post_send()
+ * @post_lock: serialises post_send() of kernel consumers
  * @rq: receive ring, if there is no @srq
  * @srq: shared receive ring or NULL
  * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
  * @recv: the receive request that takes the present message; protected by @resp_lock
  * @recv_sgl: scratch: the memory of @recv that a burst reaches; protected by @resp_lock
- * @roce: wire to the peer; NULL: the peer is on this host. Changed with the ring parked, in a state
- *	in which no local peer looks at the pointer. While it is set, no local peer uses this queue
- *	pair, and the run bit protects @recv and @recv_sgl. Softirqs that bring packets read the
- *	path in it.
- * @rxq: packets that wait for a run; has a lock of its own
+ * @roce: connection over the wire; NULL: UD, GSI, or the peer is on this host. Changed with @run
+ *	parked, in a state in which no local peer reads the pointer. While it is set, no local peer
+ *	uses this queue pair, and the run bit protects @recv and @recv_sgl instead of @resp_lock.
+ *	Softirqs that bring packets read the path in it.
+ * @rxq: received packets that no run has handled yet; has a lock of its own
  * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
  * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
  * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
  * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
- * @link_ops: what the queue pair asks of @link
- * @wired: entry in the list of the wire while the queue pair may have a route; changed with @ctrl
- *	held
+ * @link_ops: functions of @link that the queue pair calls
+ * @wired: entry in vrnic_wire.qps while the queue pair may have a route; changed with @ctrl held
  * @gfp: flags for allocations
  */
 struct vrnic_qp {
@@ -137,7 +136,7 @@ struct vrnic_qp {
 	gfp_t gfp;
 };
 
-/* The core allocates and frees this structure; a struct vrnic_qp has to live longer. */
+/* The core frees this after destroy_qp(); RCU readers may use the struct vrnic_qp for longer. */
 struct vrnic_ibqp {
 	struct ib_qp ibqp;
 	struct vrnic_qp *qp;

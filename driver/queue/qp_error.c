@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * State changes that come from within, not from modify_qp(): errors, and the end of draining. IBTA
- * 10.3.1. Both write the state under state_lock.
+ * State changes that modify_qp() does not make: after errors, and at the end of draining (IBTA
+ * 10.3.1). These functions and modify_qp() write the state under state_lock.
  */
 
 #include "base/trace.h"
@@ -15,7 +15,7 @@
  * @qp: queue pair
  * @event: IB_EVENT_*
  *
- * Context: no spinlock held.
+ * Context: any, but with no spinlock held: the consumer's handler may take locks.
  */
 void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
 {
@@ -29,7 +29,7 @@ void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
 		qp->ibqp->event_handler(&e, qp->ibqp->qp_context);
 }
 
-/* From ERR on, posted requests have to be flushed, so every post needs a doorbell. */
+/* @qp is in ERR: ask for a doorbell after every post, so that the request is flushed. */
 void vrnic_rings_fail(struct vrnic_qp *qp)
 {
 	if (!qp->srq)
@@ -60,12 +60,12 @@ static bool enter_error(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_qp_error() - an error moves the queue pair to ERR
+ * vrnic_qp_error() - move a queue pair to ERR after an error
  * @qp: queue pair
- * @event: event for the consumer, or -1 if the completion is enough
+ * @event: event for the consumer, or -1 if a completion tells the consumer of the error
  *
- * A thread will flush the rings of @qp.
- * Context: process context, no spinlock held.
+ * A thread will flush the rings of @qp. Does nothing if @qp is in RESET, INIT or ERR.
+ * Context: as vrnic_qp_event().
  */
 void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
 {
@@ -78,7 +78,7 @@ void vrnic_qp_error(struct vrnic_qp *qp, enum ib_event_type event)
 		vrnic_qp_event(qp, event);
 }
 
-/* A send request failed: an RC queue pair goes to ERR; UC and UD queue pairs only stop sending. */
+/* A send request failed: an RC queue pair goes to ERR; UC, UD and GSI queue pairs go to SQE. */
 void vrnic_sq_error(struct vrnic_qp *qp)
 {
 	unsigned long flags;
@@ -96,7 +96,7 @@ void vrnic_sq_error(struct vrnic_qp *qp)
 	vrnic_ring_ask_doorbell(&qp->sq);
 }
 
-/* The send ring has no operation in progress while the queue pair is in SQD. */
+/* The runner found no operation in progress in SQD: draining is over, so raise the event once. */
 void vrnic_sq_drained(struct vrnic_qp *qp)
 {
 	unsigned long flags;

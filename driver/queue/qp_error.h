@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Events and error states of queue pairs. */
+/* Events of queue pairs, and the state changes that errors and draining cause. */
 #ifndef VRNIC_QP_ERROR_H
 #define VRNIC_QP_ERROR_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How other code finds queue pairs, and takes references on them. */
+/* Tables to find queue pairs in, and the references that a look-up takes. */
 
 #include <linux/completion.h>
 #include <linux/netdevice.h>
@@ -13,13 +13,13 @@
 #include "vrnic.h"
 
 /*
- * All queue pairs of this host by number, of all devices: the number alone finds the peer of a
- * loopback flow. Read under RCU.
+ * The queue pairs of all devices of this host by number. The number alone finds a peer on this
+ * host, whichever device it is on. Read under RCU.
  */
 static struct vrnic_ids vrnic_qps;
 
 #define QPN_MIN		16
-#define QPN_MAX		(BIT(24) - 3)	/* above: VRNIC_HELLO_QPN, multicast */
+#define QPN_MAX		(BIT(24) - 3)	/* 0xfffffe is VRNIC_HELLO_QPN, 0xffffff multicast */
 
 /**
  * vrnic_qp_get() - find a queue pair by its number
@@ -39,7 +39,7 @@ struct vrnic_qp *vrnic_qp_get(u32 qpn)
 	return qp;
 }
 
-/* As vrnic_qp_get(), for queue pair 1 of @dev. */
+/* Find the GSI queue pair of @dev. Return: it, with a reference held, or NULL. */
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev)
 {
 	struct vrnic_qp *qp;
@@ -68,7 +68,7 @@ void vrnic_qps_exit(void)
 	vrnic_ids_exit(&vrnic_qps);
 }
 
-/* Make @qp visible: from here on other code can find the queue pair. */
+/* Give @qp its number, by which other code can find it from now on. Return: 0 or -errno. */
 int vrnic_qp_publish(struct vrnic_qp *qp)
 {
 	int err = vrnic_ids_alloc(&vrnic_qps, qp, qp->gfp, QPN_MIN, QPN_MAX, &qp->qpn);
@@ -79,13 +79,13 @@ int vrnic_qp_publish(struct vrnic_qp *qp)
 	qp->key_user.qpn = qp->qpn;
 	if (qp->type != IB_QPT_GSI)
 		return 0;
-	/* only the core's MAD layer makes a GSI queue pair, and only one at a time */
+	/* only the core's MAD layer makes GSI queue pairs, and only one for a device */
 	qp->ibqp->qp_num = 1;
 	rcu_assign_pointer(qp->dev->gsi, qp);
 	return 0;
 }
 
-/* Hide @qp: nobody finds it from now on. Code that found it before has a reference. */
+/* No code finds @qp from now on. Code that found it before has a reference. */
 void vrnic_qp_hide(struct vrnic_qp *qp)
 {
 	if (qp->type == IB_QPT_GSI)
@@ -93,12 +93,12 @@ void vrnic_qp_hide(struct vrnic_qp *qp)
 	vrnic_ids_free(&vrnic_qps, qp->qpn);
 }
 
-/* ---- queue pair 1 ---- */
+/* ---- GSI queue pairs, which have number 1 on the wire ---- */
 
 /**
- * struct gsi_search - the search for a queue pair 1
- * @best: network device whose queue pair is the first choice
- * @qp: first choice so far, with a reference held
+ * struct gsi_search - the search for a GSI queue pair
+ * @best: interface of the device that is the first choice, if several have the GID; or NULL
+ * @qp: best so far, with a reference held
  */
 struct gsi_search {
 	const struct net_device *best;
@@ -121,7 +121,7 @@ static bool gsi_is_best(struct vrnic_dev *dev, void *arg)
 	return dev->ndev == search->best;
 }
 
-/* Find the queue pair 1 of a device that has @gid. The caller keeps @net. */
+/* Find the GSI queue pair of a device in @net that has @gid. The caller keeps @net from ending. */
 static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 				 const struct net_device *best)
 {
@@ -132,8 +132,8 @@ static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 }
 
 /**
- * vrnic_gsi_by_gid() - find the queue pair 1 that @gid leads to
- * @from: the sender's device, which is the first choice
+ * vrnic_gsi_by_gid() - find the GSI queue pair that a local datagram to @gid is for
+ * @from: the sender's device; the first choice, if several have the GID
  * @gid: destination
  *
  * Return: the queue pair with a reference held, or NULL.
@@ -150,8 +150,8 @@ struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 }
 
 /*
- * As vrnic_gsi_by_gid(), for a packet from the network that came through @ndev, or NULL if that is
- * not known. The caller keeps @net.
+ * As vrnic_gsi_by_gid(), for a packet from the network. @ndev: interface that the packet came
+ * through, or NULL if it is not known. The caller keeps @net from ending.
  */
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid)

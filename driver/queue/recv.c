@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The receives of a queue pair, which is the target of its peers. This code is run by the runner of
- * the sender's ring, with the target's resp_lock held, or, for packets from the wire, by the runner
- * of the target's own ring.
+ * The receives of a queue pair that is the target of messages. On one host, the runner of the
+ * sender's ring executes this code, with the target's resp_lock held. For packets from the wire,
+ * the runner of the target's own ring does; it holds the lock for datagrams only.
  */
 
 #include "base/fault.h"
@@ -25,13 +25,13 @@ static const u32 rnr_10us[32] = {
 	16384, 24576, 32768, 49152,
 };
 
-/* How long the RNR timer code @code tells a requester to wait. */
+/* Return: how many ns a requester has to wait by the RNR timer code @code. */
 u32 vrnic_rnr_ns(u8 code)
 {
 	return rnr_10us[code % ARRAY_SIZE(rnr_10us)] * 10000U;
 }
 
-/* A queue pair with a wire to its peer is that peer's target alone: its run bit is enough. */
+/* With a connection over the wire, only the runner of @qp uses it as a target: no lock needed. */
 static void assert_target(struct vrnic_qp *qp)
 {
 	lockdep_assert(qp->roce || lockdep_is_held(&qp->resp_lock));
@@ -61,8 +61,8 @@ static void recv_fail(struct vrnic_qp *qp, u8 status, u32 vendor_err)
  * vrnic_recv_take() - make sure that @qp->recv has a receive for the next message
  * @qp: target
  *
- * Return: 0; -EAGAIN: no receive is posted; -EIO: what is posted makes no sense, and the target is
- * in error now.
+ * Return: 0; -EAGAIN: no receive is posted; -EIO: the receive or the producer index is invalid, and
+ * the target is in error now.
  */
 int vrnic_recv_take(struct vrnic_qp *qp)
 {
@@ -88,7 +88,7 @@ int vrnic_recv_take(struct vrnic_qp *qp)
  * vrnic_recv_complete() - report the result of @qp->recv
  * @qp: target
  * @cqe: result; cookie and queue pair number are filled in here
- * @solicited: the sender asked for an event
+ * @solicited: the sender asked for a solicited event
  */
 void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 			 bool solicited)
@@ -110,12 +110,13 @@ static void flush_one(struct vrnic_qp *qp)
 /**
  * vrnic_recv_flush() - flush the receives of a queue pair in ERR
  * @qp: queue pair
- * @budget: its descs bound this burst
+ * @budget: each flushed receive costs a unit
  *
- * The receives end in WR_FLUSH_ERR, first the one that takes a message now. Receives in an SRQ stay
- * there for other queue pairs.
+ * The receives end in WR_FLUSH_ERR, first the one that has a part of a message. Receives in an SRQ
+ * stay there for other queue pairs.
  *
- * Return: true if there are more. If a peer holds @qp's resp_lock, @qp is run again later.
+ * Return: true if there are more. If a peer's runner holds @qp's resp_lock, this returns false, and
+ * a timer runs @qp again.
  */
 bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {

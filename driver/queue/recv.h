@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* A queue pair as the target of messages. */
+/* The receives of a queue pair that is the target of messages. */
 #ifndef VRNIC_RECV_H
 #define VRNIC_RECV_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory of the rings. The process that has a ring pays for the memory, and maps it. */
+/* Memory of the rings, charged to the process that maps it, and other memory that processes map. */
 
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -17,7 +17,7 @@ static size_t ring_bytes(const struct vrnic_ring *ring)
 			  ((size_t)ring->entries << ring->shift));
 }
 
-/* As vmalloc_user(), but charged to the caller's memory cgroup. */
+/* As vmalloc_user(), which has no flags: @gfp decides whether a memory cgroup is charged. */
 static void *mem_alloc(size_t bytes, gfp_t gfp)
 {
 	return __vmalloc(bytes, gfp | __GFP_ZERO);
@@ -28,7 +28,7 @@ static void *mem_alloc(size_t bytes, gfp_t gfp)
  * @ring: to be filled in
  * @entries: rounded up to a power of two
  * @stride: bytes of an entry; a power of two
- * @gfp: GFP_KERNEL_ACCOUNT, unless the caller must not wait for memory
+ * @gfp: GFP_KERNEL_ACCOUNT, or the caller's own flags if it must not wait for memory
  *
  * Return: 0 or -ENOMEM.
  */
@@ -67,7 +67,7 @@ static struct vrnic_mmap *mmap_insert(struct ib_ucontext *uctx, void *mem,
  * @uctx: the process's context
  * @bytes: size, a multiple of the page size
  *
- * Return: a mapping of zeroed memory, or NULL. Undone by rdma_user_mmap_entry_remove().
+ * Return: zeroed memory with its mmap entry, or NULL. rdma_user_mmap_entry_remove() undoes this.
  */
 struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
 {
@@ -84,12 +84,12 @@ struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
 }
 
 /**
- * vrnic_ring_export() - let a process map the ring
- * @ring: from vrnic_ring_alloc(); its memory belongs to the mapping from now on
+ * vrnic_ring_export() - let a process map a ring
+ * @ring: from vrnic_ring_alloc(); vrnic_mmap_free() frees its memory from now on
  * @uctx: the process's context
- * @info: how to map the ring, for the process
+ * @info: to be filled in; tells the process how to map the ring
  *
- * Return: 0 or -ENOMEM; on failure the ring is as before.
+ * Return: 0 or a negative errno; on failure the ring is unchanged.
  */
 int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 		      struct vrnic_ring_info *info)
@@ -107,9 +107,9 @@ int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
 }
 
 /*
- * Free a ring; @ring may also be one that was never allocated, or is freed already. A process that
- * maps the ring learns from VRNIC_RING_ERROR that its owner has gone: the device may have gone
- * without any action of the process.
+ * Free a ring. Does nothing to a zeroed @ring, nor to one that is freed already. A process that
+ * maps the ring learns from VRNIC_RING_ERROR that nobody serves it any more: the device may have
+ * been removed without any action of the process.
  */
 void vrnic_ring_free(struct vrnic_ring *ring)
 {
@@ -123,18 +123,18 @@ void vrnic_ring_free(struct vrnic_ring *ring)
 	ring->map = NULL;
 }
 
-/* Make the ring empty. Nobody may be using it. */
+/* Make the ring empty. Neither a runner nor a peer may use it. */
 void vrnic_ring_reset(struct vrnic_ring *ring)
 {
 	if (!ring->hdr)
 		return;
-	/* vrnic_ring_ask_doorbell() may read the index at the same time */
+	/* vrnic_rings_fail() may read the index at the same time */
 	WRITE_ONCE(ring->idx, 0);
 	WRITE_ONCE(ring->hdr->prod, 0);
 	WRITE_ONCE(ring->hdr->cons, 0);
 }
 
-/* ib_device_ops.mmap_free: the last mapping and the ring itself are gone. */
+/* ib_device_ops.mmap_free: the entry was removed, and no process maps the memory any more. */
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	struct vrnic_mmap *map = container_of(entry, struct vrnic_mmap, rdma);
@@ -143,7 +143,7 @@ void vrnic_mmap_free(struct rdma_user_mmap_entry *entry)
 	kfree(map);
 }
 
-/* The VMA holds references on the pages, so they may outlive the mmap entry. */
+/* The page tables hold references on the pages, so a page may outlive the vfree() of its entry. */
 static int map_pages(struct vm_area_struct *vma, void *mem)
 {
 	unsigned long addr;
@@ -173,7 +173,7 @@ int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 			goto out_put;
 		}
 	}
-	/* the core found an entry of exactly this length */
+	/* rdma_user_mmap_entry_get() has made sure that the VMA is as long as the entry */
 	err = map_pages(vma, map->mem);
 out_put:
 	rdma_user_mmap_entry_put(entry);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rings shared with processes, and every memory barrier of the project.
+ * Rings shared with processes, and the memory barriers between the kernel and the process.
  *
  * A ring is one mapping: a page of indices and flags (struct vrnic_ring_hdr), then a power of two
  * of entries. The process may write anything into the ring at any time. So the kernel relies on its
  * own index (@idx), and publishes it in the header but never reads it back. The kernel reads the
- * index of the other side once each time, and copies an entry before it looks at the contents.
+ * process's index once for each decision, and copies an entry before it checks the contents.
  *
- * Barriers and their partners (userlib/ring.h has the other half):
+ * Barriers and their partners (userlib/ring.h has the process's half):
  *
  *  P1 vrnic_ring_avail()   acquire of hdr->prod
  *       with the producer's release of prod after it filled the slots
@@ -15,9 +15,9 @@
  *       with the producer's acquire of cons before it reuses slots
  *  P3 vrnic_ring_ask_doorbell(): flag, full barrier, look at prod again
  *       with the producer's prod, full fence, look at the flag;
- *     on reception rings the kernel looks at cons again
+ *     on reception rings, for which senders wait, the kernel looks at cons again
  *       with the consumer's cons, full fence, look at the flag
- *  P3 vrnic_ring_gather(), which ends the gathering: gather, full barrier, look at prod again
+ *  P3 vrnic_ring_gather(), to end the gathering: gather, full barrier, look at prod again
  *       with the producer's prod, full fence, look at gather
  *  C1 vrnic_cqe_publish()  release of cqe->phase
  *       with the consumer's acquire of phase
@@ -41,8 +41,8 @@
 
 #include "queue/ring_mem.h"
 
-#define VRNIC_GATHER_SLOTS	16	/* slots for which one doorbell is enough */
-#define VRNIC_GATHER_WIRE	32	/* the same, for a doorbell that also takes packets */
+#define VRNIC_GATHER_SLOTS	16	/* slots that one doorbell may announce */
+#define VRNIC_GATHER_WIRE	32	/* the same over the wire: doorbells cost packets */
 
 static inline void *vrnic_ring_slot(const struct vrnic_ring *ring, u32 i)
 {
@@ -51,10 +51,10 @@ static inline void *vrnic_ring_slot(const struct vrnic_ring *ring, u32 i)
 
 /**
  * vrnic_ring_avail() - how many entries the producer has filled
- * @ring: a send or receive ring
+ * @ring: a ring that its owner fills: send, receive or injection ring
  *
- * Return: 0 to @ring->entries. A larger number means that the producer's index is invalid, and that
- * the ring's owner has to be told.
+ * Return: 0 to @ring->entries. A larger number means that the producer's index is invalid: the
+ * caller has to move the queue pair, SRQ or FIFO to error.
  */
 static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
 {
@@ -64,22 +64,22 @@ static inline u32 vrnic_ring_avail(const struct vrnic_ring *ring)
 
 /**
  * vrnic_ring_consume() - move on by @n entries, and publish this to the producer
- * @ring: a send or receive ring
+ * @ring: a ring that its owner fills
  * @n: number of entries
  */
 static inline void vrnic_ring_consume(struct vrnic_ring *ring, u32 n)
 {
-	/* vrnic_ring_gather() and vrnic_ring_ask_doorbell() may read @idx at the same time */
+	/* vrnic_ring_ask_doorbell() may read @idx at the same time */
 	WRITE_ONCE(ring->idx, ring->idx + n);
-	/* P2: the caller has copied the entries */
+	/* P2: the caller has copied the entries, so the producer may overwrite them */
 	smp_store_release(&ring->hdr->cons, ring->idx);
 }
 
 /**
- * vrnic_ring_ask_doorbell() - ask the producer for a doorbell with its next post
- * @ring: a send or receive ring whose runner is about to leave it
+ * vrnic_ring_ask_doorbell() - ask the process for a system call when it next moves its index
+ * @ring: any ring but a completion ring; the index is prod, but cons of a reception ring
  *
- * Return: number of entries that came in before the producer could see the flag.
+ * Return: entries that the producer may have filled before it could see the flag.
  */
 static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
 {
@@ -87,31 +87,30 @@ static inline u32 vrnic_ring_ask_doorbell(struct vrnic_ring *ring)
 		   READ_ONCE(ring->hdr->flags) | VRNIC_RING_DOORBELL);
 	/* P3 */
 	smp_mb();
-	/* a caller that fails a queue pair runs beside the ring's runner, and ignores the result */
+	/* vrnic_rings_fail() calls this without the run bit, so it ignores the result */
 	return READ_ONCE(ring->hdr->prod) - READ_ONCE(ring->idx);
 }
 
-/* A runner stays with the ring for a while, so posting needs no doorbell. */
+/* The kernel polls the ring, or waits for nothing: the process need not make system calls. */
 static inline void vrnic_ring_spare_doorbell(struct vrnic_ring *ring)
 {
 	WRITE_ONCE(ring->hdr->flags,
 		   READ_ONCE(ring->hdr->flags) & ~VRNIC_RING_DOORBELL);
 }
 
-/* Would the ring's owner rather ring once for several requests? */
+/* Does the process post a stream of requests, so that one doorbell for several would do? */
 static inline bool vrnic_ring_streams(const struct vrnic_ring *ring)
 {
 	return READ_ONCE(ring->hdr->stream);
 }
 
 /**
- * vrnic_ring_gather() - set whether slots may wait for their doorbell
- * @ring: a send or injection ring
- * @on: some slots may wait, at most half of the ring, so that the ring moves on
+ * vrnic_ring_gather() - set whether the process may fill several slots before it rings
+ * @ring: a send or injection ring; the caller has the run bit
+ * @on: true: up to VRNIC_GATHER_SLOTS, but no more than half of the ring, so that the process does
+ *	not find the ring full before it has to ring; false: none
  *
- * May be called while the ring's runner is active, and may then miss its progress.
- *
- * Return: number of slots that may have come in before the producer could see the change.
+ * Return: slots that the process may have filled before it could see the change.
  */
 static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
 {
@@ -124,10 +123,10 @@ static inline u32 vrnic_ring_gather(struct vrnic_ring *ring, bool on)
 }
 
 /**
- * vrnic_ring_gather_behind() - go on gathering behind slots that are on the wire
- * @ring: a send ring; called by its runner
- * @ahead: slots that were taken and are not complete yet. These slots take room, too, so a ring
- *	that is almost full has to move on.
+ * vrnic_ring_gather_behind() - as vrnic_ring_gather(), for slots behind those on the wire
+ * @ring: a send ring; the caller is its runner
+ * @ahead: slots that were fetched and are not acknowledged yet. They count, as cons does not move
+ *	past them. A quarter of the ring stays free, so the process rings before the ring is full.
  */
 static inline void vrnic_ring_gather_behind(struct vrnic_ring *ring, u32 ahead)
 {
@@ -147,10 +146,10 @@ static inline void vrnic_ring_error(struct vrnic_ring *ring)
 }
 
 /**
- * vrnic_ring_room() - is there room for one more completion
+ * vrnic_ring_room() - look for room for one more completion
  * @ring: a completion ring
  *
- * An invalid consumer index (ahead of the producer, or too far behind) counts as a full ring.
+ * Return: true if there is room. A ring with an invalid consumer index counts as full.
  */
 static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
 {
@@ -166,11 +165,11 @@ static inline bool vrnic_ring_room(const struct vrnic_ring *ring)
  */
 static inline u32 vrnic_ring_used(const struct vrnic_ring *ring)
 {
-	/* C2; a caller that waits for a record runs beside vrnic_ring_produce() */
+	/* C2; a task in vrnic_fifo_wait() does this while a runner is in vrnic_ring_produce() */
 	return READ_ONCE(ring->idx) - smp_load_acquire(&ring->hdr->cons);
 }
 
-/* Make the @n slots that the caller filled valid, and move on. */
+/* Publish the @n slots of a reception ring that the caller filled, and move on. */
 static inline void vrnic_ring_produce(struct vrnic_ring *ring, u32 n)
 {
 	/* vrnic_ring_used() may read @idx at the same time */
@@ -179,13 +178,13 @@ static inline void vrnic_ring_produce(struct vrnic_ring *ring, u32 n)
 	smp_store_release(&ring->hdr->prod, ring->idx);
 }
 
-/* The phase of entry @i in a ring of @entries. Never zero: the phase in new memory is zero. */
+/* Entry @i's phase, which alternates with each lap. Never 0, as in an entry not yet written. */
 static inline u32 vrnic_cqe_phase(u32 i, u32 entries)
 {
 	return 1 + (i / entries & 1);
 }
 
-/* Make the entry that the caller filled valid, and move on. */
+/* Publish the completion entry that the caller filled, and move on. */
 static inline void vrnic_cqe_publish(struct vrnic_ring *ring,
 				     struct vrnic_cqe *cqe)
 {
@@ -197,8 +196,8 @@ static inline void vrnic_cqe_publish(struct vrnic_ring *ring,
 }
 
 /**
- * vrnic_ring_armed() - does the consumer want an event for what was published
- * @ring: a completion ring
+ * vrnic_ring_armed() - does the consumer want an event for the entry just published
+ * @ring: a completion or reception ring
  * @solicited: the completion was solicited or failed
  *
  * Return: true once for each time that the consumer armed the ring.
@@ -218,9 +217,9 @@ static inline bool vrnic_ring_armed(struct vrnic_ring *ring, bool solicited)
 }
 
 /**
- * vrnic_desc_slots() - slots that a descriptor with these contents takes
- * @num_sge: segments, if there is no inline data
- * @inline_len: bytes of inline data, if there are no segments
+ * vrnic_desc_slots() - compute the size of a descriptor
+ * @num_sge: number of segments; 0 if the data is inline
+ * @inline_len: bytes of inline data, or 0. Return: number of slots
  */
 static inline u32 vrnic_desc_slots(u32 num_sge, u32 inline_len)
 {

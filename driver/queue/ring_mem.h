@@ -15,10 +15,10 @@ struct vrnic_mmap;
  * @slots: the entries
  * @entries: a power of two
  * @shift: an entry is 1 << @shift bytes
- * @idx: the kernel's own index: the next entry to take (send and receive rings) or to fill
- *	(completion rings). Protected by what serialises the ring's users: the run bit of a send
- *	ring, the lock of an RQ, SRQ or CQ.
- * @map: the process's mapping of the ring; NULL if a kernel consumer has the ring
+ * @idx: the kernel's own index: the next entry to take (send, injection and receive rings) or to
+ *	fill (completion and reception rings). Protected by the runnable's run bit (send, injection)
+ *	or by the lock of the RQ, SRQ, CQ or reception FIFO.
+ * @map: what the process maps the ring by; NULL if a kernel consumer has the ring
  */
 struct vrnic_ring {
 	struct vrnic_ring_hdr *hdr;

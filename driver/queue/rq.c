@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive rings: requests go in at one end and come out at the other, in order. */
+/* Receive rings: a consumer posts requests, and runners take them in the same order. */
 
 #include <linux/log2.h>
 #include <rdma/ib_verbs.h>
@@ -11,7 +11,7 @@
 /**
  * vrnic_rq_init() - make an empty receive ring
  * @rq: to be filled in; zeroed by the caller
- * @max_wr: wanted number of requests; rounded up
+ * @max_wr: number of requests; rounded up to a power of two
  * @max_sge: most segments of a request
  * @gfp: flags for the allocation
  *
@@ -33,7 +33,7 @@ int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp)
 	return 0;
 }
 
-/* Caller holds rq->lock. */
+/* Post @wr for a kernel consumer. The caller holds rq->lock. Return: as vrnic_rq_post(). */
 static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
 {
 	struct vrnic_ring *ring = &rq->ring;
@@ -53,7 +53,7 @@ static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
 		d->sge[i].length = wr->sg_list[i].length;
 		d->sge[i].lkey = wr->sg_list[i].lkey;
 	}
-	/* P1 */
+	/* the producer's half of P1 */
 	smp_store_release(&ring->hdr->prod, prod + 1);
 	return 0;
 }
@@ -64,6 +64,7 @@ static int rq_write(struct vrnic_rq *rq, const struct ib_recv_wr *wr)
  * @wr: list of requests
  * @bad: set to the first request that could not be added
  *
+ * Return: 0; -EINVAL: too many segments; -ENOMEM: the ring is full.
  * Context: any.
  */
 int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
@@ -87,8 +88,8 @@ int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
  * @rq: receive ring; the caller holds its lock
  * @recv: private copy of the request, to be filled in
  *
- * Return: 0; -EAGAIN: there is no request; -EINVAL: the request makes no sense (@recv->cookie is
- * set); -EOVERFLOW: the producer index makes no sense.
+ * Return: 0; -EAGAIN: there is no request; -EINVAL: the request has too many segments, but was
+ * taken, and the caller has to fail it; -EOVERFLOW: the producer index is invalid.
  */
 int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
 {
@@ -100,7 +101,7 @@ int vrnic_rq_take(struct vrnic_rq *rq, struct vrnic_recv *recv)
 	if (!avail)
 		return -EAGAIN;
 	if (avail > rq->ring.entries) {
-		/* nothing in the ring can be trusted: make it empty */
+		/* no entry can be trusted: make the ring empty */
 		vrnic_ring_consume(&rq->ring, avail);
 		return -EOVERFLOW;
 	}

@@ -12,11 +12,11 @@
 struct ib_recv_wr;
 
 /**
- * struct vrnic_rq - the receive ring of a queue pair, or a shared one
+ * struct vrnic_rq - the receive ring of a queue pair, or that of an SRQ
  * @lock: protects what follows
  * @ring: entries of struct vrnic_recv_desc
- * @max_sge: segments that an entry may have
- * @max_wr: entries granted; a power of two
+ * @max_sge: most segments of an entry
+ * @max_wr: number of entries; a power of two
  * @limit: SRQ: raise an event when fewer than this are left; 0: no event
  */
 struct vrnic_rq {
@@ -29,9 +29,9 @@ struct vrnic_rq {
 
 /**
  * struct vrnic_recv - a receive request that was taken off its ring
- * @active: a request was taken, and is not complete
+ * @active: there is a request, and it is not complete yet
  * @cookie: wr_id
- * @num_sge: segments
+ * @num_sge: number of segments in @sge
  * @sge: the segments that the message goes to
  */
 struct vrnic_recv {

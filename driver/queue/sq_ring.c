@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A send ring: fetches the next descriptor, and completes the oldest one. */
+/* How a runner fetches the next descriptor of a send ring, and completes the oldest one. */
 
 #include "base/fault.h"
 #include "base/trace.h"
@@ -13,7 +13,7 @@
 #include "queue/sq_ring.h"
 #include "vrnic.h"
 
-/* The producer index is invalid: nothing in the ring can be trusted any more. */
+/* The producer index is invalid, so no entry is trusted: make the ring empty, and fail @qp. */
 static void sq_ring_broken(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, RING_ERRORS);
@@ -32,7 +32,7 @@ static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
 		       VRNIC_SLOT_SIZE);
 }
 
-/* Does fault injection want this request to fail? Only requests of consumers do. */
+/* Does fault injection want this request to fail? It spares GSI queue pairs and native links. */
 static bool must_fail(struct vrnic_qp *qp)
 {
 	return qp->type != IB_QPT_GSI && !qp->link &&
@@ -42,11 +42,12 @@ static bool must_fail(struct vrnic_qp *qp)
 /**
  * vrnic_sq_fetch() - take a private copy of the next descriptor
  * @qp: queue pair; the copy goes to @qp->op
- * @ahead: slots that were fetched before and are not complete yet
+ * @ahead: slots of descriptors that were fetched before and are not complete yet
  *
- * Only the copy is checked: the process may change the ring at any time.
+ * Code after this reads only the copy, because the process may change the ring at any time.
  *
- * Return: false if there is no descriptor.
+ * Return: false if there is no descriptor. A descriptor that claims a wrong number of slots is
+ * fetched as a failed one of one slot.
  */
 bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 {
@@ -58,7 +59,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		sq_ring_broken(qp);
 		return false;
 	}
-	/* the producer may also have taken back slots that were fetched */
+	/* avail < ahead: the process moved prod back behind slots that were fetched; do not wrap */
 	if (avail <= ahead)
 		return false;
 	avail -= ahead;
@@ -92,7 +93,8 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
  * vrnic_sq_complete() - report the result of the oldest descriptor
  * @qp: queue pair; the descriptor is in @qp->op
  *
- * The slots are freed first: a process that sees the completion may post again at once.
+ * The slots are freed first, as a process that sees the completion may post again at once, and must
+ * find room.
  */
 void vrnic_sq_complete(struct vrnic_qp *qp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What a send ring offers to the code that executes its descriptors. */
+/* How the code that executes descriptors takes them from the send ring, and completes them. */
 #ifndef VRNIC_SQ_RING_H
 #define VRNIC_SQ_RING_H
 

@@ -60,7 +60,7 @@ err_put:
 	return err;
 }
 
-/* A process maps the ring, so its size stays: IB_DEVICE_SRQ_RESIZE is not advertised. */
+/* A process maps the ring, so its size cannot change: IB_DEVICE_SRQ_RESIZE is not advertised. */
 int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
@@ -120,7 +120,7 @@ static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
 }
 
 /**
- * vrnic_srq_take() - take the oldest receive request, and raise the limit event
+ * vrnic_srq_take() - take the oldest receive request, and raise the limit event if it is due
  * @srq: shared receive queue
  * @recv: private copy of the request, to be filled in
  *
@@ -136,7 +136,7 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 	ret = vrnic_rq_take(&srq->rq, recv);
 	if (!ret && srq->rq.limit &&
 	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
-		/* one event, until the consumer arms the limit again */
+		/* the event disarms the limit; the consumer arms it again with modify_srq() */
 		WRITE_ONCE(srq->rq.limit, 0);
 		limit = true;
 	}

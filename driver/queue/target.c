@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The lock that a peer takes to use a queue pair as its target. */
+/* The lock that a peer's runner takes to use a queue pair as its target: vrnic_qp.resp_lock. */
 
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -24,10 +24,10 @@ void vrnic_target_init(struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_target_lock() - keep peers out for a moment
- * @qp: the caller's own queue pair
+ * vrnic_target_lock() - keep peers from using a queue pair as their target, to modify it
+ * @qp: queue pair
  *
- * Waits for one burst at most.
+ * Waits for the runner that has the lock, until the end of its run at most.
  * Context: process context, never an engine thread.
  */
 void vrnic_target_lock(struct vrnic_qp *qp)
@@ -41,7 +41,8 @@ void vrnic_target_lock(struct vrnic_qp *qp)
  * vrnic_target_trylock() - lock a queue pair as the target, if nobody else holds the lock
  * @qp: target
  *
- * On failure, the caller comes back after VRNIC_TARGET_BUSY_NS; it does not wait.
+ * Return: true if the lock was taken. If not, the runner has to try again from a timer, after
+ * VRNIC_TARGET_BUSY_NS.
  * Context: process context.
  */
 bool vrnic_target_trylock(struct vrnic_qp *qp)
@@ -53,7 +54,8 @@ bool vrnic_target_trylock(struct vrnic_qp *qp)
 }
 
 /*
- * As vrnic_target_trylock(), with a short wait: many need this target, none for longer than a copy.
+ * As vrnic_target_trylock(), but spin for a while. For UD targets: many senders use them, and each
+ * holds the lock only while it copies a datagram.
  */
 bool vrnic_target_catch(struct vrnic_qp *qp)
 {
@@ -77,11 +79,11 @@ void vrnic_target_unlock(struct vrnic_qp *qp)
 
 /**
  * vrnic_lock_is_shared() - teach lockdep that nobody may sleep while holding a lock
- * @lock: one lock of its class, which other users' calls or engine threads need
+ * @lock: any lock of a class that the system calls of several users, or engine threads, take
  *
- * Lockdep is told that reclaim, page faults and holders of the RTNL take the lock. So lockdep
- * reports a cycle for the first allocation that may reclaim, the first page fault and the first use
- * of the RTNL while such a lock is held, even if there is no deadlock that time.
+ * This tells lockdep that reclaim, page faults and holders of the RTNL take the lock. So lockdep
+ * reports a cycle when code that holds such a lock allocates memory with reclaim, causes a page
+ * fault, or takes the RTNL, even if there is no deadlock that time.
  */
 void vrnic_lock_is_shared(struct mutex *lock)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The lock that a peer takes to use a queue pair as its target.
+ * The lock that a peer's runner takes to use a queue pair as its target: vrnic_qp.resp_lock.
  *
- * Peers that belong to other users take it, on threads that run all users' rings. So a holder must
- * not sleep, only the queue pair's owner waits for the lock, and any other runner that finds it
- * taken comes back later.
+ * Runners that belong to other users take it, some of them on threads that serve all users. So the
+ * holder must not sleep. Only modify_qp() on the queue pair waits for the lock as long as it takes.
+ * A runner that finds the lock taken waits 20 us at most, and then tries again later from a timer.
  */
 #ifndef VRNIC_TARGET_H
 #define VRNIC_TARGET_H
@@ -14,7 +14,7 @@
 
 struct vrnic_qp;
 
-/* How long a runner stays away from a locked target: about as long as a burst takes. */
+/* After this time a runner tries a locked target again: about what a run of another takes. */
 #define VRNIC_TARGET_BUSY_NS	(20 * NSEC_PER_USEC)
 
 void vrnic_target_init(struct vrnic_qp *qp);

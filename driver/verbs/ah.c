@@ -13,7 +13,7 @@
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
-#define NO_VLAN	0xffff	/* the core's value for "none" */
+#define NO_VLAN	0xffff	/* what rdma_read_gid_l2_fields() returns for "none" */
 
 static struct vrnic_ah *to_vah(struct ib_ah *ibah)
 {
@@ -109,7 +109,7 @@ int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 	return err;
 }
 
-/* Readers copy a vector under RCU, so a modified vector has to be a new one. */
+/* Senders copy a vector under RCU, so it must not change: replace it by a new one. */
 int vrnic_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 {
 	struct vrnic_dev *dev = to_vdev(ibah->device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A flow is the reliable, ordered channel between the owners of two rings. The loopback flow
- * executes an operation directly on the peer's memory and queues; the RoCE flow sends packets.
+ * A flow is how a queue pair's operations reach the peer. The loopback flow executes them directly
+ * on the memory and queues of a peer on this host; the RoCE flow sends packets.
  */
 #ifndef VRNIC_FLOW_H
 #define VRNIC_FLOW_H

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The loopback flow: the peer is on this host, so an operation is executed directly on the peer's
- * memory and queues. There are no packets; each byte is copied once.
+ * The loopback flow: the peer is on this host, so the runner of the requester's ring executes an
+ * operation directly on the peer's memory and queues. There are no packets; each byte is copied
+ * once.
  *
- * Problems have the same result as on the wire. A peer that is not ready costs transport retries,
- * and a peer without a receive costs RNR retries. A bad key is a remote access error for the
- * requester, and moves the responder to the error state.
+ * Problems have the same result as on the wire. A peer that is not ready costs the requester
+ * transport retries, and a peer without a receive costs it RNR retries. A bad key is a remote
+ * access error for the requester, and moves the peer, the responder, to ERR.
  */
 
 #include <linux/ktime.h>
@@ -28,12 +29,12 @@
 #include "vrnic.h"
 
 /**
- * struct loop - an operation in progress
+ * struct loop - an operation of which this run executes a part (a burst) or all
  * @qp: requester
- * @peer: responder; its resp_lock is held
+ * @peer: responder; this run holds its resp_lock
  * @op: the operation
  * @d: descriptor of @op
- * @budget: bytes that this burst may move
+ * @budget: bytes that this run may still move
  */
 struct loop {
 	struct vrnic_qp *qp;
@@ -51,7 +52,7 @@ static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 	return VRNIC_STEP_WAIT;
 }
 
-/* The peer has no receive posted. */
+/* The peer has no receive posted: wait for its RNR timer, or fail if no retry is left. */
 static enum vrnic_step wait_rnr(struct loop *l)
 {
 	if (l->qp->type == IB_QPT_UC) {
@@ -68,8 +69,8 @@ static enum vrnic_step wait_rnr(struct loop *l)
 }
 
 /*
- * The peer does not answer: each wait is an ACK timeout of 4.096 us * 2^timeout. Timeout 0 means to
- * wait for ever; then the peer is looked at again from time to time.
+ * No peer is connected to @qp. As on the wire, wait for an ACK timeout of 4.096 us * 2^timeout,
+ * which costs a retry. Timeout 0 means to wait for ever: then look for the peer every 100 ms.
  */
 static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 {
@@ -87,8 +88,8 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 }
 
 /*
- * The peer refuses the operation: the peer goes to error with @event, and the requester's
- * completion has @status. A UC queue pair drops the message, and no side is told.
+ * The peer refuses the operation: move the peer to ERR with @event, and let the operation fail with
+ * @status. On UC, only drop the message, and let the operation succeed.
  */
 static enum vrnic_step loop_refuse(struct loop *l, enum ib_event_type event,
 				   u8 status, int verr)
@@ -113,8 +114,8 @@ static enum vrnic_step loop_refuse_request(struct loop *l, int verr)
 }
 
 /*
- * The receive in progress fails, and the peer with it. On UC, too, but then the requester is not
- * told.
+ * Fail the receive that the message goes to with @recv_status, and move the peer to ERR. The
+ * requester's operation fails with @status, but succeeds on UC.
  */
 static enum vrnic_step loop_refuse_recv(struct loop *l, u8 recv_status,
 					u8 status, int verr)
@@ -128,8 +129,8 @@ static enum vrnic_step loop_refuse_recv(struct loop *l, u8 recv_status,
 }
 
 /*
- * The message does not fit into the receive. On UC such a message is dropped as a lost one is, and
- * the receive stays for the next message (IBTA 9.9.3, class D).
+ * The message does not fit into the receive. On UC, drop it as if it were lost, and leave the
+ * receive for the next message (IBTA 9.9.3, class D).
  */
 static enum vrnic_step loop_refuse_length(struct loop *l)
 {
@@ -144,7 +145,7 @@ static bool peer_allows(const struct loop *l, int access)
 	return (l->peer->attr.qp_access_flags & access) == access;
 }
 
-/* Find the memory that the operation names at the peer; on success (0) it is to be put. */
+/* Find the peer's memory that the operation names. Return: 0 (it has to be put) or the error. */
 static int loop_open_remote(struct loop *l, u64 len, int access)
 {
 	struct vrnic_sgl *sgl = &l->peer->recv_sgl;
@@ -156,7 +157,7 @@ static int loop_open_remote(struct loop *l, u64 len, int access)
 				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
-/* Move this burst's share, to or from the local memory; then put the remote memory. */
+/* Copy as many bytes as the budget allows, in the operation's direction; put the peer's memory. */
 static enum vrnic_step loop_burst(struct loop *l)
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
@@ -181,12 +182,12 @@ static enum vrnic_step loop_burst(struct loop *l)
 }
 
 /*
- * Have a receive in peer->recv. VRNIC_STEP_DONE without a receive: the queue pair is UC, and the
- * message was dropped.
+ * Make sure that peer->recv has a receive. Return: VRNIC_STEP_DONE: there is one, or, if
+ * peer->recv.active is not set, the queue pair is UC and the message was dropped.
  */
 static enum vrnic_step loop_need_recv(struct loop *l)
 {
-	/* the receive with half of the message is gone: this message cannot be completed */
+	/* the receive with the first part of the message is gone: the rest has no place */
 	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
 		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
@@ -220,7 +221,8 @@ static void loop_deliver(struct loop *l, u8 opcode, u64 byte_len)
 }
 
 /*
- * Invalidate a key of the peer. That waits for the region's last user, which must not be this run.
+ * Invalidate a key of the peer. That succeeds only when no run uses the region, so this run first
+ * has to put the regions that it keeps.
  */
 static enum vrnic_step loop_invalidate(struct loop *l)
 {
@@ -236,7 +238,7 @@ static enum vrnic_step loop_invalidate(struct loop *l)
 	return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
-/* Copy this burst's share into the receive. */
+/* Copy as many bytes as the budget allows into the receive. */
 static enum vrnic_step loop_fill_recv(struct loop *l)
 {
 	struct vrnic_recv *recv = &l->peer->recv;
@@ -320,7 +322,7 @@ static enum vrnic_step loop_read(struct loop *l)
 	return VRNIC_STEP_DONE;
 }
 
-/* An atomic instruction of the CPU on the page: coherent with the atomics of processes. */
+/* Use an atomic instruction of the CPU, so this is atomic against those of processes, too. */
 static u64 loop_atomic_apply(const struct vrnic_desc *d, u64 *target)
 {
 	switch (d->opcode) {
@@ -386,8 +388,8 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 }
 
 /*
- * What was written is visible everywhere already: the memory is ordinary, and stores are coherent
- * and in order. So a flush only checks that the peer may ask for it.
+ * What earlier operations wrote is visible to all CPUs already, as memory is coherent. So a flush
+ * only checks that the requester may ask for it.
  */
 static enum vrnic_step loop_flush(struct loop *l)
 {
@@ -411,7 +413,7 @@ static enum vrnic_step loop_flush(struct loop *l)
 	if (verr)
 		return loop_refuse_access(l, verr);
 	vrnic_seg_put(&seg);
-	smp_mb();	/* all earlier stores, before the completion */
+	smp_mb();	/* the stores of earlier operations, before the completion of the flush */
 	return VRNIC_STEP_DONE;
 }
 
@@ -429,9 +431,8 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 };
 
 /*
- * Is the lock of @peer worth taking? The owner of @peer names the one queue pair that may use it,
- * so other requesters need not try. Only single words, and what never changes, can be read without
- * the lock.
+ * Has the owner of @peer connected it to @qp? If not, do not take its lock: a stranger must not
+ * delay it. Needs no lock, as it reads only single words, and what never changes.
  */
 static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
@@ -440,11 +441,11 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
 }
 
-/* Each queue pair must name the other as its peer, as packets would. @peer's resp_lock is held. */
+/* Does each queue pair have the number and GID that the other one is connected to? */
 static bool loop_is_connected(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {
 	lockdep_assert_held(&peer->resp_lock);
-	/* a queue pair with a wire serves its wire peer alone, and without this lock */
+	/* the runner of a queue pair that is connected over the wire does not take this lock */
 	if (!names_us(peer, qp) || peer->roce)
 		return false;
 	return !memcmp(&peer->sgid, &qp->attr.ah_attr.grh.dgid, sizeof(qp->sgid)) &&
@@ -464,7 +465,7 @@ static bool loop_receives(const struct vrnic_qp *peer)
 	}
 }
 
-/* The first message establishes the connection: IBTA 11.6.3.1. */
+/* The first message to a queue pair in RTR raises COMM_EST: IBTA 11.6.3.1. */
 static void loop_note_contact(struct vrnic_qp *peer)
 {
 	if (peer->comm_est || READ_ONCE(peer->state) != IB_QPS_RTR)
@@ -473,7 +474,7 @@ static void loop_note_contact(struct vrnic_qp *peer)
 	vrnic_qp_event(peer, IB_EVENT_COMM_EST);
 }
 
-/* Check again, and more, with the lock held. */
+/* @peer is locked now: check its state again, and the GIDs, too, and keep it if all fits. */
 static bool loop_hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 {
 	if (!loop_receives(peer) || !loop_is_connected(qp, peer))
@@ -484,8 +485,8 @@ static bool loop_hold_locked(struct vrnic_qp *qp, struct vrnic_qp *peer)
 }
 
 /*
- * Find the peer, lock it and check that it is connected to @qp. All this holds until
- * vrnic_hold_release(); only the peer's state may change meanwhile.
+ * Find the peer, lock it, check that it is connected to @qp, and keep it in @qp->hold until
+ * vrnic_hold_release(). Of all that was checked, only the peer's state may change meanwhile.
  *
  * Return: 0; -EBUSY: another runner has the peer's lock; -ENOTCONN: there is no such peer.
  */
@@ -539,10 +540,12 @@ static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
  * vrnic_loop_execute() - execute an operation of an RC or UC queue pair
  * @qp: requester
  * @op: operation that vrnic_op_check() accepted
- * @budget: its bytes bound this burst
+ * @budget: its bytes bound what this run moves
  *
- * Memory is looked up again for each burst. So deregistration of the memory waits for the current
- * burst only, and the next burst fails.
+ * Each run of a long operation looks the memory up again. So dereg_mr() waits for the current run
+ * only, and the next one fails.
+ *
+ * Return: what to do next with the operation.
  */
 enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget)

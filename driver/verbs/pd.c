@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Protection domains: there is nothing to them but the core's object. */
+/* Protection domains: only the core's object, as memory regions and queue pairs point to it. */
 
 #include "base/objects.h"
 #include "base/udata.h"

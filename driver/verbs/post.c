@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Posting by kernel consumers. A consumer may be in atomic context, and may hold locks that its
- * completion handlers take. So a thread runs the ring, never the caller.
+ * completion handlers take. So an engine thread runs the ring, never the function that posts.
  */
 
 #include "engine/engine.h"
@@ -44,7 +44,7 @@ static void put_segments(struct vrnic_qp *qp, u32 slot,
 	}
 }
 
-/* Inline data may start and end anywhere in a slot; the ring may wrap. */
+/* Copy inline data slot by slot, as the ring may wrap between two slots. */
 static void put_inline(struct vrnic_qp *qp, u32 slot,
 		       const struct ib_send_wr *wr)
 {
@@ -126,10 +126,7 @@ static void put_operation(struct vrnic_qp *qp, struct vrnic_desc *d,
 		break;
 	default:
 		d->imm = (__force u32)wr->ex.imm_data;
-		/*
-		 * only a send has an address handle; on other queue pairs, the core drains with a
-		 * write
-		 */
+		/* ib_drain_sq() posts WRITEs on UD, too, but they have no address handle */
 		if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 			put_ud(d, ud_wr(wr));
 	}
@@ -148,7 +145,7 @@ static int check_wr(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 	return 0;
 }
 
-/* Caller holds qp->post_lock, which protects the producer index. */
+/* Post one request. The caller holds qp->post_lock, which protects the producer index. */
 static int post_one(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 {
 	u32 prod = READ_ONCE(qp->sq.hdr->prod);
@@ -161,7 +158,7 @@ static int post_one(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 	lockdep_assert_held(&qp->post_lock);
 	if (err)
 		return err;
-	/* pairs with the release in vrnic_ring_consume() */
+	/* the producer's half of P2: queue/ring.h */
 	if (prod + slots - smp_load_acquire(&qp->sq.hdr->cons) > qp->sq.entries)
 		return -ENOMEM;
 	memset(d, 0, sizeof(*d));
@@ -179,7 +176,7 @@ static int post_one(struct vrnic_qp *qp, const struct ib_send_wr *wr)
 		put_segments(qp, prod, wr);
 	}
 	put_operation(qp, d, wr);
-	/* P1 */
+	/* the producer's half of P1 */
 	smp_store_release(&qp->sq.hdr->prod, prod + slots);
 	return 0;
 }
@@ -217,7 +214,7 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (qp->uctx || qp->srq || READ_ONCE(qp->state) == IB_QPS_RESET)
 		return -EINVAL;
 	err = vrnic_rq_post(&qp->rq, wr, bad);
-	/* as P3: post first, then look at the state; in ERR the thread flushes the request */
+	/* as in P3: post, then look at the state. In ERR, have a thread flush the request */
 	smp_mb();
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		vrnic_queue(&qp->run);

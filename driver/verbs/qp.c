@@ -47,9 +47,9 @@ static int check_init(const struct ib_qp_init_attr *init)
 }
 
 /*
- * Make a ring for max_send_wr of the largest requests. If the ring or the slots of a request have
- * room for more, the surplus is granted, up to what may be asked for. So a consumer that asks for
- * what was granted gets the same.
+ * Make a ring for max_send_wr of the largest requests. If rounding leaves room for more requests or
+ * inline data, grant it, within the device's limits. So a consumer that asks for what was granted
+ * gets the same.
  */
 static int sq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
@@ -84,7 +84,7 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 	return 0;
 }
 
-/* After a failure, qp_free() frees what there is. */
+/* After a failure, the caller calls qp_free(), which frees the rings that there are. */
 static int rings_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
 	int err;
@@ -112,7 +112,7 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 				   offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
-/* @crew: threads that run the queue pair when no caller does */
+/* @crew: threads that run the queue pair when no process or softirq does */
 static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 			       struct vrnic_crew *crew, gfp_t gfp)
 {
@@ -204,10 +204,10 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 /**
  * vrnic_create_link_qp() - create the queue pair of a native link
- * @ibqp: stands for the core's part
+ * @ibqp: takes the place of the core's part; has device and protection domain
  * @link: the native link
- * @ops: what the queue pair asks of @link
- * @crew: threads that run the queue pair when no caller does: those of this end's FIFO
+ * @ops: functions of @link that the queue pair calls
+ * @crew: threads that run the queue pair: those of the FIFO at this end
  * @slots: number of slots in the send ring
  * @gfp: flags for allocations
  *
@@ -230,7 +230,7 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 		return -ENOMEM;
 	qp->link = link;
 	qp->link_ops = ops;
-	/* code that finds the queue pair by its number gets to the link, and back from there */
+	/* before vrnic_qp_publish(): code that finds @qp by its number uses link->qp */
 	ops->created(link, qp);
 	err = rings_init(qp, &init.cap);
 	if (err)
@@ -271,8 +271,8 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 }
 
 /*
- * First no other code can find the queue pair any more, then its own ring stops, then the peers
- * that use it as a target drop their references, which takes one burst at most.
+ * First hide the queue pair from look-ups, then stop its own ring, then wait for the references of
+ * code that found it before. Runners that use it as a target put theirs at the end of their run.
  */
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
@@ -285,7 +285,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_unlock(&qp->ctrl);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);
-	/* neither the core nor the owner of the count knows the queue pair of a link */
+	/* vrnic_create_link_qp() did not count the queue pair */
 	if (!qp->link)
 		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
 	qp_free(qp);

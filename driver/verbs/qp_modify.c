@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The states of a queue pair: IBTA 10.3.1. Consumers change them with modify_qp(), runners change
- * them after errors. Both write the state under state_lock.
+ * modify_qp(): the states of a queue pair (IBTA 10.3.1) and its attributes. Runners also change the
+ * state, after errors: queue/qp_error.c. Both write the state under state_lock.
  */
 
 #include "base/gid.h"
@@ -16,7 +16,7 @@
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
-#define KBPS	125	/* a rate limit of 1, in bytes a second */
+#define KBPS	125	/* bytes a second in one unit of a rate limit (kbit/s) */
 
 static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
@@ -25,7 +25,7 @@ static int check_path(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 	return 0;
 }
 
-/* A peer on this host is reached through memory, any other peer over the wire. */
+/* Is the peer to be reached over the wire, because no device of this namespace has its GID? */
 static bool qp_needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 {
 	return vrnic_force_roce() ||
@@ -33,8 +33,8 @@ static bool qp_needs_wire(struct vrnic_qp *qp, const struct rdma_ah_attr *ah)
 }
 
 /*
- * The queue pair goes to RTR, or gets another path. The flow to the peer is chosen in RTR and does
- * not change afterwards. @qp->attr does not have the values of @attr yet.
+ * The queue pair goes to RTR, or gets another path later. On the way to RTR, choose the flow to the
+ * peer (verbs/flow.h), which does not change afterwards. @qp->attr still has the old values.
  */
 static int qp_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 		      enum ib_qp_state next)
@@ -135,8 +135,8 @@ static void take_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /*
- * Discard all that was posted, without completions. The caller ends the flow to the peer later,
- * when it holds no lock.
+ * Discard all posted requests, without completions. The caller holds a spinlock, so qp_change()
+ * ends the connection afterwards: vrnic_roce_disconnect() may sleep.
  */
 static void to_reset(struct vrnic_qp *qp)
 {
@@ -158,8 +158,8 @@ static void to_reset(struct vrnic_qp *qp)
 }
 
 /*
- * Move from @cur to @next, with new attributes. If an error has changed the state before, this
- * fails, except for moves to RESET and ERR.
+ * Move from @cur to @next, with new attributes. Moves to RESET and ERR always succeed. Any other
+ * move fails if an error has changed the state since @cur was read.
  */
 static int qp_move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 		   enum ib_qp_state cur, enum ib_qp_state next)
@@ -191,7 +191,7 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
 		return -EINVAL;
 	*next = mask & IB_QP_STATE ? attr->qp_state : cur;
-	/* the core's table allows rate limits for raw packets only */
+	/* checked here, as ib_modify_qp_is_ok() allows rate limits for raw packets only */
 	if (mask & IB_QP_RATE_LIMIT && *next != IB_QPS_RTS)
 		return -EINVAL;
 	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask & ~IB_QP_RATE_LIMIT))
@@ -200,8 +200,8 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 }
 
 /*
- * What may sleep is done before peers are locked out, or after. Peers do not look at what begins
- * before RTR, nor at what ends after RESET.
+ * Code that holds resp_lock must not sleep, so connect before, and disconnect after. Local peers do
+ * not see a connection in between: they do not use a queue pair before RTR, nor after RESET.
  */
 static int qp_change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 		     enum ib_qp_state cur, enum ib_qp_state next)
@@ -225,7 +225,7 @@ static int qp_change(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mas
 	return 0;
 }
 
-/* The ring is parked, so no runner is in the middle of an operation. */
+/* The ring is parked, so no run is in progress; but an operation may be half done. */
 static int qp_change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state), next;
@@ -253,7 +253,7 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	err = qp_change_parked(qp, attr, mask);
 	vrnic_unpark(&qp->run);
 	mutex_unlock(&qp->ctrl);
-	/* flush in ERR, report the end of draining in SQD, go on in RTS */
+	/* this run flushes in ERR, reports the end of draining in SQD, goes on in RTS */
 	vrnic_kick(&qp->run);
 	return err;
 }

@@ -2,10 +2,10 @@
 /*
  * The run of a send ring: fetch a descriptor, execute it, complete it.
  *
- * One runner at a time does all this (VRNIC_RUN_BUSY). A send ring is executed strictly in order,
- * and each operation is complete before the next one starts. So the fence flag holds by itself, and
- * a slot is free for reuse as soon as its descriptor is complete. The exception is RC over the
- * wire, which has a window of operations: roce/req.c.
+ * One runner at a time does all this (VRNIC_RUN_BUSY). It executes descriptors strictly in order,
+ * and each operation is complete before the next one starts. So an operation with the fence flag
+ * has nothing to wait for, and a slot is free for reuse as soon as its descriptor is complete. The
+ * exception is RC over the wire, which has a window of operations: roce/req.c.
  */
 
 #include <linux/ktime.h>
@@ -48,7 +48,7 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 					     IB_WC_LOC_QP_OP_ERR, verr);
 	}
 	if (op->info->execute) {
-		/* this may wait for the last user of a region, which must not be this run */
+		/* LOCAL_INV succeeds only when no run uses the region, not even this one */
 		vrnic_hold_release(qp);
 		return op->info->execute(qp, op);
 	}
@@ -59,7 +59,7 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 	return vrnic_loop_execute(qp, op, budget);
 }
 
-/* As sq_execute(), at the allowed rate. Code for the wire counts its packets itself. */
+/* As sq_execute(), at the allowed rate. Over a connection, roce/tx.c charges packets. */
 static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
 					struct vrnic_budget *budget)
 {
@@ -80,7 +80,7 @@ static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
 	return step;
 }
 
-/* Is it too early for the operation? The timer is set again, as it may have been cancelled. */
+/* Is it too early for the operation? Sets the timer, also if a park has cancelled it meanwhile. */
 static bool must_wait(struct vrnic_qp *qp)
 {
 	u64 now;
@@ -96,7 +96,7 @@ static bool must_wait(struct vrnic_qp *qp)
 	return false;
 }
 
-/* Do one step. Return: true if there may be more to do at once. */
+/* Execute the current or next operation, or a part. Return: true if there may be more to do now. */
 static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
@@ -122,7 +122,7 @@ static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
-		/* on a slow machine the time to go on may have come by now */
+		/* sets the timer, unless the time to wait for has passed during the step */
 		return !must_wait(qp);
 	}
 	return false;
@@ -148,13 +148,13 @@ static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return true;
 }
 
-/* RC over the wire has many operations in progress, any other flow has one. */
+/* Does roce/req.c run the ring, with many operations in progress? Only for RC over the wire. */
 static bool has_window(const struct vrnic_qp *qp)
 {
 	return qp->roce && qp->type == IB_QPT_RC;
 }
 
-/* SQD: finish what was begun, then report that the ring is drained. */
+/* SQD: finish the operations that were begun, then report that the ring is drained. */
 static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	if (has_window(qp)) {
@@ -169,7 +169,7 @@ static bool drain_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	return false;
 }
 
-/* Handle packets before anything is sent, as answers make room for requests. */
+/* Handle packets. The caller does so before it sends, as answers make room for requests. */
 static bool sq_receive(struct vrnic_qp *qp, enum ib_qp_state state,
 		       struct vrnic_budget *budget)
 {
@@ -187,7 +187,7 @@ static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	if (sq_receive(qp, state, budget))
 		return true;
 	if (state == IB_QPS_ERR && budget->atomic) {
-		/* a thread flushes, because that takes a mutex */
+		/* report MORE, so that a thread flushes: vrnic_recv_flush() takes a mutex */
 		budget->descs = 0;
 		return true;
 	}
@@ -212,7 +212,7 @@ static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 }
 
-/* The budget may have been just enough: then no thread need go on. */
+/* Was the budget just enough? Then the verdict is not MORE, and no thread is woken for nothing. */
 static bool nothing_left(struct vrnic_qp *qp)
 {
 	return !qp->roce && READ_ONCE(qp->state) == IB_QPS_RTS &&
@@ -274,7 +274,8 @@ static bool sq_gather(struct vrnic_runnable *r, bool on)
 }
 
 /*
- * Only RC and UC over the wire run without sleeping, but a native link may have to wait for memory.
+ * May the ring be run with softirqs held off? RC and UC over the wire do not sleep, but a native
+ * link may have to wait for memory. All other flows take a mutex, resp_lock.
  */
 static bool sq_atomic(struct vrnic_runnable *r)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * UD and GSI over the loopback: a datagram either fits into a posted receive of its target or is
- * dropped, and no side is told.
+ * UD and GSI queue pairs send datagrams: to targets on this host directly, to others as packets. A
+ * datagram either fits into a posted receive of its target, or is dropped without notice.
  */
 
 #include <linux/in.h>
@@ -28,10 +28,10 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* UDP, BTH, DETH, ICRC: bytes that the headers count around the data. */
+/* UDP, BTH, DETH, ICRC: bytes that the length in the IP header counts besides the data. */
 #define UD_OVERHEAD	(8 + 12 + 8 + 4)
 
-/* A datagram, what the sender's address handle says, and how the local data get to the target. */
+/* A datagram, its sender, and a copy of what the sender's address handle says. */
 struct loop_ud {
 	struct vrnic_datagram dg;
 	struct vrnic_qp *qp;
@@ -76,7 +76,7 @@ static void ud_fill_ipv6(struct loop_ud *l)
 	l->dg.network_hdr = RDMA_NETWORK_IPV6;
 }
 
-/* A multicast copies the same data to each member, so this starts from the first byte. */
+/* vrnic_datagram.put. Starts from the first byte, as each member of a group gets the same data. */
 static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 {
 	struct vrnic_sgl *src = dg->arg;
@@ -86,7 +86,7 @@ static void put_local(struct vrnic_datagram *dg, struct vrnic_sgl *dst)
 	vrnic_sgl_copy(dst, src, dg->len, true);
 }
 
-/* Copy what the address handle says: the handle may be destroyed right after. */
+/* Copy the address handle's contents, as the consumer may destroy the handle meanwhile. */
 static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
@@ -120,10 +120,10 @@ static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	return 0;
 }
 
-/* Return: false if another runner has locked the target. */
+/* Deliver or drop the datagram. Return: false if another runner has locked @to for too long. */
 static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
-	/* a sender that the target does not accept must not delay it */
+	/* without the lock: a sender that @to does not accept must not delay it */
 	if (!vrnic_ud_accepts(to, &l->dg)) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
 		return true;
@@ -156,7 +156,10 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 
 #define TRIES	32
 
-/* A target that stays locked loses its datagrams, but does not hold up the sender's others. */
+/*
+ * Give up a datagram if its target is still locked after TRIES attempts. UD may lose datagrams, and
+ * the sender's datagrams to other targets must not wait for this target.
+ */
 static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	if (op->tries++ < TRIES)
@@ -165,7 +168,7 @@ static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 	return true;
 }
 
-/* Come back when what the datagram needs may be there. */
+/* Have the timer try again when what the datagram needs may be there. */
 static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 {
 	qp->wait_until = ktime_get_ns() + ns;
@@ -184,8 +187,8 @@ static enum vrnic_step send_wire(struct loop_ud *l, struct vrnic_op *op)
 }
 
 /*
- * Send to the members on this device, each at the cost of a datagram of its own, and to the network
- * if there is one.
+ * Send to the group members on this device, at one unit of the budget each, and then to the network
+ * if the device has sockets.
  */
 static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 				  struct vrnic_budget *budget)
@@ -252,6 +255,8 @@ static enum vrnic_step ud_send(struct loop_ud *l, struct vrnic_op *op,
  * @op: operation that vrnic_op_check() accepted
  * @budget: bounds this run; a datagram is never split, but some members of a group may have to wait
  *	for the next run
+ *
+ * Return: what to do next with the operation.
  */
 enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)

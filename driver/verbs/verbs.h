@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Queue pairs, address handles and protection domains, as consumers use them. */
+/* The verbs for queue pairs, address handles and protection domains. */
 #ifndef VRNIC_VERBS_H
 #define VRNIC_VERBS_H
 
@@ -24,7 +24,7 @@ int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 struct vrnic_ah {
 	struct ib_ah ibah;
 	struct vrnic_av *av;
-	bool user;	/* the owner is a process, not a kernel consumer */
+	bool user;	/* a process has it, not a kernel consumer: for vrnic_object_put() */
 };
 
 int vrnic_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
@@ -53,7 +53,7 @@ int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad);
 
-/* verbs/sq.c: runs a send ring */
+/* verbs/sq.c: how the engine runs a queue pair */
 extern const struct vrnic_runnable_ops vrnic_sq_ops;
 
 #endif /* VRNIC_VERBS_H */
