@@ -12,8 +12,8 @@
  *
  * crc32_le() works like this from Linux 6.14 on. Before, the crypto API has a similar function, but
  * not in user-mode Linux, and at the cost of a call for each piece. This file is compiled with SSE:
- * its function may only be called between kernel_fpu_begin() and kernel_fpu_end(), and must not call
- * functions that use the FPU themselves.
+ * its function may only be called between kernel_fpu_begin() and kernel_fpu_end(), and must not
+ * call functions that use the FPU themselves.
  */
 
 #include <linux/crc32.h>
