@@ -81,16 +81,16 @@ static_assert(sizeof(struct vrnic_create_type_resp) == 8);
 static_assert(sizeof(struct vrnic_wait) == 24);
 static_assert(sizeof(struct vrnic_count) == 32);
 
-/* Descriptor flags are passed to the core, so they have the core's values. */
+/* A kernel consumer's send_flags become descriptor flags unchanged: verbs/post.c. */
 static_assert(VRNIC_DESC_FENCE == IB_SEND_FENCE);
 static_assert(VRNIC_DESC_SIGNALED == IB_SEND_SIGNALED);
 static_assert(VRNIC_DESC_SOLICITED == IB_SEND_SOLICITED);
 static_assert(VRNIC_DESC_INLINE == IB_SEND_INLINE);
 
-/* Regions and requests of kernel consumers keep addresses in 64 bits. */
+/* Page tables of regions and requests of kernel consumers hold kernel addresses as __u64. */
 static_assert(sizeof(void *) == sizeof(__u64));
 
-/* The largest verbs request fits into the engine's private copy. */
+/* The engine's private copy, VRNIC_MAX_SLOTS slots, holds the largest verbs request. */
 static_assert(VRNIC_DESC_DATA + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SIZE ==
 	      VRNIC_MAX_INLINE);
 static_assert(VRNIC_DESC_SGES + (VRNIC_MAX_SLOTS - 1) * VRNIC_SLOT_SGES >=

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The device and its port: identity, capabilities, and the interface below. */
+/* The device and its port: identity, capabilities, and events of the interface below. */
 
 #include <linux/ethtool.h>
 #include <linux/if_vlan.h>
@@ -35,13 +35,15 @@
 #include "vrnic.h"
 
 /*
- * Devices are added one at a time: else two callers could both find an interface without a device.
+ * Serialises vrnic_device_add(): else two callers could both find that an interface has no device,
+ * and both add one.
  */
 static DEFINE_MUTEX(add_lock);
 
 /*
  * The interface that a device is being added to. NULL: no device is being added, or the interface
- * was unregistered meanwhile, or was in another namespace, even for a moment. Protected by RTNL.
+ * had a NETDEV_UNREGISTER meanwhile: it ended, or moved to another namespace (even if it has come
+ * back since). Protected by RTNL.
  */
 static struct net_device *adding_to;
 
@@ -89,7 +91,7 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
 		.max_pkeys = 1,
 		.timestamp_mask = U64_MAX,
-		.hca_core_clock = 1000000,	/* kHz: nanoseconds */
+		.hca_core_clock = 1000000,	/* in kHz: timestamps are in nanoseconds */
 	};
 	return 0;
 }
@@ -99,7 +101,7 @@ static bool port_is_up(const struct net_device *ndev)
 	return netif_running(ndev) && netif_carrier_ok(ndev);
 }
 
-/* Virtual interfaces have no speed: memory is their limit. */
+/* An interface that reports no speed, such as lo, counts as 100 Gbit/s: memory is its limit. */
 static void port_speed(struct vrnic_dev *dev, struct ib_port_attr *attr)
 {
 	const struct ethtool_ops *ops = dev->ndev->ethtool_ops;
@@ -167,9 +169,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	struct vrnic_dev *dev = to_vdev(ibdev);
 
 	vrnic_port_close(dev);
-	/*
-	 * readers that found the device by its interface or by a GID may use all that is freed now
-	 */
+	/* RCU readers that found the device by its interface or GID may use what is freed below */
 	synchronize_rcu();
 	vrnic_faults_drop(dev);
 	vrnic_late_drop(dev);
@@ -187,7 +187,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
-/* From now on the device has its name, which its folder in debugfs is called after. */
+/* The core has given the device its name. The device's folder in debugfs has the same name. */
 static int vrnic_enable_driver(struct ib_device *ibdev)
 {
 	vrnic_faults_show(to_vdev(ibdev));
@@ -340,9 +340,9 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 
 /*
  * The core puts a new device into the initial network namespace. In the core's exclusive mode, the
- * process that asked for the device may not see it there, so the device begins in the namespace of
- * its interface. That has to be set before the device is registered, and the namespace has to exist
- * until then. In the shared mode a device is visible in every namespace.
+ * process that asked for the device may not see it there, so this function puts it into the
+ * namespace of its interface. It does so before the device is registered, with a reference that
+ * keeps the namespace until then. In the shared mode a device is visible in every namespace.
  */
 static int register_in_netns(struct vrnic_dev *dev, const char *name)
 {
@@ -359,7 +359,10 @@ static int register_in_netns(struct vrnic_dev *dev, const char *name)
 	return err;
 }
 
-/* A device on an interface that leads to other hosts gets its socket at once. */
+/*
+ * Open the UDP sockets at once if the interface leads to other hosts. Otherwise the first queue
+ * pair that connects to another host opens them, or the first datagram to one.
+ */
 static void open_wire(struct vrnic_dev *dev, struct net_device *ndev)
 {
 	int err;
@@ -396,7 +399,7 @@ static int device_new(const char *name, struct net_device *ndev)
 		ib_dealloc_device(&dev->ibdev);
 		return err;
 	}
-	/* from here on ib_dealloc_device() undoes device_init() */
+	/* from here on ib_dealloc_device() undoes device_init(), by vrnic_dealloc_driver() */
 	ib_set_device_ops(&dev->ibdev, &vrnic_dev_ops);
 	open_wire(dev, ndev);
 	err = register_in_netns(dev, name);
@@ -413,10 +416,10 @@ static void adding_begin(struct net_device *ndev)
 }
 
 /*
- * If the interface was unregistered while the device was being added, the notifier came too early
- * to remove the device, and the device's reference would keep the interface for ever. If the
- * interface was moved, parts of the device would be in both namespaces. From here on, the notifier
- * finds the device.
+ * If the interface was unregistered while the device was being added, the notifier may have run too
+ * early to find the device and remove it. The device's reference would keep the interface for ever,
+ * or, if the interface was moved, parts of the device would be in both namespaces. So remove the
+ * device here. From here on, the notifier finds the device.
  */
 static int adding_end(struct net_device *ndev)
 {
@@ -482,7 +485,10 @@ static void port_update(struct vrnic_dev *dev)
 	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
-/* The MTU and the name are read when they are needed, so a change of them needs no update. */
+/*
+ * An event of @ndev, which may be the interface of a device. (A new MTU or name needs no update:
+ * both are read when they are needed.)
+ */
 void vrnic_device_event(struct net_device *ndev, unsigned long event)
 {
 	struct vrnic_dev *dev = vdev_get(ndev);
@@ -505,7 +511,7 @@ void vrnic_device_event(struct net_device *ndev, unsigned long event)
 	ib_device_put(&dev->ibdev);
 }
 
-/* lo has a new address: for lo, the core looks at addresses only when it is told to. */
+/* An address of @ndev came or went. For lo, the core looks at addresses only when it is told to. */
 void vrnic_device_addr_event(struct net_device *ndev)
 {
 	struct vrnic_dev *dev;

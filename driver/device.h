@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Adding devices, and what the device has beside verbs. */
+/* Devices: making them, events of their interface, their sysfs files, and the PMA. */
 #ifndef VRNIC_DEVICE_H
 #define VRNIC_DEVICE_H
 

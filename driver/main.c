@@ -2,10 +2,11 @@
 /*
  * vrnic: an RDMA NIC made of software.
  *
- * How a WRITE is done: the process fills a slot of its send ring and rings the doorbell
- * (ucontext.c). The engine runs the ring (engine/engine.c, verbs/sq.c), looks up the opcode
- * (queue/opcode.c) and executes it on the flow to the peer (verbs/loop.c). The flow finds the
- * memory by its keys and copies (mem/mem.c). The completion goes into a mapped ring (queue/cq.c).
+ * How a WRITE to a peer on this host is done: the process fills a slot of its send ring and rings
+ * the doorbell (ucontext.c). In this system call the engine runs the ring (engine/engine.c,
+ * verbs/sq.c), looks up the opcode (queue/opcode.c) and executes the descriptor (verbs/loop.c): it
+ * finds the memory of both sides by their keys, and copies (mem/mem.c). The completion goes into a
+ * mapped ring (queue/cq.c).
  */
 
 #include <linux/init.h>
@@ -28,7 +29,7 @@ static bool loopback = true;
 module_param(loopback, bool, 0444);
 MODULE_PARM_DESC(loopback, "make a device vrnic0 on lo at load (default Y)");
 
-/* Loading the module does not fail without this device: a user can add it later. */
+/* If lo gets no device, the module is loaded nevertheless: root can add the device later. */
 static void add_loopback(void)
 {
 	int err = vrnic_device_add("vrnic%d", init_net.loopback_dev);
@@ -99,7 +100,7 @@ static void __exit vrnic_exit(void)
 	vrnic_fifos_exit();
 	vrnic_qps_exit();
 	vrnic_faults_exit();
-	/* kfree_rcu() needs no code of this module, but it needs time */
+	/* when rmmod returns, no RCU callback is left (those that are left use no module code) */
 	rcu_barrier();
 }
 

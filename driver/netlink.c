@@ -25,10 +25,7 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event };
 
-/*
- * The core follows the addresses of Ethernet interfaces only; this module has to follow those of
- * lo.
- */
+/* The core follows the addresses of Ethernet interfaces only. This module follows those of lo. */
 static int inetaddr_event(struct notifier_block *nb, unsigned long event,
 			  void *arg)
 {

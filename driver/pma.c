@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The performance management agent of IBTA 16.1. The core asks it for
+ * The performance management agent (PMA) of IBTA 16.1. The core asks it when a process reads
  * /sys/class/infiniband/DEVICE/ports/1/counters, and perfquery asks by a MAD. The agent answers
- * questions, and changes nothing.
+ * Get, and refuses Set.
  */
 
 #include <rdma/ib_mad.h>
@@ -88,18 +88,17 @@ static int pma_get(const struct vrnic_dev *dev, __be16 attribute, void *data)
 /**
  * vrnic_process_mad() - answer a question about the port
  * @ibdev: device
- * @flags: IB_MAD_IGNORE_*; ignored, as there are no such keys
+ * @flags: IB_MAD_IGNORE_*; not used, as the port has neither an M_Key nor a B_Key to check
  * @port: 1
- * @wc: completion of the queue pair that received @in; NULL if the core asks
- * @grh: GRH of @in; NULL if the core asks
+ * @wc: completion of the queue pair that received @in; NULL if the core itself asks
+ * @grh: GRH of @in; NULL if the core itself asks
  * @in: a MAD of any class, from any sender
  * @out: answer
  * @out_size: bytes of @out
  * @out_pkey_index: not set, as there is only one index
  *
- * MADs of other classes and methods are left to other agents.
- *
- * Return: IB_MAD_RESULT_*.
+ * Return: IB_MAD_RESULT_SUCCESS, with IB_MAD_RESULT_REPLY if @out is an answer. There is no answer
+ * to MADs of other classes and methods, which are for other agents.
  */
 int vrnic_process_mad(struct ib_device *ibdev, int flags, u32 port,
 		      const struct ib_wc *wc, const struct ib_grh *grh,

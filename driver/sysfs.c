@@ -16,8 +16,8 @@ static ssize_t hca_type_show(struct device *device, struct device_attribute *att
 static DEVICE_ATTR_RO(hca_type);
 
 /*
- * The present name of the interface. A caller that unregisters the device waits for this function,
- * and may hold RTNL, so this function must not wait for RTNL.
+ * The present name of the interface. Code that unregisters the device waits for this function, and
+ * may hold RTNL, so to wait for RTNL here would be a deadlock.
  */
 static ssize_t parent_show(struct device *device, struct device_attribute *attr,
 			   char *buf)

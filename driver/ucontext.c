@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The context of an open device file, and its doorbell. The doorbell is a file of the uverbs core's
- * FD kind, so ringing it costs one ioctl, without the uverbs dispatch.
+ * The context of an open uverbs file, and its doorbell. The doorbell is a file of its own, an FD
+ * object of the uverbs core, so an ioctl on it goes straight to the driver, without the uverbs
+ * dispatch.
  */
 
 #include <linux/file.h>
@@ -46,12 +47,12 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
 	mmgrab(uc->mm);
-	/* uc->mm has no owner any more when this process has gone */
+	/* the memcg is taken now, as uc->mm has no owner, and so no memcg, once this process exits */
 	uc->memcg = get_mem_cgroup_from_mm(uc->mm);
 	return 0;
 }
 
-/* The core has destroyed all that was made in the context. */
+/* The core has destroyed all objects of the context. */
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 {
 	struct vrnic_ucontext *uc = to_vuc(uctx);
@@ -62,7 +63,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 	vrnic_crew_put(uc->crew);
 }
 
-/* The core unmaps the rings, and their memory is ordinary memory: nothing is left to do. */
+/* Nothing is left to do: the core unmaps the rings, and there is no device memory. */
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 {
 }
@@ -70,8 +71,8 @@ void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 /**
  * struct vrnic_doorbell - an open doorbell file
  * @uobj: the core's part
- * @uctx: context whose queue pairs the file may ring; NULL when the context has gone. Only
- *	compared, never followed.
+ * @uctx: context whose queue pairs and FIFOs the file may ring; NULL when the context has gone.
+ *	Only compared with the context of an object, never dereferenced, so the file may outlive it
  */
 struct vrnic_doorbell {
 	struct ib_uobject uobj;

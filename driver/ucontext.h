@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The context of a process. */
+/* The driver's part of an open uverbs file: a context. */
 #ifndef VRNIC_UCONTEXT_H
 #define VRNIC_UCONTEXT_H
 
@@ -13,15 +13,15 @@ struct mm_struct;
 struct vrnic_crew;
 
 /**
- * struct vrnic_ucontext - an open device file
+ * struct vrnic_ucontext - an open uverbs file of a device
  * @ibuc: the core's part
  * @mm: memory of the process that opened the file; its mm_count is held
- * @memcg: memory cgroup of the process when it opened the file; a reference is held. It pays for
- *	what is kept for the context, also when the process has gone and others have the file. May
- *	be NULL
+ * @memcg: memory cgroup of the process when it opened the file, or NULL; a reference is held. It
+ *	pays for memory that the driver keeps for the context, also when this process has exited
+ *	and another process has the file
  * @crew: the engine threads in the cgroups of the process; a reference is held
  * @counter_lock: protects @counter_pages
- * @counter_pages: struct vrnic_counter_page
+ * @counter_pages: list of struct vrnic_counter_page, the pages of the native interface's counters
  */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The device: its limits, and what it counts. */
+/* The device: its limits, its state, and how to count for its statistics. */
 #ifndef VRNIC_H
 #define VRNIC_H
 
@@ -28,8 +28,8 @@ struct vrnic_wire;
 #define VRNIC_GID_TABLE		256
 #define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
 #define VRNIC_MAX_GROUPS	8192		/* multicast groups with members */
-#define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group: copies of a datagram */
-#define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups */
+#define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group; each gets a copy */
+#define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups of a device */
 #define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes */
 
 /**
@@ -37,25 +37,26 @@ struct vrnic_wire;
  * @ibdev: the core's part
  * @ndev: the network device below this device; a reference is held
  * @ndev_tracker: for the reference on @ndev
- * @keys: local and remote keys: number = key >> 8, entry = region or tagged window; read under RCU
+ * @keys: regions, and windows (tagged pointers), by (local or remote key) >> 8; read under RCU
  * @avs: address vectors by number; read under RCU
- * @types: types by number; read under RCU
- * @gsi: queue pair 1, or NULL; read under RCU
- * @engine: the threads that run its rings
- * @stats: counters
+ * @types: types of the native interface by number; read under RCU
+ * @gsi: the GSI queue pair, or NULL; read under RCU
+ * @engine: the threads that run the device's rings
+ * @stats: statistics of each CPU
  * @objects: number of objects, by enum vrnic_object
  * @of_users: those of @objects that belong to processes, not to kernel consumers
  * @faults: faults to inject, for tests
  * @port_up: port state that was announced last; protected by RTNL
- * @rescan: makes the core look at the addresses of lo again
+ * @rescan: work that makes the core look at the addresses of lo again
+ * @mcast_lock: protects @attached and writes of @groups
  * @groups: struct vrnic_group by GID; read under RCU
- * @attached: members of all groups; protected by @mcast_lock
- * @opener: opens @wire
- * @wire_err: why the last try failed, or 0
- * @wire_tried: when that was
- * @wire: sockets of the device's network namespace, once there are any; set once
- * @wired: entry in the list of @wire, if @wire is set
- * @link: entry in the table of devices; read under RCU
+ * @attached: members of all groups
+ * @opener: work that opens @wire
+ * @wire_err: why @opener failed the last time, or 0
+ * @wire_tried: when that was, in jiffies
+ * @wire: sockets of the device's network namespace; NULL until the device needs them; set once
+ * @wired: entry in the list of devices of @wire, if @wire is set
+ * @link: entry in the table of devices by interface (base/port.c); read under RCU
  */
 struct vrnic_dev {
 	struct ib_device ibdev;
@@ -93,7 +94,7 @@ static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
 #define vrnic_count_add(dev, stat, n) \
 	this_cpu_add((dev)->stats->count[VRNIC_STAT_##stat], n)
 
-/* Count data that leave by the port of @from and arrive at that of @to without a packet. */
+/* Count data that loopback moves from the port of @from to the port of @to, without packets. */
 static inline void vrnic_count_moved(const struct vrnic_dev *from,
 				     const struct vrnic_dev *to, u64 bytes)
 {

@@ -4,8 +4,8 @@
  * space and times have the names and meanings of the kernel's own fault injection, which
  * distributions do not build.
  *
- * Events of a kind are numbered. The seed, the kind and n alone decide whether the n-th event
- * fails, so the same traffic meets the same faults again.
+ * Events of a kind are numbered. Besides the settings, only the seed, the kind and n decide whether
+ * the n-th event fails, so the same traffic meets the same faults again.
  */
 
 #include <linux/debugfs.h>
@@ -53,7 +53,7 @@ static u32 shown_qpn(const struct vrnic_qp *qp)
 	return qp->type == IB_QPT_GSI ? 1 : qp->qpn;
 }
 
-/* As vrnic_fault(), for the case that some fault of some device is armed. */
+/* The slow path of vrnic_fault(): at least one kind of fault of one device is armed. */
 bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
 	struct vrnic_faults *all = qp->dev->faults;
@@ -75,7 +75,7 @@ bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 	return true;
 }
 
-/* The value of the kind's own file: microseconds, or a status. */
+/* The value of the file that only this kind has: microseconds, or enum ib_wc_status. */
 u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind)
 {
 	return READ_ONCE(qp->dev->faults->kind[kind].own);
@@ -97,7 +97,7 @@ static void set_probability(struct vrnic_fault *f, u32 percent)
 		static_branch_inc(&vrnic_faults_armed);
 	else if (!percent && f->probability)
 		static_branch_dec(&vrnic_faults_armed);
-	/* the counts stay readable after the fault is disarmed */
+	/* a fault that is disarmed keeps its counts, so that they can be read */
 	if (percent)
 		fault_restart(f);
 	WRITE_ONCE(f->probability, percent);
@@ -205,10 +205,10 @@ static void show_kind(struct vrnic_fault *f, enum vrnic_fault_kind kind,
 
 /**
  * vrnic_faults_show() - make the debugfs files of a device
- * @dev: device, with its name
+ * @dev: device; it has its name already
  *
- * Without debugfs there are no files, and no faults. A device that moves to another network
- * namespace comes here again, and has its files already.
+ * Without debugfs there are no files, and no faults. The core enables a device again when the
+ * device moves to another network namespace. The device keeps its files then.
  */
 void vrnic_faults_show(struct vrnic_dev *dev)
 {
@@ -227,7 +227,7 @@ void vrnic_faults_show(struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_faults_alloc() - make the settings of a device: no faults
+ * vrnic_faults_alloc() - allocate the fault settings of a device, with no fault armed
  * @dev: device
  *
  * Return: 0 or -ENOMEM.
@@ -265,7 +265,7 @@ void vrnic_faults_drop(struct vrnic_dev *dev)
 {
 	unsigned int i;
 
-	/* waits for processes that use one of the files */
+	/* waits for processes that use one of the files, so none of them arms a fault again */
 	debugfs_remove(dev->faults->dir);
 	for (i = 0; i < VRNIC_FAULT_NR; i++)
 		set_probability(&dev->faults->kind[i], 0);

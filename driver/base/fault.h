@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Deliberate faults, with which programs can be tested on a bad network, with a slow peer and with
- * requests that fail: Documentation/fault-injection.rst. This file decides whether an event fails;
- * the caller decides how.
+ * Deliberate faults, for tests of programs: Documentation/fault-injection.rst. This file decides
+ * whether an event (a packet, a request ...) fails; the code that has the event decides how.
  */
 #ifndef VRNIC_FAULT_H
 #define VRNIC_FAULT_H
@@ -36,14 +35,14 @@ enum vrnic_fault_kind { VRNIC_FAULTS(X) VRNIC_FAULT_NR };
 /**
  * struct vrnic_fault - one kind of fault of a device
  * @all: faults of the device
- * @probability: percent; 0: none. Written with @all->lock held; read without a lock, as all that
- *	follows
+ * @probability: percent; 0: not armed. Written with @all->lock held. This member and those below
+ *	are read without a lock
  * @interval: only one event in this many may fail
  * @space: number of events that pass before any may fail
  * @times: number of faults that are left; negative: no limit
- * @own: microseconds, or enum ib_wc_status
- * @seen: events since the fault was armed
- * @injected: events of these that failed
+ * @own: value of the kind's own file: microseconds, or enum ib_wc_status
+ * @seen: events since the fault was armed, or the seed was set
+ * @injected: how many of these events failed
  */
 struct vrnic_fault {
 	struct vrnic_faults *all;
@@ -76,17 +75,18 @@ struct vrnic_faults {
 	struct dentry *dir;
 };
 
-/* True if some kind of some device is armed. */
+/* True if at least one kind of fault of one device is armed. */
 DECLARE_STATIC_KEY_FALSE(vrnic_faults_armed);
 
 bool vrnic_fault_strikes(struct vrnic_qp *qp, enum vrnic_fault_kind kind);
 u32 vrnic_fault_own(const struct vrnic_qp *qp, enum vrnic_fault_kind kind);
 
 /**
- * vrnic_fault() - is this event to fail?
+ * vrnic_fault() - decide whether an event fails
  * @qp: queue pair that has the event
  * @kind: kind of fault
  *
+ * Return: true if the event is to fail.
  * Context: any.
  */
 static inline bool vrnic_fault(struct vrnic_qp *qp, enum vrnic_fault_kind kind)

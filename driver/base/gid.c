@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which device has a GID? All devices share one table, in which each datagram is looked up. The
- * look-up is under RCU, so a sender writes nothing that other CPUs read.
+ * Which device has a GID? All devices share one table, in which the destination of each datagram is
+ * looked up. The look-up is under RCU, so senders on several CPUs share no cache line that they
+ * write.
  */
 
 #include <linux/hashtable.h>
@@ -16,10 +17,10 @@
 
 /**
  * struct vrnic_gid - an entry of a device's GID table
- * @node: entry in gids, behind older ones; read under RCU
+ * @node: entry in gids, behind entries that were added before; read under RCU
  * @rcu: for kfree_rcu()
  * @dev: device that has the GID; readers may use it until the RCU read-side critical section ends
- * @gid: the GID; a device has one entry for each version of RoCE
+ * @gid: the GID; a device may have several entries with one GID, of its interface and of VLANs
  */
 struct vrnic_gid {
 	struct hlist_node node;
@@ -32,8 +33,9 @@ static DEFINE_HASHTABLE(gids, 10);
 static DEFINE_SPINLOCK(gids_lock);	/* protects writes of gids */
 
 /*
- * The namespace is part of the hash: each has a 127.0.0.1, and addresses that are made up in the
- * same way everywhere. The namespace of an entry does not change: a device that moves is removed.
+ * The namespace is part of the hash, because namespaces have addresses in common (127.0.0.1), which
+ * would fill one bucket. The namespace of an entry does not change: when an interface leaves its
+ * namespace, its device is removed.
  */
 static struct hlist_head *bucket(const struct net *net, const union ib_gid *gid)
 {
@@ -85,6 +87,8 @@ static bool is_entry(const struct vrnic_gid *g, const struct net *net,
  * vrnic_owns() - does a device have this GID?
  * @dev: device
  * @gid: GID that a user or a peer claims
+ *
+ * Return: true if @dev has it.
  */
 bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 {
@@ -110,6 +114,8 @@ bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
  * @to: device in question
  *
  * Loopback stays within a network namespace, as packets on the network do.
+ *
+ * Return: true if @to is in the namespace of @from and has @gid.
  */
 bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 		   struct vrnic_dev *to)
@@ -138,7 +144,7 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 
 /**
  * vrnic_gid_owners() - call a function for the devices that have a GID
- * @net: network namespace of the devices; the caller keeps it
+ * @net: network namespace of the devices; the caller makes sure that it stays
  * @gid: GID; several devices may have the same link-local one
  * @fn: called for each device, under the RCU read lock, until it returns true
  * @arg: for @fn

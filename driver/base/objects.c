@@ -7,8 +7,9 @@
 #include "vrnic.h"
 
 /*
- * The advertised limits, which are also the limits of all users together. A region has two keys out
- * of 2^24 and a window has one, so about half of the keys stay free.
+ * The limits that the device advertises. All processes together have no more objects than these. A
+ * region has two keys out of 2^24, and a window has one, so about half of the keys stay free, and
+ * vrnic_ids_alloc() finds a free one by chance.
  */
 static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_PD] = 1 << 20,
@@ -20,7 +21,6 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_AH] = 1 << 20,
 };
 
-/* The limit that the device advertises. */
 int vrnic_object_max(enum vrnic_object kind)
 {
 	return object_max[kind];
@@ -60,7 +60,7 @@ bool vrnic_object_get(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 	return false;
 }
 
-/* An object is gone, or was not created after all. */
+/* Undo vrnic_object_get(): the object is gone, or could not be created. */
 void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 {
 	put_one(&dev->objects[kind]);
@@ -68,7 +68,7 @@ void vrnic_object_put(struct vrnic_dev *dev, enum vrnic_object kind, bool user)
 		put_one(&dev->of_users[kind]);
 }
 
-/* Check that each object that was counted was put again. */
+/* The device ends: warn if an object is still counted. */
 void vrnic_objects_gone(const struct vrnic_dev *dev)
 {
 	int kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* How many objects consumers may make. */
+/* How many objects of each kind consumers may make. */
 #ifndef VRNIC_OBJECTS_H
 #define VRNIC_OBJECTS_H
 
@@ -8,8 +8,8 @@
 
 struct vrnic_dev;
 
-/* The objects that consumers make. Only the advertised limits bound their number. */
-#define VRNIC_KERNEL_SHARE	BIT(16)		/* objects of each kind that users cannot take */
+/* So many objects of each kind are left for kernel consumers when processes have all of theirs. */
+#define VRNIC_KERNEL_SHARE	BIT(16)
 
 enum vrnic_object {
 	VRNIC_OBJECT_PD,

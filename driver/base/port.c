@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The port of a device: its interface, its namespace, and which device receives what comes in. */
+/* The port of a device: its interface and namespace, and which device receives a packet. */
 
 #include <linux/hashtable.h>
 #include <linux/if_vlan.h>
@@ -14,7 +14,7 @@
 static DEFINE_HASHTABLE(devs, 6);
 static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
-/* 80 bytes: the headers of a RoCEv2 packet, at their longest, and the ICRC. */
+/* 80 bytes are for IPv6, UDP, BTH, RETH and ICRC: what a WRITE adds to its data. */
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
 {
 	int mtu = READ_ONCE(dev->ndev->mtu) - 80;
@@ -23,12 +23,11 @@ enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
 }
 
 /**
- * vrnic_net() - the network namespace of an interface, to be looked into
+ * vrnic_net() - get the network namespace of an interface, to dereference it
  * @ndev: interface
  *
  * An interface may move to another namespace. The namespace that it leaves may then be freed, but
- * not before a grace period has passed. A caller that only compares namespaces needs no more than
- * dev_net().
+ * not before a grace period has passed. To compare namespaces, dev_net() is enough.
  *
  * Return: the namespace, valid until the RCU read-side critical section ends.
  * Context: RCU read lock.
@@ -59,7 +58,7 @@ struct net_device *vrnic_lower(struct net_device *ndev)
 	return is_vlan_dev(ndev) ? vlan_dev_real_dev(ndev) : ndev;
 }
 
-/* From now on @dev receives what comes through its interface. */
+/* From now on @dev receives packets that come through its interface. */
 void vrnic_port_open(struct vrnic_dev *dev)
 {
 	spin_lock(&devs_lock);
@@ -75,7 +74,10 @@ void vrnic_port_close(struct vrnic_dev *dev)
 	spin_unlock(&devs_lock);
 }
 
-/* The device that receives what comes through @ndev, or NULL. Caller holds the RCU read lock. */
+/*
+ * The device that receives packets that come through @ndev (an interface or a VLAN), or NULL. The
+ * caller holds the RCU read lock.
+ */
 struct vrnic_dev *vrnic_hearer(struct net_device *ndev)
 {
 	struct net_device *lower = vrnic_lower(ndev);
@@ -87,7 +89,7 @@ struct vrnic_dev *vrnic_hearer(struct net_device *ndev)
 	return NULL;
 }
 
-/* Count packets that came through @ndev and have no receiver. */
+/* Count packets that came through @ndev and were dropped, at the device in @net that hears them. */
 void vrnic_dev_count(struct net *net, struct net_device *ndev,
 		     enum vrnic_stat stat, u32 count)
 {
@@ -100,7 +102,7 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
 	rcu_read_unlock();
 }
 
-/* The interface that a GID belongs to: that of the device, or a VLAN on it. */
+/* Index of the interface that has a GID: the interface of the device, or a VLAN on it. */
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr)
 {
 	struct net_device *ndev;

@@ -10,8 +10,9 @@ static const struct rdma_stat_desc vrnic_stat_descs[] = { VRNIC_STATS(X) };
 #undef X
 
 /*
- * The core shows a value again for so many ms, which spares a NIC's firmware. To add up the
- * counters of all CPUs costs little, so they are read anew in each jiffy.
+ * How long, in ms, the core shows values again instead of asking the driver. This spares the
+ * firmware of a hardware NIC. Here it costs little to add up the counters of all CPUs, so the core
+ * may ask again in the next jiffy.
  */
 #define LIFESPAN_MS	0
 
@@ -21,7 +22,7 @@ struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port)
 					  ARRAY_SIZE(vrnic_stat_descs), LIFESPAN_MS);
 }
 
-/* The sum over all CPUs, each read at its own moment. */
+/* The sum of a counter over all CPUs. The CPUs may be counting meanwhile. */
 u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat)
 {
 	u64 sum = 0;

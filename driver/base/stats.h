@@ -8,7 +8,7 @@
 
 /*
  * One line for each counter: its name in the code, and its name in `rdma statistic`. Counters of
- * objects tell how many there are now.
+ * objects (native_fifos ...) also go down: they tell how many objects there are now.
  */
 #define VRNIC_STATS(X)					\
 	X(DOORBELLS,		"doorbells")		\

@@ -16,7 +16,10 @@ struct ib_ucontext *vrnic_udata_ucontext(struct ib_udata *udata)
 	return &uc->ibuc;
 }
 
-/* True if the driver's part of a command has data, for commands that take none. */
+/*
+ * Check the driver's part of a command that takes no data from the library. Return: true if there
+ * is data nevertheless, that is, a byte that is not zero.
+ */
 int vrnic_udata_empty(struct ib_udata *udata)
 {
 	return udata && udata->inlen &&
@@ -28,10 +31,10 @@ int vrnic_udata_empty(struct ib_udata *udata)
  * @udata: driver's part of the command; NULL for a kernel consumer
  * @req: the result; zero where the library sent nothing
  * @size: size of @req
- * @oldest: bytes that the first library with this ABI sent
+ * @oldest: bytes that the first library with this ABI version sent
  *
- * The library may be older than the module, or newer. A newer library must not ask for what the
- * module does not know.
+ * The library may be older than the module, or newer. What a newer library sends beyond @size has
+ * to be zero: the module does not know what it asks for.
  *
  * Return: 0 or a negative errno.
  */
@@ -50,11 +53,11 @@ int vrnic_udata_request(struct ib_udata *udata, void *req, size_t size,
 }
 
 /**
- * vrnic_udata_respond() - answer a command
+ * vrnic_udata_respond() - write the driver's part of the answer to a command
  * @udata: driver's part of the command
  * @resp: the answer; an older library takes only its beginning
  * @size: size of @resp
- * @oldest: bytes that the first library with this ABI takes
+ * @oldest: bytes that the first library with this ABI version takes
  *
  * Return: 0 or a negative errno.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The driver's part of a command, of a size that may differ from this kernel's. */
+/* The driver's part of a uverbs command. Libraries may be older or newer than the module. */
 #ifndef VRNIC_UDATA_H
 #define VRNIC_UDATA_H
 

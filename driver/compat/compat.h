@@ -9,7 +9,7 @@
 #include <linux/hrtimer.h>
 #include <rdma/ib_verbs.h>
 
-/* The header moved in 6.12. */
+/* linux/unaligned.h was asm/unaligned.h before 6.12. */
 #ifdef VRNIC_HAVE_LINUX_UNALIGNED
 #include <linux/unaligned.h>
 #else
@@ -70,9 +70,9 @@ static inline int vrnic_resize_user_cq(struct ib_cq *ibcq, unsigned int cqe,
 #endif
 
 /*
- * Since 6.14 the core reports each change of the port to consumers that asked for it, unless the
- * device says that it does so itself. This module's notifier does, also for bonds, which the core
- * leaves out. So consumers hear of a change once.
+ * Since 6.14 the core itself reports changes of the port to consumers, except for bonds, unless the
+ * device has report_port_event(). This module's notifier reports them for all interfaces, so this
+ * function does nothing: else consumers would hear of a change twice.
  */
 #ifdef VRNIC_HAVE_REPORT_PORT_EVENT
 static inline void vrnic_report_port_event(struct ib_device *ibdev,
@@ -103,8 +103,8 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #endif
 
 /*
- * Routes that the network does not cache are in a list, so that they can be dropped with their
- * interface. Since 6.4 both address families have the list entry in struct dst_entry.
+ * The kernel keeps routes that it does not cache in a list, to drop them when their interface goes.
+ * Since 6.4 both address families have the list entry in struct dst_entry.
  */
 #ifdef VRNIC_HAVE_DST_UNCACHED
 #include <net/dst.h>
@@ -125,7 +125,7 @@ static inline bool vrnic_dst_is_cached(const struct dst_entry *dst)
 }
 #endif
 
-/* udp_tunnel_sock_release() takes a sock instead of a socket since 7.2 and 7.1.5. */
+/* udp_tunnel_sock_release() takes struct sock, not struct socket, since 7.2 and 7.1.5. */
 #ifdef VRNIC_HAVE_UDP_TUNNEL_SOCK
 #define vrnic_udp_tunnel_release(sock)	udp_tunnel_sock_release((sock)->sk)
 #else
@@ -184,9 +184,9 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * A kernel patches its memcpy() for its CPU. A user-mode kernel cannot: its memcpy() moves 8 bytes
- * at a time, at about half of the CPU's speed. KASAN checks memcpy(), so with KASAN the kernel's is
- * used.
+ * A kernel patches its memcpy() for its CPU. User-mode Linux cannot: its memcpy() moves 8 bytes at
+ * a time, at about half of the CPU's speed. With KASAN the kernel's memcpy() is used nevertheless,
+ * because KASAN checks its accesses.
  */
 #if defined(CONFIG_UML) && defined(CONFIG_X86_64) && !defined(CONFIG_KASAN)
 static inline void vrnic_memcpy(void *to, const void *from, size_t n)

@@ -4,15 +4,16 @@
  * one in which the upper part is replaced by its own remainder:
  *	a * x^n + b  =  a * (x^n mod P) + b	(mod P)
  *
- * So 64 bytes at a time are multiplied onto the next 64, in four independent lanes. In the end the
- * lanes are multiplied onto each other, and tables do the last 16 bytes. Bits are reflected, as
- * everywhere in this CRC. That is why n is less by 32 or 96 than the distance to the far end of
- * each half, and the constants are shifted by one.
+ * So 64 bytes at a time are multiplied onto the next 64, in four independent lanes of 16 bytes. In
+ * the end the lanes are multiplied onto each other, and crc32_le() does the last 16 bytes and the
+ * rest. Bits are reflected, as everywhere in this CRC. Therefore n is the distance in bits plus 32
+ * for the first half of a lane, and minus 32 for the second, and the constants are shifted by one
+ * bit.
  *
  * crc32_le() works like this from Linux 6.14 on. Before, the crypto API has a similar function, but
  * not in user-mode Linux, and at the cost of a call for each piece. This file is compiled with SSE:
- * its function may only be called between kernel_fpu_begin() and kernel_fpu_end(), and may only
- * call functions that use tables.
+ * its function may only be called between kernel_fpu_begin() and kernel_fpu_end(), and must not
+ * call functions that use the FPU themselves.
  */
 
 #include <linux/crc32.h>
@@ -38,7 +39,7 @@ struct piece {
 #define LANES	4
 #define BYTES	sizeof(vec)
 
-/* x^544 and x^480 mod P: 64 bytes on; x^160 and x^96: 16 bytes on. */
+/* far moves a lane on by 64 bytes: x^544 and x^480 mod P. near: by 16 bytes: x^160 and x^96. */
 static const vec far = { 0x154442bd4LL, 0x1c6e41596LL };
 static const vec near = { 0x1751997d0LL, 0x0ccaa009eLL };
 
@@ -54,7 +55,8 @@ static inline vec fold(vec from, vec by, vec to)
  * @data: bytes, not aligned
  * @len: number of bytes, at least 64
  *
- * Context: the FPU may be used, and the CPU has PCLMULQDQ.
+ * Return: CRC of the data before and @data.
+ * Context: between kernel_fpu_begin() and kernel_fpu_end(); the CPU has PCLMULQDQ.
  */
 u32 vrnic_icrc_fold(u32 crc, const void *data, size_t len)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Picks the fastest way to the ICRC of long data on this machine. An instruction that the CPU has
- * need not be fast: if it is emulated, it may take longer than tables do. And crc32_le() uses
- * tables only up to Linux 6.13.
+ * Picks the fastest way to compute the ICRC of long data on this machine. The CPU's features do not
+ * tell: an instruction that is emulated may take longer than tables do, and crc32_le(), which uses
+ * tables up to Linux 6.13, may be the fastest from then on.
  */
 
 #include <linux/crc32.h>
@@ -23,7 +23,7 @@ static u32 as_it_is(u32 crc, const void *data, size_t len)
 	return crc32_le(crc, data, len);
 }
 
-/* The shortest time of several tries, in ns: the others may have been interrupted. */
+/* The time that @crc takes, in ns: the shortest of several tries, as tries may be interrupted. */
 static u64 __init time_of(u32 (*crc)(u32 crc, const void *data, size_t len),
 			  const void *data)
 {
@@ -56,7 +56,7 @@ static void __init time_fold(const void *data, u64 best) {}
 /**
  * vrnic_icrc_init() - measure the ways to the CRC, and choose the fastest
  *
- * Without memory, or with a clock that stands still, this chooses crc32_le().
+ * If there is no memory, or the clock stands still, the choice is crc32_le().
  */
 void __init vrnic_icrc_init(void)
 {

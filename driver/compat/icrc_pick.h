@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Ways to the CRC-32 of long data, and the choice of the fastest on this machine. */
+/* Ways to compute the CRC-32 of long data, and which of them are fast on this machine. */
 #ifndef VRNIC_ICRC_PICK_H
 #define VRNIC_ICRC_PICK_H
 
 #include <linux/types.h>
 
-/* For shorter data, the gain is less than the cost of kernel_fpu_begin(). */
+/* For shorter data, folding gains less than kernel_fpu_begin() costs. */
 #define VRNIC_FOLD_MIN	256
-/* Of shorter data, most are in the last words, which tables do. */
+/* Of shorter data, most would be in the last words, which vrnic_icrc_shift() leaves to tables. */
 #define VRNIC_SHIFT_MIN	160
 
 /* icrc_fold.c */

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * CRC-32 with shifts, for CPUs without carry-less multiplication, or with a slow one. An emulated
- * CPU translates the address of each memory access, and tables take eight accesses for eight bytes.
+ * CRC-32 with shifts, for CPUs without carry-less multiplication, or with a slow one. Tables are
+ * slow on an emulated CPU: they take eight memory accesses for eight bytes, and the emulator
+ * translates the address of each.
  *
  * The CRC's polynomial P divides a polynomial that has only five terms:
  *
  *	x^300 + x^155 + x^117 + x^89 + 1  =  0	(mod P)
  *
- * So a bit may be taken out of the data if it is added 145, 183, 211 and 300 bits later. That works
- * for a word of 64 bits at once, since no part of the word falls onto itself. What has to be added
- * to the next words is five words; tables do the last ones. (A search through all sums of four
- * terms found this polynomial. Chorba, by K. Palaschke and others, is this method, with much longer
- * polynomials, too.)
+ * So a bit may be taken out of the data if it is added 145, 183, 211 and 300 bits later. All of
+ * these are more than 64, so a word of 64 bits can be taken out at once. What is still to be added
+ * to the data is kept in five words (a to e), and tables do the last five words. (A search through
+ * all sums of four terms found this polynomial. Chorba, by K. Palaschke and others, is this method,
+ * with much longer polynomials, too.)
  *
  * This file needs nothing from ib_core.
  */
@@ -31,9 +32,9 @@ struct word {
 } __packed;
 
 /*
- * Take a word out, and add it to those that follow. The bit that comes first is the lowest: 145 is
- * 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and 44. The word after the fourth
- * is written, as nothing was added to it before.
+ * Take a word out, and add it to the second to fifth word after it. The bit that comes first is the
+ * lowest: 145 is 2 words and 17 bits, 183 is 2 and 55, 211 is 3 and 19, 300 is 4 and 44. @fifth is
+ * overwritten, because nothing was added to it before.
  */
 static inline void shift_word(u64 word, u64 *second, u64 *third, u64 *fourth,
 			      u64 *fifth)
@@ -49,6 +50,8 @@ static inline void shift_word(u64 word, u64 *second, u64 *third, u64 *fourth,
  * @crc: CRC of the data before
  * @data: bytes, not aligned
  * @len: number of bytes, at least 40
+ *
+ * Return: CRC of the data before and @data.
  */
 u32 vrnic_icrc_shift(u32 crc, const void *data, size_t len)
 {

@@ -10,12 +10,12 @@
 
 /**
  * vrnic_flight_start() - initialise a requester that has sent nothing yet
- * @f: requester; its @ops are there
+ * @f: requester; its window @ops is allocated
  * @psn: PSN of the first packet
  */
 void vrnic_flight_start(struct vrnic_flight *f, u32 psn)
 {
-	/* far from zero, so that no count wraps below the first one */
+	/* far from zero, so that counts before the first one do not wrap below zero */
 	f->una = (1ULL << 32) | (psn & VRNIC_PSN_MASK);
 	f->cur = f->una;
 	f->top = f->una;
@@ -27,7 +27,7 @@ void vrnic_flight_start(struct vrnic_flight *f, u32 psn)
  * vrnic_flight_add() - add an operation to the window
  * @f: requester
  * @w: entry at @f->tail; its number of packets is known
- * @fenced: the operation waits for all that are answered by more than an acknowledgment
+ * @fenced: the operation waits for earlier ones that are answered by more than an acknowledgment
  */
 void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced)
 {
@@ -63,7 +63,7 @@ struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index)
  * vrnic_flight_sent() - note that packet @f->cur was sent
  * @f: requester
  * @w: operation of the packet
- * @n: number of PSNs of the packet and its answer
+ * @n: number of PSNs that the packet takes: 1, or, for a READ, one for each packet of the answer
  */
 void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n)
 {
@@ -77,12 +77,12 @@ void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n)
 }
 
 /**
- * vrnic_flight_acked() - the peer has executed all packets before @limit
+ * vrnic_flight_acked() - note that the peer has acknowledged all packets before @limit
  * @f: requester
  * @limit: count; no more than @f->top
  *
- * Return: false if the answer to one of them is missing. The acknowledgment then settles only what
- * comes before that answer.
+ * Return: false if the answer to one of these packets is missing. The acknowledgment then settles
+ * only packets before the operation that the answer belongs to.
  */
 bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
 {
@@ -102,8 +102,8 @@ bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
 
 /**
  * vrnic_flight_answered() - note that a packet of an answer came, and was used
- * @f: requester; the packet answered @f->una
- * @w: operation
+ * @f: requester; the packet answers @f->una
+ * @w: operation that is answered
  */
 void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
 {
@@ -116,8 +116,8 @@ void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
 }
 
 /*
- * First packet that a peer has not kept, if the peer keeps packets behind a gap. Peers do not keep
- * requests that are answered by more than an acknowledgment: vrnic_early_drop_answered().
+ * The first packet that a peer that keeps packets behind a gap has not kept. A responder keeps no
+ * request that is answered by more than an acknowledgment: vrnic_early_drop_answered().
  */
 static u64 not_kept(struct vrnic_flight *f)
 {
@@ -136,8 +136,9 @@ static u64 not_kept(struct vrnic_flight *f)
  * vrnic_flight_moved() - note that there was progress: @f->una has moved
  * @f: requester
  *
- * A peer that acknowledges more than what was sent again has kept what came behind it, and will
- * tell if more is missing.
+ * After a loss, only the packets before @f->hold are sent again. If the peer acknowledges more than
+ * these, it has kept packets behind the gap. The requester then need not send these again: a NAK
+ * tells if one of them is missing.
  */
 void vrnic_flight_moved(struct vrnic_flight *f)
 {
@@ -147,7 +148,7 @@ void vrnic_flight_moved(struct vrnic_flight *f)
 	f->hold = kept && f->cur < f->top ? f->cur + 1 : 0;
 }
 
-/* Send again from the oldest packet that is not settled. All packets stay outstanding meanwhile. */
+/* The requester sends again from @f->una on. All packets before @f->top stay outstanding. */
 void vrnic_flight_go_back(struct vrnic_flight *f)
 {
 	f->cur = f->una;
@@ -172,7 +173,7 @@ void vrnic_served_start(struct vrnic_served *s, u32 psn)
  * vrnic_served_data() - note that packets of a SEND or WRITE were executed
  * @s: responder
  * @pkts: number of packets
- * @ackreq: an acknowledgment was requested
+ * @ackreq: the requester asked for an acknowledgment
  */
 void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq)
 {
@@ -193,9 +194,11 @@ void vrnic_served_answered(struct vrnic_served *s, u32 pkts)
 }
 
 /**
- * vrnic_served_take_ack() - is an acknowledgment due?
+ * vrnic_served_take_ack() - take the acknowledgment that is due, to send it
  * @s: responder
- * @psn: if so, set to the PSN of the acknowledgment
+ * @psn: set to the PSN of the acknowledgment
+ *
+ * Return: false if none is due.
  */
 bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn)
 {
@@ -207,8 +210,8 @@ bool vrnic_served_take_ack(struct vrnic_served *s, u32 *psn)
 }
 
 /*
- * The PSN of a NAK. A NAK also acknowledges all packets before it, so no acknowledgment is due
- * then.
+ * The PSN of a NAK that the responder sends now. A NAK acknowledges all packets before its PSN, so
+ * no acknowledgment is due any more.
  */
 u32 vrnic_served_take_nak(struct vrnic_served *s)
 {
@@ -216,7 +219,11 @@ u32 vrnic_served_take_nak(struct vrnic_served *s)
 	return s->psn;
 }
 
-/* Remember the answer to a request, in the place of the oldest answer. */
+/*
+ * Remember the answer to a request, in the place of the oldest one; the caller fills in the rest.
+ * The ring has as many entries as the requester may have such requests outstanding, so the
+ * requester does not ask for the oldest answer again.
+ */
 struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts)
 {
 	struct vrnic_res *res = &s->res[s->next_res];
@@ -227,7 +234,7 @@ struct vrnic_res *vrnic_res_new(struct vrnic_served *s, u8 op, u32 psn, u32 pkts
 }
 
 /**
- * vrnic_res_find() - find an answer that the peer asks for again, in part or whole
+ * vrnic_res_find() - find an answer that the requester asks for again, in part or whole
  * @s: responder
  * @op: enum vrnic_bth_op of the request
  * @psn: PSN of the request
@@ -238,7 +245,7 @@ struct vrnic_res *vrnic_res_find(struct vrnic_served *s, u8 op, u32 psn)
 {
 	u32 i;
 
-	/* the newest first, as PSNs are used again */
+	/* the newest first, as an old answer may have the same PSN: PSNs are used in a circle */
 	for (i = 1; i <= s->nr_res; i++) {
 		struct vrnic_res *res =
 			&s->res[(s->next_res + s->nr_res - i) % s->nr_res];

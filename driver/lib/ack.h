@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What is outstanding between the two ends of an RC connection, and what an acknowledgment means:
- * IBTA 9.7. Only this file decides that, for all code that sends, takes or answers packets. It
- * needs nothing from ib_core. tests/unit/unit_ack.c tests each rule, and tests/unit/unit_roce.c all
- * of the requester and the responder, through a network that loses and reorders packets.
+ * IBTA 9.7. Only lib/ack.[ch] decide that, for requester and responder. They need nothing from
+ * ib_core. tests/unit/unit_ack.c tests each rule, and tests/unit/unit_roce.c the whole requester
+ * and responder, through a network that loses and reorders packets.
  *
- * A requester counts packets from una (the oldest that is not acknowledged) over cur (the next to
- * be sent) to top (the first that was never sent) and next (the first of the next operation). After
- * a loss, cur goes back to una. The packets between una and top are outstanding, wherever cur is:
- * the peer may have executed all of them.
+ * A requester counts packets: una is the oldest that is not settled, cur the next to be sent, top
+ * the first that was never sent, next the first of the next operation. After a loss, cur goes back
+ * to una. The packets from una to top are outstanding, wherever cur is: the responder may have
+ * executed all of them.
  *
  * An operation is settled by an acknowledgment of its last packet, or of any later one. But an
- * operation that the peer answers by more than that (READ, atomics, FLUSH, ATOMIC WRITE) is settled
- * by its answer alone. So una never passes such an operation before its answer has come, and a
- * fence is a count that una has to reach: no packet that is sent again can open a fence too early.
+ * operation that is answered by more than an acknowledgment (READ, atomics, FLUSH, ATOMIC WRITE) is
+ * settled by this answer alone, and una does not pass it before. So a fence is a count that una has
+ * to reach, and a packet that is sent again cannot open a fence too early.
  *
- * A responder acknowledges with the PSN of a SEND or WRITE, never with that of a request that it
- * answers otherwise: a peer might take the acknowledgment for the answer.
+ * A responder acknowledges with the PSN of a SEND or WRITE, never with that of a request that has
+ * an answer of its own: a requester might take the acknowledgment for the answer.
  */
 #ifndef VRNIC_ACK_H
 #define VRNIC_ACK_H
@@ -37,11 +37,11 @@ struct vrnic_opdef;
  * @pkts: number of packets; 0 if the operation needs none
  * @total: number of bytes
  * @chunk: READ: packets that one request asks for
- * @slot: start of its copy in vrnic_req.slots
+ * @slot: where the copy of its descriptor starts in vrnic_req.slots
  * @num_slots: slots of the copy
  * @status: enum ib_wc_status; if not success, the operation fails when it is the oldest
  * @vendor_err: enum vrnic_vendor_err
- * @answered: the peer answers with more than an acknowledgment
+ * @answered: the responder answers with more than an acknowledgment
  */
 struct vrnic_wop {
 	const struct vrnic_opdef *info;
@@ -68,9 +68,9 @@ struct vrnic_wop {
  * @top: first packet that was never sent
  * @next: count of the next operation's first packet
  * @fence: end of the last operation that is answered by more than an acknowledgment
- * @hold: first packet that must not be sent before there is progress; 0: none
- * @reads: number of requests before @top whose answers are not complete: atomics and so on, and
- *	READs (each chunk of a long one)
+ * @hold: first packet that must not be sent before @una moves; 0: none
+ * @reads: number of requests before @top that are answered by more than an acknowledgment, and
+ *	whose answers are not complete; each chunk of a READ is a request
  */
 struct vrnic_flight {
 	struct vrnic_wop *ops;
@@ -100,10 +100,10 @@ static inline u64 vrnic_wop_end(const struct vrnic_wop *w)
  * vrnic_flight_may_send() - may packet @f->cur be sent?
  * @f: requester
  * @w: operation of the packet
- * @max_reads: number of requests whose answers the peer remembers
+ * @max_reads: number of requests whose answers the responder remembers
  *
- * A packet that was sent before may be sent again: the peer knows it, or will, so it counts
- * already.
+ * Return: false if it has to wait for a fence, or for answers. A packet that is sent again need not
+ * wait for answers: @f->reads counts it already.
  */
 static inline bool vrnic_flight_may_send(const struct vrnic_flight *f,
 					 const struct vrnic_wop *w, u32 max_reads)
@@ -123,7 +123,7 @@ void vrnic_flight_moved(struct vrnic_flight *f);
 void vrnic_flight_go_back(struct vrnic_flight *f);
 
 /**
- * struct vrnic_res - an answer that may be asked for again
+ * struct vrnic_res - an answer that the requester may ask for again
  * @op: enum vrnic_bth_op of the request; 0: unused entry
  * @psn: PSN of the request
  * @pkts: number of packets of the answer
@@ -147,8 +147,8 @@ struct vrnic_res {
  * @psn: PSN that is expected next; all packets before it were executed
  * @ack_psn: PSN for acknowledgments: that of the last packet of a SEND or WRITE
  * @msn: number of messages that were completed
- * @due: an acknowledgment is due
- * @res: ring of answers that may be asked for again
+ * @due: the responder has to send an acknowledgment
+ * @res: ring of answers that the requester may ask for again
  * @nr_res: number of entries of @res
  * @next_res: index of the oldest entry
  */

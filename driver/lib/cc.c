@@ -6,39 +6,42 @@
  * probes for more (additive increase, at last hyper increase), driven by a timer and by a counter
  * of bytes.
  *
- * A NIC starts from its line rate, with constants that are tuned to that rate. Here neither is
- * known, so a flow starts with the rate that it may have been sending at when the first
- * notification comes, or, if that is not known, with the rate that is measured then. A period is a
- * round trip. A step is a number of packets a second, which makes the steps of flows that share a
- * bottleneck alike, plus a small part of the rate, for few flows on a fast link. Notifications
- * within a round trip after a cut tell nothing about that cut, so there is one cut in a period. A
- * slow flow gets no notifications while it sends nothing, which is no reason to go faster: its rate
- * rises only in time in which it may send some packets.
+ * A NIC starts from its line rate, with constants that are tuned to this rate. vrnic knows neither,
+ * so when the first notification comes, a flow starts with the rate that it can have had, or, if
+ * that is not known, with the rate that it measures from then on. The rate may rise once in a tick:
+ * the time in which the flow may send some packets, but at least a round trip. (A slow flow gets no
+ * notifications while it sends nothing, which is no reason to go faster.) A raise is a number of
+ * packets a second, so that flows that share a bottleneck rise alike, plus a small part of the
+ * rate, for few flows on a fast link. Notifications within a round trip after a cut are about
+ * packets from before the cut, so there is at most one cut in a round trip.
  */
 
 #include <linux/types.h>
 
 #include "lib/cc.h"
 
-#define ALPHA_SHIFT	5	/* alpha moves by this power of two in a period */
+#define ALPHA_SHIFT	5	/* in a tick, alpha goes 1 / 2^5 of the way to its new value */
 #define FAST		5	/* steps of fast recovery */
-#define VOLUME		256	/* packets that count as one period */
-#define STEP		16	/* packets a second by which TICK_MAX raises the rate */
-#define SHARE		128	/* and the rate rises by this part of its target */
+#define VOLUME		256	/* the byte counter makes a step after so many packets */
+#define STEP		16	/* packets a second by which the target rises in TICK_MAX ns */
+#define SHARE		128	/* besides, the target rises by this part of itself */
 #define HYPER		2	/* size of a hyper step, in ordinary steps */
-#define PERIODS_MAX	256	/* most periods that are made up for after a silence */
-#define METER_MAX	16	/* periods after which a measurement is too old */
+#define PERIODS_MAX	256	/* most ticks that are made up for after a silence */
+#define METER_MAX	16	/* round trips after which a measurement is too old */
 #define LEAST		100	/* packets a second that are always allowed */
-#define ENOUGH		4	/* times the line rate: from there on there is no limit */
+#define ENOUGH		4	/* the limit ends above this many times the line rate */
 
 #define SECOND		1000000000ULL
-#define NOTE_EVERY	50000	/* ns between notifications: roce/rate.c, annex A17 */
-/* The rate rises after so many packets, within these bounds, and at most once in a round trip. */
+#define NOTE_EVERY	50000	/* least ns between two notifications: roce/rate.c, annex A17 */
+/* A tick is the time that so many packets take, within these bounds, and at least a round trip. */
 #define TICK_PKTS	8
 #define TICK_MIN	300000ULL	/* ns */
 #define TICK_MAX	4000000ULL
 
-/* Measure for at least a period. Return: false if the period is not over. */
+/*
+ * Measure @cc->line, the flow's rate without a limit, for at least a round trip. Return: false if
+ * the measurement is not over, or gave nothing.
+ */
 static bool cc_measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 {
 	u64 took = s->now - cc->meter_at;
@@ -50,7 +53,7 @@ static bool cc_measured(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 	}
 	if (took < s->period)
 		return false;
-	/* in the measured time, a flow sends far less than 2^34 bytes */
+	/* no overflow: in the measured time, a flow sends far less than 2^34 bytes */
 	cc->line = cc->sent * SECOND / took;
 	cc->meter_at = 0;
 	return cc->line;
@@ -75,8 +78,9 @@ static void cc_cut(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 }
 
 /*
- * Alpha follows the share of notifications that came in a period among those that could have come.
- * That is one for each packet, but no more than a receiver sends.
+ * A tick of @took ns is over: alpha follows the share of notifications that came in the tick among
+ * those that could have come. One could have come for each packet, but no more than one in
+ * NOTE_EVERY ns.
  */
 static void cc_follow(struct vrnic_cc *cc, u64 took, u32 unit)
 {
@@ -114,7 +118,7 @@ void vrnic_cc_notified(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 		vrnic_cc_passed(cc, s);
 		cc->notes++;
 		/*
-		 * vrnic_cc_passed() may have lifted the limit; and until a period after a cut,
+		 * vrnic_cc_passed() may have lifted the limit; and until a round trip after a cut,
 		 * notifications are about packets that were sent before the cut
 		 */
 		if (!cc->rate || s->now - cc->cut_at < s->period)
@@ -137,7 +141,7 @@ static void cc_raise(struct vrnic_cc *cc, u64 step)
 		cc->rate = 0;
 }
 
-/* Time, in ns, from one raise to the next, and the size of the raise. There is a rate. */
+/* The length of a tick, in ns. Sets @step to the raise of a tick. @cc->rate is not 0. */
 static u64 tick_of(const struct vrnic_cc *cc, const struct vrnic_cc_scale *s, u64 *step)
 {
 	u64 tick = vrnic_cc_ns((u64)TICK_PKTS * s->unit, cc->rate);
@@ -155,7 +159,7 @@ static u64 tick_of(const struct vrnic_cc *cc, const struct vrnic_cc_scale *s, u6
 }
 
 /**
- * vrnic_cc_passed() - let time pass
+ * vrnic_cc_passed() - raise the rate for the ticks that have passed
  * @cc: flow
  * @s: scale
  */
@@ -176,8 +180,8 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
 		cc_follow(cc, tick, s->unit);
 		if (noted) {
 			/*
-			 * the rate at which cuts and these raises cancel out is what the path can
-			 * carry
+			 * in a tick with a notification the rate rises, too: where cuts and these
+			 * raises cancel out, the rate is what the path can carry
 			 */
 			cc->rate += step;
 			continue;
@@ -193,8 +197,8 @@ void vrnic_cc_passed(struct vrnic_cc *cc, const struct vrnic_cc_scale *s)
  * @bytes: number of bytes
  * @unit: bytes of a packet
  *
- * A step of the byte counter is as large as the step of a timer that fired once in the time that
- * the volume took.
+ * After VOLUME packets the byte counter makes a step. The rate rises by one packet in the time that
+ * these packets take.
  */
 void vrnic_cc_sent(struct vrnic_cc *cc, u64 bytes, u32 unit)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * How fast a flow may send when the network is congested: DCQCN, with times and steps that fit
- * whatever the network turns out to be. This file needs nothing from ib_core and reads no clock:
- * callers pass times in.
+ * How fast a flow may send when the network is congested: DCQCN, with times and steps that follow
+ * the flow's round trip and rate. This file needs nothing from ib_core and reads no clock: callers
+ * pass times in. A tick is the time in which the rate may rise once: see lib/cc.c.
  */
 #ifndef VRNIC_CC_H
 #define VRNIC_CC_H
@@ -17,12 +17,12 @@
  * @target: rate that @rate goes back to
  * @line: rate of the flow before it was limited
  * @alpha: how congested the path is, of VRNIC_CC_ONE
- * @times: number of periods without a notification since the last cut
- * @volumes: number of volumes of VOLUME packets that were sent since the last cut
- * @bytes: bytes sent since the last of these
- * @notes: notifications in the present period
- * @in_period: bytes sent in the present period
- * @period_at: start of the present period, in ns
+ * @times: number of ticks without a notification since the last cut
+ * @volumes: steps of the byte counter since the last cut: one for each VOLUME packets
+ * @bytes: bytes sent since the last step of the byte counter, or the last cut
+ * @notes: notifications in the present tick
+ * @in_period: bytes sent in the present tick
+ * @period_at: start of the present tick, in ns
  * @cut_at: time of the last cut, in ns
  * @sent: bytes sent since @meter_at
  * @meter_at: start of the measurement of the flow's own rate, in ns; 0: not measured
@@ -46,9 +46,9 @@ struct vrnic_cc {
 /**
  * struct vrnic_cc_scale - units for a flow's times and steps
  * @now: present time, in ns
- * @period: a round trip, or a time that replaces it, in ns; not 0
+ * @period: a round trip, or a time that stands for it if it is not known, in ns; not 0
  * @unit: bytes of a packet; not 0
- * @rate: bytes a second that the flow can have been sending without a limit; 0: not known
+ * @rate: bytes a second that the flow can have sent without a limit; 0: not known
  */
 struct vrnic_cc_scale {
 	u64 now;

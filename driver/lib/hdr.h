@@ -27,9 +27,9 @@
 #define VRNIC_CNP_BYTES		16	/* reserved bytes of its payload, zero */
 
 /*
- * Opcodes of the manufacturer-specific range, used only between devices of this driver that agreed
- * on them before: messages of a native link, in packets like those of a SEND, and the datagrams
- * that make such links; see lib/link_wire.h.
+ * Opcodes of the manufacturer-specific range, used only between hosts with this driver: messages of
+ * a native link, in packets like those of a SEND, and the datagrams by which two hosts agree on
+ * such a link; see lib/link_wire.h.
  */
 #define VRNIC_SVC_NATIVE	0xc0
 #define VRNIC_BTH_HELLO		0xe0
@@ -74,7 +74,7 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_START		0x00040U	/* first packet of a message */
 #define VRNIC_PKT_END		0x00080U	/* last packet of a message */
 #define VRNIC_PKT_PAYLOAD	0x00100U	/* may have a payload */
-#define VRNIC_PKT_DETH		0x00200U	/* extension headers from here on */
+#define VRNIC_PKT_DETH		0x00200U	/* this and those up to IETH: extension headers */
 #define VRNIC_PKT_FETH		0x00400U
 #define VRNIC_PKT_RETH		0x00800U
 #define VRNIC_PKT_ATOMICETH	0x01000U
@@ -83,7 +83,7 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_IMM		0x08000U
 #define VRNIC_PKT_IETH		0x10000U
 #define VRNIC_PKT_RC_ONLY	0x20000U	/* UC has no such operation */
-#define VRNIC_PKT_CNP		0x40000U	/* congestion notification; has no service */
+#define VRNIC_PKT_CNP		0x40000U	/* congestion notification; of no service */
 
 /* Requests that are answered by more than an acknowledgment. */
 #define VRNIC_PKT_ANSWERED	\
@@ -120,7 +120,7 @@ struct vrnic_bth {
 #define VRNIC_BTH_QPN		0x00ffffffU
 #define VRNIC_BTH_ACKREQ	0x80000000U	/* in vrnic_bth.psn */
 
-/* UD: queue key that the receiver must have, and number of the sender. */
+/* UD: Q_Key that the receiving queue pair must have, and number of the sending queue pair. */
 struct vrnic_deth {
 	__be32 qkey;
 	__be32 sqpn;
@@ -172,8 +172,8 @@ struct vrnic_atomicack {
 
 /*
  * Bytes that a data packet has on the wire besides its data, within a few bytes: IPv6, UDP, BTH,
- * RETH and ICRC. Used to estimate how many packets may be sent; each packet then pays for its
- * actual size.
+ * RETH and ICRC. The sender estimates with it how many packets its rate allows; each packet then
+ * counts with its actual size.
  */
 #define VRNIC_HDR_BYTES		80
 

@@ -2,8 +2,8 @@
 /*
  * The invariant CRC covers all that does not change on the way, IBTA 7.8.1 and A17.3.3. Fields that
  * routers may change count as ones: type of service or traffic class and flow label, time to live,
- * the IP and UDP checksums, and the first byte of the BTH's queue pair word. An LRH of ones
- * precedes the packet.
+ * the IP and UDP checksums, and the first byte of the BTH's queue pair word. Eight bytes of ones,
+ * in the place of an LRH, come before the packet.
  *
  * This file needs nothing from ib_core.
  */
@@ -85,6 +85,8 @@ u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len)
  *
  * A CRC is linear: each bit of the identification changes the same bits of the CRC, whatever the
  * other fields are, because the same number of bytes follows.
+ *
+ * Return: CRC for vrnic_icrc_bth().
  */
 u32 vrnic_icrc_count(u32 crc, u32 id)
 {
@@ -118,7 +120,7 @@ u32 vrnic_icrc_bth(u32 crc, const struct vrnic_bth *bth)
 /**
  * vrnic_icrc_from_bth() - continue a CRC with the BTH and all that follows it in one piece
  * @crc: CRC of the headers before the BTH
- * @bth: BTH; changed meanwhile, so no other code may read it
+ * @bth: BTH; changed, and restored at the end, so no other code may read it meanwhile
  * @len: number of bytes from the BTH on, without the ICRC
  *
  * Return: CRC for vrnic_icrc_end().

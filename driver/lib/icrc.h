@@ -8,7 +8,7 @@
 
 struct vrnic_bth;
 
-/* Most packets in a burst that vrnic_icrc_count() can tell apart. */
+/* Identifications that vrnic_icrc_count() knows: 0 to this - 1, one for each packet of a burst. */
 #define VRNIC_ICRC_COUNT_MAX	64
 
 u32 vrnic_icrc_net(const void *net, bool ipv6);
@@ -19,7 +19,7 @@ u32 vrnic_icrc_whole(void *copy, bool ipv6, size_t len);
 u32 vrnic_icrc_begin(const void *net, bool ipv6);
 u32 vrnic_icrc_more(u32 crc, const void *data, size_t len);
 
-/* The value in the packet: the complement, least significant byte first. */
+/* The ICRC in the packet: the complement of @crc, least significant byte first. */
 static inline __le32 vrnic_icrc_end(u32 crc)
 {
 	return cpu_to_le32(~crc);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Random numbers for objects: keys and queue pair numbers. */
+/* Random numbers that name objects: keys, queue pairs, FIFOs, counters, types. */
 
 #include <linux/random.h>
 #include <linux/slab.h>
 
 #include "lib/ids_find.h"
 
-/* If half of the numbers are used, so many tries fail once in 2^32. */
+/* If half of the numbers are in use, all of so many tries fail once in 2^32 times. */
 #define TRIES	32
 
 int vrnic_ids_init(struct vrnic_ids *ids)
@@ -14,7 +14,7 @@ int vrnic_ids_init(struct vrnic_ids *ids)
 	return rhashtable_init(&ids->table, &vrnic_ids_params);
 }
 
-/* Every number has been freed. */
+/* The caller has freed every number. */
 void vrnic_ids_exit(struct vrnic_ids *ids)
 {
 	WARN_ON(atomic_read(&ids->table.nelems));
@@ -25,13 +25,13 @@ void vrnic_ids_exit(struct vrnic_ids *ids)
  * vrnic_ids_alloc() - allocate a number for @entry
  * @ids: set
  * @entry: object that the number names
- * @gfp: flags for the allocation: they say which cgroup pays, and whether it may wait
+ * @gfp: flags for the allocation: they say whether a memory cgroup pays, and whether it may sleep
  * @min: smallest number
  * @max: largest number
  * @id: set to the number
  *
  * Return: 0, -ENOMEM, or -EBUSY if no free number was found.
- * Context: process context, may sleep.
+ * Context: process context; may sleep, if @gfp allows it.
  */
 int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 max,
 		    u32 *id)
@@ -58,7 +58,8 @@ int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 
 }
 
 /*
- * No code finds @id from now on. Code that found it before is in an RCU read-side critical section.
+ * No code finds @id from now on. Code that found it before may use it until its RCU read-side
+ * critical section ends.
  */
 void vrnic_ids_free(struct vrnic_ids *ids, u32 id)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Numbers for objects. They are random, so that the next one cannot be predicted, and are found
- * under RCU in a few instructions, however many there are. (An xarray costs four times as much with
- * numbers that are spread over 24 bits.)
+ * Numbers that name objects. They are random, so that no process can predict the next one. A
+ * look-up takes a few instructions under RCU, however many numbers there are. (That of an xarray
+ * costs four times as much, if numbers are spread over 24 bits.)
  */
 #ifndef VRNIC_IDS_H
 #define VRNIC_IDS_H

@@ -14,7 +14,7 @@
  * @node: in struct vrnic_ids.table
  * @id: the number
  * @entry: object that the number names; may have a tag in its low bits
- * @rcu: for the RCU grace period between the end of the number and its release
+ * @rcu: for kfree_rcu()
  */
 struct vrnic_id {
 	struct rhash_head node;
@@ -24,10 +24,10 @@ struct vrnic_id {
 };
 
 /*
- * The numbers are random, but a user who makes many may keep those that fall into one bucket. So
- * the seed of the hash is secret, and the table gets a new one when it is rehashed, which happens
- * when a bucket is too full. The good bits of a product are the high ones, but the table takes the
- * low ones, so they are swapped.
+ * The numbers are random, but a user may make many objects, and keep those whose numbers fall into
+ * one bucket. So the hash has a secret seed, and when a bucket is too full, rhashtable rehashes the
+ * table with a new seed. The high bits of a product depend on most bits of the number, but the
+ * table uses the low bits of the hash, so the bytes are swapped.
  */
 static inline u32 vrnic_id_hash(const void *key, u32 len, u32 seed)
 {

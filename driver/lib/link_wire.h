@@ -2,13 +2,12 @@
 /*
  * Native operations on the wire, between two hosts with this driver.
  *
- * Packets like those of a SEND carry a message of a native link, with an opcode of the
- * manufacturer's range. A message starts with a header. Datagrams make and end connections. All
- * numbers are big endian; data are in the order of memory.
+ * A native link is an RC connection of the driver's own. Its messages travel in packets like those
+ * of a SEND, with opcodes of the manufacturer's range. A message starts with a header. Datagrams
+ * make and end links. All numbers are big endian; data are in the order of memory.
  *
- * No header is trusted: a key, the number of a counter or of a type is a claim, which the receiver
- * looks up. A sender's own memory addresses are not sent; the number of the request finds what an
- * answer is for.
+ * A header is not trusted: the receiver looks up each key, counter and type that it names. A sender
+ * does not send its own memory addresses: the answer repeats the number of the request.
  *
  * This file needs nothing from ib_core.
  */
@@ -32,15 +31,15 @@ enum vrnic_nwire_op {
 	VRNIC_NWIRE_RGET	= 6,
 	VRNIC_NWIRE_NOTIFY	= 7,
 	VRNIC_NWIRE_ERROR	= 8,	/* an operation that the receiver injected failed */
-	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type; once for each link */
-	VRNIC_NWIRE_PING	= 10,	/* does the peer exist? Acknowledged, not answered */
+	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type, before the first use on this link */
+	VRNIC_NWIRE_PING	= 10,	/* does the peer exist? It acknowledges, without ANSWER */
 	VRNIC_NWIRE_MAX
 };
 
 /* struct vrnic_nwire.flags */
-#define VRNIC_NWIRE_TYPED	0x01	/* PUT, GET: memory of a type */
-#define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: make a record */
-#define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room yet, send the message again */
+#define VRNIC_NWIRE_TYPED	0x01	/* PUT, GET: @type says where the data is in memory */
+#define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: the receiver makes a record, not the sender */
+#define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room, or type unknown: send it again */
 
 /**
  * struct vrnic_nwire - header of a message, as it travels
@@ -55,8 +54,8 @@ enum vrnic_nwire_op {
  * @total: PUT, GET: bytes of the whole operation. RMW: width. MESSAGE: bytes of
  *	data. TYPE: bytes of all rows. ERROR: bytes that were placed
  * @pos: PUT, GET, TYPE: offset of this message's data in @total. RMW: operand. ANSWER: old value
- *	(RMW), or what failed (NOTIFY)
- * @counter: counters of the receiver, or 0
+ *	(RMW), or status | vendor_err << 8 of the counter (NOTIFY)
+ * @counter: numbers of counters of the receiver, or 0
  * @arg: GET: bytes to answer with. RMW: enum vrnic_rmw_op. MESSAGE, NOTIFY:
  *	dispatch id. ERROR: opcode
  * @vendor_err: ANSWER, ERROR: enum vrnic_vendor_err
@@ -191,7 +190,7 @@ static inline bool vrnic_nhdr_flags_fit(const struct vrnic_nhdr *h)
  * @w: a copy of the received header
  * @h: to be filled in
  *
- * Return: false if no sender may send such a message.
+ * Return: false if a sender of this version never sends such a message.
  */
 static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 				    struct vrnic_nhdr *h)
@@ -223,7 +222,7 @@ static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 
 #define VRNIC_HELLO_MAGIC	0x76724e4cU	/* "vrNL" */
 #define VRNIC_HELLO_VERSION	1
-#define VRNIC_HELLO_QPN		0xfffffeU	/* where they go; no queue pair has it */
+#define VRNIC_HELLO_QPN		0xfffffeU	/* their destination; no queue pair has it */
 
 enum vrnic_hello_kind {
 	VRNIC_HELLO_ASK		= 1,	/* make a link to this FIFO */
@@ -240,10 +239,10 @@ enum vrnic_hello_why {
 	VRNIC_WHY_SECRET	= 2,
 	VRNIC_WHY_FORMAT	= 3,	/* another version, or byte order */
 	VRNIC_WHY_RESOURCES	= 4,
-	VRNIC_WHY_FAILED	= 5,	/* BYE: the link failed, and no side had ended it */
+	VRNIC_WHY_FAILED	= 5,	/* BYE: the link failed; neither end had closed it */
 };
 
-/* the C library defines __BIG_ENDIAN everywhere */
+/* not __BIG_ENDIAN, which the C library (of tests/unit) defines on every machine */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define VRNIC_HELLO_ORDER	1
 #else
@@ -263,7 +262,7 @@ enum vrnic_hello_why {
  * @qpn: queue pair of the sender's end
  * @psn: first PSN that the sender uses
  * @mtu: largest payload that the sender takes in a packet, in bytes
- * @to_qpn: YES, BYE: queue pair of the receiver's end; BYE: 0 if no answer came
+ * @to_qpn: YES, NO, BYE: queue pair of the receiver's end; BYE: 0 if the sender got no answer
  * @from_fifo: FIFO of the sender
  * @task: task of the sender's process, as claimed
  * @reserved: zero
@@ -323,7 +322,7 @@ static inline void vrnic_hello_fill(struct vrnic_hello_wire *w,
 	};
 }
 
-/* Return: false if this is no such datagram. It may have another version or byte order. */
+/* Return: false if @w is no datagram about links. vrnic_hello_fits() checks version and order. */
 static inline bool vrnic_hello_read(const struct vrnic_hello_wire *w,
 				    struct vrnic_hello *h)
 {

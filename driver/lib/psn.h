@@ -32,15 +32,15 @@ static inline s32 vrnic_psn_diff(u32 a, u32 b)
  * @psn: PSN on the wire
  * @near: count that differs from the result by less than 2^23
  *
- * A requester counts in 64 bits, so that the packets of a message of any length are in order. Only
- * the low 24 bits are on the wire.
+ * Return: the count. A requester counts in 64 bits, so that packets of a message of any length have
+ * an order. Only the low 24 bits are on the wire.
  */
 static inline u64 vrnic_psn_extend(u32 psn, u64 near)
 {
 	return near + vrnic_psn_diff(psn, (u32)near);
 }
 
-/* Number of packets for @len bytes; a message has at least one. */
+/* Number of packets of a message of @len bytes: at least one. */
 static inline u32 vrnic_psn_count(u64 len, u32 mtu)
 {
 	return len ? (u32)((len + mtu - 1) / mtu) : 1;

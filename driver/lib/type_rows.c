@@ -3,8 +3,8 @@
  * Descriptions of types. This file needs nothing from ib_core.
  *
  * Rows are merged as far as possible without changing the order of the data: adjacent bytes are one
- * chunk, and chunks at equal distances are one row, however the user described them. The table of
- * what two types have in common is merged, too: 4,096 chunks of 8 bytes, strided on both sides, are
+ * chunk, and chunks at equal distances are one row, however the user described them. The rows of
+ * the table of common chunks are merged, too: 4,096 chunks of 8 bytes, strided on both sides, are
  * one row of it.
  *
  * All positions are offsets from a type's lowest byte, computed modulo 2^64. Once
@@ -22,8 +22,8 @@
 #include "lib/type_rows.h"
 
 /*
- * Offsets of the lowest byte of a row and of the end of its highest; false if one does not fit an
- * s64.
+ * Compute the offset of the lowest byte of a row, and the offset behind its highest byte. Return:
+ * false if one of them does not fit an s64.
  */
 static bool row_extent(const struct vrnic_type_row *row, s64 *lower, s64 *upper)
 {
@@ -85,7 +85,7 @@ struct steps {
 	u64 count;
 };
 
-/* Do the steps of @b continue those of @a? If so, @a gets the stride of both. */
+/* Do the steps of @b continue those of @a? If so, set the stride that both have together in @a. */
 static bool steps_join(struct steps *a, const struct steps *b)
 {
 	if (a->count == 1)
@@ -94,10 +94,13 @@ static bool steps_join(struct steps *a, const struct steps *b)
 	       (b->count == 1 || b->stride == a->stride);
 }
 
-/* Write the row in its only canonical form. */
+/*
+ * The only form of a row in the result: offset from @lower, chunks that touch as one chunk, and
+ * stride 0 for a single chunk. So vrnic_rows_equal() can compare bytes.
+ */
 static struct vrnic_type_row row_canonical(struct vrnic_type_row row, s64 lower)
 {
-	/* the offset is not negative, but may look negative above S64_MAX */
+	/* the true offset is not negative; above S64_MAX it looks negative, which does no harm */
 	row.offset = (s64)((u64)row.offset - (u64)lower);
 	if (row.count > 1 && row.stride == (s64)row.bytes) {
 		row.bytes *= row.count;
@@ -151,7 +154,7 @@ int vrnic_rows_check(struct vrnic_rows *rows)
 	return 0;
 }
 
-/* Do both describe the same storage, except for its start? */
+/* Do both types describe the same bytes in the same order, apart from where the storage starts? */
 bool vrnic_rows_equal(const struct vrnic_rows *a, const struct vrnic_rows *b)
 {
 	return a->nr == b->nr && a->span == b->span && a->bytes == b->bytes &&
@@ -164,7 +167,7 @@ static void cursor_load(struct vrnic_cursor *c)
 	c->offset = c->row->offset;
 }
 
-/* Make the cursor be at a chunk; the caller knows that there is one. */
+/* If the cursor's row is done, go to the next one; the caller knows that there is one. */
 static void cursor_settle(struct vrnic_cursor *c)
 {
 	if (!c->left) {
@@ -179,7 +182,7 @@ static void cursor_chunks(struct vrnic_cursor *c, u64 n)
 	c->offset += n * (u64)c->row->stride;
 }
 
-/* Move on by @count pieces, which are whole chunks or lie in one chunk. */
+/* Move on by @count pieces of @bytes: whole chunks, or all in the same chunk. */
 static void cursor_move(struct vrnic_cursor *c, u64 bytes, u64 count)
 {
 	if (bytes == c->row->bytes) {
@@ -194,8 +197,9 @@ static void cursor_move(struct vrnic_cursor *c, u64 bytes, u64 count)
 }
 
 /*
- * How many pieces of @bytes follow this position at equal distances, and at which distance? Whole
- * chunks are those of the row; smaller pieces are those in the rest of the chunk.
+ * How many pieces of @bytes follow this position at equal distances, and at which distance? If a
+ * piece is a whole chunk, these are the chunks left in the row; if it is smaller, the pieces left
+ * in the chunk.
  */
 static u64 cursor_pieces(const struct vrnic_cursor *c, u64 bytes, u64 *stride)
 {
@@ -210,8 +214,8 @@ static u64 cursor_pieces(const struct vrnic_cursor *c, u64 bytes, u64 *stride)
 }
 
 /**
- * vrnic_merge_begin() - start to follow two types side by side
- * @m: position
+ * vrnic_merge_begin() - start to walk through two types side by side
+ * @m: position in both, to be filled in
  * @local: type
  * @remote: type with as many bytes
  */
@@ -230,7 +234,7 @@ void vrnic_merge_begin(struct vrnic_merge *m, const struct vrnic_rows *local,
  * @m: position; moves on
  * @row: to be filled in
  *
- * Return: false at the end.
+ * Return: true, or false if there is no more data.
  */
 bool vrnic_merge_next(struct vrnic_merge *m, struct vrnic_common_row *row)
 {
@@ -288,9 +292,9 @@ static bool common_join(struct vrnic_common_row *row,
  * @room: most rows of the table
  * @nr: set to the number of rows
  *
- * @room bounds the time that this takes, whatever the types are.
+ * @room also bounds the time that this takes, whatever the types are.
  *
- * Return: 0, or -E2BIG: the table would be larger than @room, or take too long.
+ * Return: 0, or -E2BIG if the table would have more rows than @room, or take too long.
  */
 int vrnic_rows_common(const struct vrnic_rows *local,
 		      const struct vrnic_rows *remote,
@@ -308,7 +312,7 @@ int vrnic_rows_common(const struct vrnic_rows *local,
 			return -E2BIG;
 		if (common_join(&last, &next))
 			continue;
-		/* the rows that follow need at least one more */
+		/* @last takes a row, and @next will take at least one more */
 		if (*nr + 1 >= room)
 			return -E2BIG;
 		if (out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Descriptions of types: rows of chunks, and the chunks that two types have in common (S3.1, S3.5).
- * Only arithmetic; this file needs nothing from ib_core.
+ * Descriptions of types: rows of chunks, and the chunks that two types have in common (S3.1, S3.5
+ * of Documentation/native.rst). Only arithmetic; this file needs nothing from ib_core.
  */
 #ifndef VRNIC_TYPE_ROWS_H
 #define VRNIC_TYPE_ROWS_H
@@ -50,7 +50,7 @@ struct vrnic_common_row {
 
 /**
  * struct vrnic_cursor - a position in a type's data
- * @row: current row; at the end, behind the last one
+ * @row: current row; the row that is done if @left is 0
  * @left: chunks of the row that are not done
  * @offset: offset of the current chunk
  * @skip: bytes of the chunk that are done; fewer than the chunk has
@@ -64,8 +64,8 @@ struct vrnic_cursor {
 
 /**
  * struct vrnic_merge - a position in what two types have in common
- * @at: position in each type; both have the same amount of data behind them
- * @left: bytes to come
+ * @at: position in each type; the same number of bytes is done in both
+ * @left: bytes that are not done
  */
 struct vrnic_merge {
 	struct vrnic_cursor at[VRNIC_SIDES];

@@ -15,10 +15,10 @@
 #include <linux/types.h>
 
 /*
- * The number of the module is raised when a library for the last number could not work with
- * a change. A library speaks the numbers from _OLDEST on. Within one number either side may be
- * older than the other: answers and requests of commands only grow at their ends, the missing
- * end of the shorter one counts as zero, and VRNIC_FEATURE_* says what else the module can do.
+ * The module's number is raised for a change that libraries of the last number could not work
+ * with. A library works with modules of the numbers VRNIC_ABI_OLDEST to VRNIC_ABI_VERSION. With
+ * the same number, library or module may be the older one: requests and answers of commands grow
+ * at their ends only, what the shorter one lacks counts as zero, and VRNIC_FEATURE_* has the rest.
  */
 #define VRNIC_ABI_VERSION	2
 #define VRNIC_ABI_OLDEST	2
@@ -33,20 +33,20 @@
  * struct vrnic_ring_hdr - the first page of every ring's mapping
  * @prod: producer index: entries ever written, modulo 2^32. Written by the
  *	process on send and receive rings, by the kernel on completion rings.
- * @stream: send rings: not zero if the process posts one request after the other,
- *	and prefers one doorbell for several requests; written by the process.
+ * @stream: send rings: not zero while the process posts requests without waiting for
+ *	results, and prefers one doorbell for several requests; written by the process.
  * @cons: consumer index: entries ever taken. Written by the kernel on send and
  *	receive rings, by the process on completion rings.
  * @flags: VRNIC_RING_* bits, written by the kernel.
- * @gather: send rings: slots that may wait for their doorbell, written by the
- *	kernel; 0: none.
+ * @gather: send rings: how many slots may wait for one doorbell, written by the
+ *	kernel; 0: each post rings.
  * @arm: completion rings: VRNIC_ARM_*, written by the process to ask for an
  *	event, cleared by the kernel when the event is raised.
  *
  * Indices run freely; entry i lies in slot i & (entries - 1). @prod with @stream,
- * @cons, @flags with @gather, and @arm have a cache line each: one side writes the
- * fields of a line. The kernel keeps its own index and only publishes it here: a
- * process that overwrites the index harms only itself.
+ * @cons, @flags with @gather, and @arm have a cache line each, so that process and
+ * kernel mostly write different lines. The kernel keeps its index elsewhere and only
+ * publishes it here: a process that overwrites the index harms only itself.
  *
  * Producer of a send or receive ring: fill the slots, store @prod with release,
  * issue a full fence, load @flags, and ring the doorbell if VRNIC_RING_DOORBELL
@@ -54,10 +54,10 @@
  * once more before it leaves the ring.
  *
  * If @stream is not zero, the kernel may set @gather at a doorbell. While @gather
- * is not zero, the kernel looks at the ring by itself within a millisecond: the
- * doorbell may wait until @prod is @gather ahead of @cons. A process that is about to
- * wait for its requests rings the doorbell first. The kernel clears @gather in the way
- * in which it sets VRNIC_RING_DOORBELL: then a full fence, then a look at @prod.
+ * is not zero, the kernel looks at the ring by itself within about a millisecond, so the
+ * process may ring only when @prod is @gather ahead of @cons. A process that is about to
+ * wait for its requests rings first. After the kernel has cleared @gather, it issues a
+ * full fence and looks at @prod once more, as after it has set VRNIC_RING_DOORBELL.
  */
 struct vrnic_ring_hdr {
 	__u32 prod;
@@ -73,7 +73,7 @@ struct vrnic_ring_hdr {
 };
 
 #define VRNIC_RING_DOORBELL	(1U << 0)	/* ring the doorbell after posting */
-#define VRNIC_RING_ERROR	(1U << 1)	/* the ring's owner is in error, or gone */
+#define VRNIC_RING_ERROR	(1U << 1)	/* bad index, CQ overflow, or object gone */
 
 #define VRNIC_ARM_NONE		0U
 #define VRNIC_ARM_NEXT		1U	/* event at the next completion */
@@ -134,7 +134,7 @@ enum vrnic_opcode {
  * @opcode: enum vrnic_opcode
  * @flags: VRNIC_DESC_*
  * @num_slots: slots that descriptor, segments and inline data take together;
- *	the indices of producer and engine move by this number
+ *	vrnic_ring_hdr.prod and cons move by this number
  * @imm: immediate data in network order; or the key to invalidate
  * @flush: FLUSH: VRNIC_FLUSH_*
  * @cookie: wr_id; the completion repeats it
@@ -142,7 +142,7 @@ enum vrnic_opcode {
  * @ah: UD: the number that create_ah returned
  * @dest_qpn: UD: queue pair at the target
  * @rkey: remote key
- * @qkey: UD: Q_Key; IBTA 3.5.3: bit 31 set means the sender's own
+ * @qkey: UD: Q_Key; IBTA 3.5.3: bit 31 set means that of the sending queue pair
  * @num_sge: segments, without VRNIC_DESC_INLINE
  * @inline_len: bytes of inline data, with VRNIC_DESC_INLINE
  * @flush_len: FLUSH: bytes
@@ -151,8 +151,8 @@ enum vrnic_opcode {
  * @atomic: ATOMIC: @sge receives the old 8 bytes;
  *	@swap_add: value to store or add; @compare: value to compare with
  * @bind: BIND_MW: window over [@addr, @addr + @length) of the region @lkey;
- *	@old_rkey names the window, @new_rkey is its key from now on (they differ
- *	in the low 8 bits); @access: IBV_ACCESS_* for the window
+ *	@old_rkey names the window, @new_rkey is its key from now on (they may differ
+ *	in the low 8 bits only); @access: IBV_ACCESS_* for the window
  * @reg: REG_MR: kernel consumers; not valid in a mapped ring
  */
 struct vrnic_desc {
@@ -240,7 +240,7 @@ struct vrnic_recv_desc {
  * @cookie: wr_id of the request
  * @qpn: number of the queue pair that the request was posted to; for an SRQ, of
  *	the queue pair that received the message
- * @byte_len: bytes received, read or returned
+ * @byte_len: bytes received, read, or returned by an atomic
  * @imm: immediate data in network order; or the key that was invalidated
  * @src_qp: UD: sender's queue pair number
  * @timestamp: nanoseconds of CLOCK_MONOTONIC_RAW, if the CQ was made with
@@ -292,7 +292,7 @@ struct vrnic_cqe {
 enum vrnic_vendor_err {
 	VRNIC_VERR_NONE		= 0,
 	VRNIC_VERR_OPCODE	= 1,	/* opcode not valid on this queue pair */
-	VRNIC_VERR_SLOTS	= 2,	/* num_slots does not fit the contents */
+	VRNIC_VERR_SLOTS	= 2,	/* num_slots is not what the contents need */
 	VRNIC_VERR_LENGTH	= 3,	/* message too long */
 	VRNIC_VERR_KEY		= 4,	/* no region or window has this key */
 	VRNIC_VERR_PD		= 5,	/* protection domains differ */
@@ -303,14 +303,14 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_RNR		= 10,	/* peer posts no receive */
 	VRNIC_VERR_AH		= 11,	/* no such address handle */
 	VRNIC_VERR_QP_ACCESS	= 12,	/* queue pair does not allow the operation */
-	VRNIC_VERR_RING		= 13,	/* producer index is wild */
-	VRNIC_VERR_BIND		= 14,	/* window cannot be bound so */
+	VRNIC_VERR_RING		= 13,	/* producer index is not valid */
+	VRNIC_VERR_BIND		= 14,	/* window cannot be bound in this way */
 	VRNIC_VERR_ENDPOINT	= 15,	/* no such endpoint */
 	VRNIC_VERR_COUNTER	= 16,	/* no such counter, or not open to peers */
 	VRNIC_VERR_TYPE		= 17,	/* no such type, or sizes differ */
 	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned */
 	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
-	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went away on the way */
+	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went during the operation */
 	VRNIC_VERR_INJECTED	= 21,	/* fault injection failed the request */
 };
 
@@ -401,8 +401,8 @@ struct vrnic_create_ah_resp {
 };
 
 /*
- * The native interface has the operations that verbs lack. libvrnic is its library.
- * Documentation/native.rst explains it, and the numbers S1 to S5.5 below.
+ * The native interface has operations that verbs lack. libvrnic is its library.
+ * Documentation/native.rst explains it, and the numbers S1 to S5.5 in comments.
  *
  * An injection FIFO is a send ring whose descriptors (struct vrnic_ndesc) each
  * name an endpoint. A reception FIFO is a ring of records (struct vrnic_record)
@@ -422,18 +422,18 @@ enum vrnic_native_opcode {
 	VRNIC_NOP_GET		= 0x42,	/* remote memory to local memory */
 	VRNIC_NOP_RMW		= 0x43,	/* read, modify, write one word */
 	VRNIC_NOP_MESSAGE	= 0x44,	/* into the peer's reception FIFO */
-	VRNIC_NOP_RGET		= 0x45,	/* descriptors for the peer's engine */
-	VRNIC_NOP_NOTIFY	= 0x46,	/* injected ones only: a local record */
-	VRNIC_NOP_FENCE		= 0x47,	/* all before it to this endpoint */
-	VRNIC_NOP_FENCE_ALL	= 0x48,	/* all before it in this FIFO */
+	VRNIC_NOP_RGET		= 0x45,	/* remote get: descriptors for the peer to execute */
+	VRNIC_NOP_NOTIFY	= 0x46,	/* injected ones only: a record */
+	VRNIC_NOP_FENCE		= 0x47,	/* for all before it to this endpoint */
+	VRNIC_NOP_FENCE_ALL	= 0x48,	/* for all before it in this FIFO */
 };
 
 /* struct vrnic_ndesc.flags */
 #define VRNIC_NDESC_SIGNALED	(1U << 1)	/* a record when it is complete */
 #define VRNIC_NDESC_INLINE	(1U << 3)	/* data in the slots that follow */
-#define VRNIC_NDESC_VIRTUAL	(1U << 4)	/* local_addr needs no region */
+#define VRNIC_NDESC_VIRTUAL	(1U << 4)	/* local_addr is not in a region */
 #define VRNIC_NDESC_TYPED	(1U << 5)	/* struct vrnic_ndesc_typed follows */
-#define VRNIC_NDESC_BACK	(1U << 6)	/* NOTIFY: at the peer that injected it */
+#define VRNIC_NDESC_BACK	(1U << 6)	/* NOTIFY: record for the peer that sent it */
 
 /**
  * struct vrnic_ndesc - a native descriptor: the first slot of an operation
@@ -445,7 +445,7 @@ enum vrnic_native_opcode {
  * @length: bytes to move. RMW: 4 or 8. MESSAGE: bytes of data, without the
  *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors.
  * @local_addr: in the region @lkey; with VRNIC_NDESC_VIRTUAL any address of the
- *	process that made the FIFO; the engine pins this memory while it uses it (S1).
+ *	process that made the FIFO, whose memory need not be registered (S1).
  *	RMW: where the old value goes, if @lkey is not 0.
  * @remote_addr: in the region @rkey of the peer
  * @lkey: local key
@@ -454,7 +454,7 @@ enum vrnic_native_opcode {
  *	VRNIC_NDESC_INLINE the data follows them without a gap.
  * @local_counter: counter of this process, or 0: falls by @length (FENCE, RMW,
  *	MESSAGE, RGET: by 1) once the local buffer may be reused (PUT, MESSAGE,
- *	RGET) or holds the data (GET, RMW), or all before is done (FENCE)
+ *	RGET) or holds the data (GET, RMW), or all earlier ones are done (FENCE)
  * @remote_counter: counter of this process, or 0: falls by the same number once
  *	the operation is done at the target
  * @target_counter: counter of the target's process, or 0: falls by the same number
@@ -466,21 +466,20 @@ enum vrnic_native_opcode {
  * PUT and MESSAGE can be INLINE; PUT and GET can be VIRTUAL (MESSAGE's data, too)
  * or TYPED. RMW has a second slot, struct vrnic_ndesc_rmw.
  *
- * Injected descriptors are those that a remote get brought. They may be PUT, RGET
- * and NOTIFY. They run at the process they were sent to, with the rights of the
- * peer that sent them. @lkey is a *remote* key of the executing process and
- * needs the right to remote read. PUT and RGET always go back to that peer, and
- * @endpoint is ignored. @local_counter is a counter of the executing process that
- * is open to peers. @remote_counter and @target_counter are counters of the peer.
- * NOTIFY makes a record in the FIFO it runs in (with VRNIC_NDESC_BACK: in the
- * peer's). The status of this record is that of the first failure of @target_counter,
- * if @target_counter is not 0. When an injected descriptor fails, the rest of its
- * remote get is dropped, and the peer gets a VRNIC_REC_ERROR.
+ * Injected descriptors are those of a remote get that process B sent to process A. They
+ * may be PUT, RGET and NOTIFY. The engine executes them for A, but with the rights of
+ * B. @lkey is a *remote* key of A and needs the right to remote read. PUT and RGET
+ * always go back to B, and @endpoint is ignored. @local_counter is a counter of A that
+ * is open to peers. @remote_counter and @target_counter are counters of B.
+ * NOTIFY makes a record in the FIFO of A (with VRNIC_NDESC_BACK: of B). The status
+ * of this record is that of the first failure of @target_counter, if @target_counter
+ * is not 0. When an injected descriptor fails, the rest of its remote get is dropped,
+ * and B gets a VRNIC_REC_ERROR.
  *
- * A process that sends a remote get from its own ring chose its descriptors, and may
- * name any of its own counters. If a peer injected the remote get, its descriptors are
- * *relayed*: the peer chose where they lie. Their @remote_counter and @target_counter have
- * to be open, or bound to the peer (VRNIC_METHOD_COUNTER_BIND).
+ * If the remote get comes from B's own ring, B chose its descriptors, and they may name
+ * any counters of B. If a descriptor that A injected at B sends it, the remote get is
+ * *relayed*: A chose where its descriptors lie. Their @remote_counter and @target_counter
+ * have to be open, or bound to A (VRNIC_METHOD_COUNTER_BIND).
  */
 struct vrnic_ndesc {
 	__u8 opcode;
@@ -502,7 +501,7 @@ struct vrnic_ndesc {
 	__u32 arg;
 };
 
-/* enum vrnic_rmw_op - what RMW does if the word equals @compare, or always */
+/* enum vrnic_rmw_op - what RMW does to the word */
 enum vrnic_rmw_op {
 	VRNIC_RMW_FETCH		= 0,	/* nothing */
 	VRNIC_RMW_SET		= 1,
@@ -510,7 +509,7 @@ enum vrnic_rmw_op {
 	VRNIC_RMW_AND		= 3,
 	VRNIC_RMW_OR		= 4,
 	VRNIC_RMW_XOR		= 5,
-	VRNIC_RMW_COMPARE	= 0x100,	/* flag: only if equal to compare */
+	VRNIC_RMW_COMPARE	= 0x100,	/* flag: only if the word equals compare */
 };
 
 /**
@@ -528,7 +527,7 @@ struct vrnic_ndesc_rmw {
 /* enum vrnic_typed_mode - how a typed transfer is done (S3.3 to S3.5) */
 enum vrnic_typed_mode {
 	VRNIC_TYPED_AUTO	= 0,
-	VRNIC_TYPED_SAME	= 1,	/* equal types: one transfer with metadata */
+	VRNIC_TYPED_SAME	= 1,	/* equal types: the rows of one serve both sides */
 	VRNIC_TYPED_PACKED	= 2,	/* packed at the origin, cut by the target's type */
 	VRNIC_TYPED_CHUNKS	= 3,	/* one piece per common contiguous chunk */
 };
@@ -559,7 +558,7 @@ enum vrnic_record_kind {
 	VRNIC_REC_COMPLETION	= 1,	/* of a SIGNALED descriptor */
 	VRNIC_REC_MESSAGE	= 2,	/* header and data follow in the next slots */
 	VRNIC_REC_NOTIFY	= 3,	/* an injected NOTIFY ran here */
-	VRNIC_REC_ERROR		= 4,	/* an operation injected at a peer failed; */
+	VRNIC_REC_ERROR		= 4,	/* a descriptor sent in a remote get failed; */
 					/* opcode 0: the peer of an endpoint is gone */
 };
 
@@ -588,8 +587,8 @@ enum vrnic_record_kind {
  * Records lie in slots [cons, prod) of the ring. The kernel stores
  * vrnic_ring_hdr.prod with release after a record; the process stores cons with
  * release when it is done with one. Then the process issues a full fence and looks
- * at the ring's flags. If VRNIC_RING_DOORBELL is set, a sender waits for room, and the
- * process calls VRNIC_ADVANCE.
+ * at the ring's flags. If VRNIC_RING_DOORBELL is set, a sender waits for room: the
+ * process calls VRNIC_ADVANCE to wake it.
  */
 struct vrnic_record {
 	__u8 kind;
@@ -616,7 +615,7 @@ struct vrnic_record {
  *	May fall below zero: data can arrive before it is expected.
  * @errors: operations that failed; stored with release after the fields below.
  *	The process sets it to 0, when nothing is under way, to start again.
- * @status: enum ibv_wc_status of the first operation that failed since then
+ * @status: enum ibv_wc_status of the first operation that failed since @errors was 0
  * @opcode: opcode of this operation
  * @reserved0: zero
  * @vendor_err: enum vrnic_vendor_err of this operation
@@ -680,10 +679,10 @@ struct vrnic_create_fifo_req {
 };
 
 /**
- * struct vrnic_create_fifo_resp - what it became
+ * struct vrnic_create_fifo_resp - the FIFO that was made
  * @inject: injection ring
  * @receive: reception ring
- * @address: for its peers; @address.fifo is its number in ioctls, too
+ * @address: for its peers; @address.fifo also names it in VRNIC_ADVANCE and VRNIC_WAIT
  */
 struct vrnic_create_fifo_resp {
 	struct vrnic_ring_info inject;
@@ -705,7 +704,7 @@ struct vrnic_lookup_req {
 
 /**
  * struct vrnic_create_endpoint_resp - a peer, as descriptors name it
- * @endpoint: for struct vrnic_ndesc.endpoint; counts within its FIFO
+ * @endpoint: for struct vrnic_ndesc.endpoint; valid in its FIFO only
  * @reserved: zero
  * @host: number that this host gave to the address of the peer's host; 0: the peer
  *	is on this host
@@ -716,7 +715,7 @@ struct vrnic_create_endpoint_resp {
 	__aligned_u64 host;
 };
 
-#define VRNIC_COUNTER_OPEN	(1U << 0)	/* peers may name it */
+#define VRNIC_COUNTER_OPEN	(1U << 0)	/* peers' descriptors may name it */
 
 /**
  * struct vrnic_create_counter_req - what a counter is to be
@@ -729,10 +728,10 @@ struct vrnic_create_counter_req {
 };
 
 /**
- * struct vrnic_create_counter_resp - where it is
+ * struct vrnic_create_counter_resp - where the counter is
  * @offset: of the counter's page, for mmap(2); a page holds many counters
  * @cell: index of its struct vrnic_counter_cell in the page
- * @counter: number, never 0; for descriptors, of this process and of peers
+ * @counter: number, never 0; descriptors of this process and of peers name it by this
  */
 struct vrnic_create_counter_resp {
 	__aligned_u64 offset;
@@ -742,10 +741,10 @@ struct vrnic_create_counter_resp {
 
 /**
  * struct vrnic_type_row - @count contiguous chunks
- * @offset: of the first one, from the start of the storage
- * @bytes: of each; not 0
- * @count: not 0
- * @stride: from the start of one to the start of the next; ignored if @count is 1
+ * @offset: of the first chunk, from the start of the storage
+ * @bytes: of each chunk; not 0
+ * @count: number of chunks; not 0
+ * @stride: from the start of one chunk to that of the next; ignored if @count is 1
  *
  * A type's bytes are those of its rows, in order (S3.1).
  */
@@ -869,8 +868,8 @@ enum vrnic_counter_eventfd_attrs {
 /*
  * The counter is bound to the endpoint until it is unbound as often as it was bound, or
  * one of the two is destroyed. While it is bound, the counter fails when the endpoint's
- * peer goes, or is gone. Descriptors that the peer had relayed (see struct vrnic_ndesc)
- * may name a bound counter as if it were open.
+ * peer goes, or is gone. Relayed descriptors that this peer executes (see struct
+ * vrnic_ndesc) may name a bound counter as if it were open.
  */
 enum vrnic_counter_bind_attrs {
 	VRNIC_ATTR_COUNTER_BIND_HANDLE = (1U << 12),
@@ -899,30 +898,30 @@ enum vrnic_type_destroy_attrs {
 };
 
 /*
- * The doorbell file: one for each context, all its calls are ioctls. No other driver has
- * their numbers (Documentation/userspace-api/ioctl/ioctl-number.rst in the kernel). Tools
- * that look at system calls know an ioctl by its number alone, and would take the argument
- * for that of the other driver.
+ * All calls of a context's doorbell file are ioctls. No other driver has their numbers
+ * (Documentation/userspace-api/ioctl/ioctl-number.rst in the kernel): tools such as strace
+ * know an ioctl by its number alone, and would show the argument as that of the other
+ * driver.
  */
 #define VRNIC_IOC_MAGIC		0xd6
 
 /*
  * VRNIC_DOORBELL takes a queue pair number as its argument (by value) and runs
- * the queue pair's rings in the caller's context within a budget; the rest goes
- * to the engine's threads. Returns 0, or -1 with errno EINVAL (no such queue
+ * the queue pair's send ring within a budget, unless another thread runs it; threads
+ * of the engine do what is left. Returns 0, or -1 with errno EINVAL (no such queue
  * pair in this context) or EIO (device is gone).
  */
 #define VRNIC_DOORBELL		_IO(VRNIC_IOC_MAGIC, 0x01)
 
 /*
  * VRNIC_ADVANCE takes a FIFO's number (by value) and does the same for its
- * injection ring. Senders that wait for room in the FIFO's reception ring go on. The
- * engine's threads alone run what peers injected. Errors are those of VRNIC_DOORBELL.
+ * injection ring, but not for descriptors that peers injected. It wakes senders that wait
+ * for room in the FIFO's reception ring. Errors are those of VRNIC_DOORBELL.
  */
 #define VRNIC_ADVANCE		_IO(VRNIC_IOC_MAGIC, 0x02)
 
 /**
- * struct vrnic_count - let a counter fall or fail for an operation without the engine
+ * struct vrnic_count - make a counter fall or fail for what the engine does not count
  * @id: number of a counter of this context
  * @status: enum ibv_wc_status; success: the counter falls by @bytes. Others: it fails.
  * @opcode: of the operation that failed
@@ -932,8 +931,8 @@ enum vrnic_type_destroy_attrs {
  * @bytes: to be taken off the counter; for a failure, bytes that were placed
  * @cookie: of the operation that failed
  *
- * The kernel alone lets a counter fall or fail for which threads may sleep, because
- * only the kernel can wake them. Errors: EINVAL, EIO (device is gone).
+ * The process does not do so in memory, because threads may sleep until a counter falls
+ * or fails, and only the kernel can wake them. Errors: EINVAL, EIO (device is gone).
  */
 struct vrnic_count {
 	__u32 id;
@@ -958,8 +957,8 @@ enum vrnic_wait_for {
  * struct vrnic_wait - what to sleep for
  * @what: enum vrnic_wait_for
  * @id: number of the counter or of the FIFO
- * @threshold: COUNTER: bytes that may remain
- * @timeout_ns: relative; VRNIC_WAIT_FOREVER
+ * @threshold: COUNTER: most bytes that remain when the sleep ends
+ * @timeout_ns: relative; or VRNIC_WAIT_FOREVER
  *
  * Errors: ETIME, EINTR, EINVAL (no such object in this context), EIO (device is
  * gone), ECANCELED (the object was destroyed meanwhile).
