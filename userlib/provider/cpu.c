@@ -3,7 +3,7 @@
 
 #include "vrnic.h"
 
-/* sched_getaffinity() fails if the kernel knows of more CPUs than @cpus holds: then it is false. */
+/* sched_getaffinity() fails if the kernel has more CPUs than @cpus holds: then there are several. */
 bool vrnic_has_one_cpu(void)
 {
 	cpu_set_t cpus;
