@@ -91,7 +91,7 @@ static void chunk_free(struct vrnic_pool_chunk *chunk)
 	free(chunk);
 }
 
-/* First fit. Return: the first of @rows free rows without a gap, or @chunk->rows: there are none. */
+/* First fit. Return: the first of @rows adjacent free rows, or @chunk->rows if there are none. */
 static uint32_t find_rows(const struct vrnic_pool_chunk *chunk, uint32_t rows)
 {
 	uint32_t i, run = 0;
