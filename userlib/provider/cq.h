@@ -88,7 +88,7 @@ struct vrnic_sides {
 
 void vrnic_sides_free(struct vrnic_cq *cq);
 
-/* QP numbers have 24 bits, so the key fits. None is 0, so no side has key 0, as an emptied slot. */
+/* QP numbers have 24 bits, so the key fits. None is 0, so only an emptied slot has key 0. */
 static inline uint32_t vrnic_polled_key(uint32_t qpn, enum vrnic_side side)
 {
 	return qpn << 1 | side;
@@ -96,7 +96,7 @@ static inline uint32_t vrnic_polled_key(uint32_t qpn, enum vrnic_side side)
 
 /*
  * Find the side of a queue pair with @key. The caller holds @cq->lock, so no table is freed, but
- * sides may be added meanwhile. Return: NULL if requests of that side are not counted.
+ * sides may be added meanwhile. Return: NULL if no side with @key is counted.
  */
 static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
 						 uint32_t key)
