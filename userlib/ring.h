@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The process's half of the shared rings, for the provider and for libvrnic. A ring is one
- * mapping: a page of indices and flags, then a power of two of entries. It is ordinary
+ * mapping: a page of indices and flags, then a power of two of entries. The mapping is ordinary
  * coherent memory.
  *
  * Barriers and their partners (driver/queue/ring.h has the other half):
@@ -47,8 +47,8 @@
  * @bytes: length of the mapping
  * @entries: a power of two
  * @stride: bytes from one entry to the next
- * @next: the next entry to fill, or to take; what is published may lag behind
- * @cons: of a ring that the process fills: the kernel's index when it was last looked at
+ * @next: index of the next entry that the process fills or takes; the one in @hdr may lag behind
+ * @cons: for a ring that the process fills: @hdr->cons as last read
  *
  * @next and @cons are protected by the lock of the ring's owner.
  */
@@ -62,14 +62,14 @@ struct vrnic_ring {
 	uint32_t cons;
 };
 
-/* A module that answers with something else must not make us write outside. */
+/* Does the module's answer make sense? If not, the process would write outside of the mapping. */
 static inline bool vrnic_ring_info_is_sane(const struct vrnic_ring_info *info)
 {
 	return info->entries && !(info->entries & (info->entries - 1)) && info->stride &&
 	       info->bytes >= VRNIC_RING_DATA + (uint64_t)info->entries * info->stride;
 }
 
-/* The kernel made a ring, and @base is the process's mapping of it. */
+/* Set up @ring, which the kernel made as @info says, and which the process has mapped at @base. */
 static inline void vrnic_ring_init(struct vrnic_ring *ring, void *base,
 				   const struct vrnic_ring_info *info)
 {
@@ -96,12 +96,12 @@ static inline uint32_t vrnic_ring_cons(const struct vrnic_ring *ring)
 }
 
 /**
- * vrnic_ring_room() - may entries be filled
+ * vrnic_ring_room() - is there room for more entries
  * @ring: a send, receive or injection ring
- * @end: the entry after the last one to be filled
+ * @end: index after the last entry to be filled
  *
- * The kernel's index is only looked at when the last look does not do: its
- * cache line moves between CPUs.
+ * Reads the kernel's index, whose cache line moves between CPUs, only if the last value is too old.
+ * Return: true if the entries before @end may be filled.
  */
 static inline bool vrnic_ring_room(struct vrnic_ring *ring, uint32_t end)
 {
@@ -111,14 +111,14 @@ static inline bool vrnic_ring_room(struct vrnic_ring *ring, uint32_t end)
 	return end - ring->cons <= ring->entries;
 }
 
-/* Hand all that was filled to the kernel. */
+/* Hand all entries before @ring->next to the kernel. */
 static inline void vrnic_ring_publish(struct vrnic_ring *ring)
 {
 	/* P1 */
 	__atomic_store_n(&ring->hdr->prod, ring->next, __ATOMIC_RELEASE);
 }
 
-/* After vrnic_ring_publish() or vrnic_ring_release(): VRNIC_RING_*; has the kernel to be called? */
+/* After _publish() or _release(). Return: VRNIC_RING_*, which tell whether to call the kernel. */
 static inline uint32_t vrnic_ring_flags(const struct vrnic_ring *ring)
 {
 	/* P3 */
@@ -126,7 +126,7 @@ static inline uint32_t vrnic_ring_flags(const struct vrnic_ring *ring)
 	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED);
 }
 
-/* Tell the kernel whether doorbells may be few; write the cache line only on a change. */
+/* Tell the kernel whether the program posts a stream. Write the cache line only on a change. */
 static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
 {
 	if (__atomic_load_n(&ring->hdr->stream, __ATOMIC_RELAXED) != stream)
@@ -134,10 +134,10 @@ static inline void vrnic_ring_tell_stream(struct vrnic_ring *ring, bool stream)
 }
 
 /**
- * vrnic_ring_may_gather() - may the doorbell wait for more
- * @ring: a send or injection ring, whose doorbell is wanted
+ * vrnic_ring_may_gather() - may the doorbell wait until more slots are posted
+ * @ring: a send or injection ring in which VRNIC_RING_DOORBELL is set
  *
- * The kernel says how far it may fall behind; it looks by itself a little later.
+ * Return: true if the kernel lets so many slots wait; its timer then looks at the ring by itself.
  */
 static inline bool vrnic_ring_may_gather(const struct vrnic_ring *ring)
 {
@@ -148,17 +148,17 @@ static inline bool vrnic_ring_may_gather(const struct vrnic_ring *ring)
 	       __atomic_load_n(&hdr->gather, __ATOMIC_RELAXED);
 }
 
-/* The ring's owner is in error, or gone. */
+/* Is the ring dead? The kernel found an invalid index, a CQ overflowed, or the device is gone. */
 static inline bool vrnic_ring_failed(const struct vrnic_ring *ring)
 {
 	return __atomic_load_n(&ring->hdr->flags, __ATOMIC_RELAXED) & VRNIC_RING_ERROR;
 }
 
 /**
- * vrnic_ring_copy_in() - fill bytes that may go on at the ring's start
+ * vrnic_ring_copy_in() - copy bytes into slots, also around the end of the ring
  * @ring: a send or injection ring
  * @slot: index of the slot from whose first byte @offset counts
- * @offset: where to start
+ * @offset: of the first byte to fill
  * @src: what to copy
  * @len: bytes; with @offset at most the size of the ring
  */
@@ -180,8 +180,8 @@ static inline void vrnic_ring_copy_in(const struct vrnic_ring *ring, uint32_t sl
 /* ---- the kernel fills the ring ---- */
 
 /*
- * Give all taken entries back to the kernel. A program that polls an empty ring
- * must not keep on dirtying a cache line that the kernel reads.
+ * Give all entries before @ring->next back to the kernel. Store only a new index: a program that
+ * polls an empty ring would otherwise dirty a cache line that the kernel reads.
  */
 static inline void vrnic_ring_release(struct vrnic_ring *ring)
 {
@@ -197,12 +197,12 @@ static inline bool vrnic_ring_is_armed(const struct vrnic_ring *ring)
 }
 
 /**
- * vrnic_ring_arm() - ask for an event; then the caller looks for an entry once more
+ * vrnic_ring_arm() - ask for an event, before the caller looks for an entry once more
  * @ring: a completion or reception ring
  * @solicited: only at a solicited or failed completion
  *
- * Asking for less must not take back what was asked for before, and the kernel
- * may clear the word at any time: so an exchange, not a look and a store.
+ * @solicited must not weaken an earlier request for any completion, and the kernel may clear the
+ * word at any time. So that case needs a compare-and-exchange.
  */
 static inline void vrnic_ring_arm(struct vrnic_ring *ring, bool solicited)
 {
@@ -231,10 +231,10 @@ static inline int vrnic_ring_call(int fd, unsigned long request, uint32_t number
 #define VRNIC_LATE	32
 
 /**
- * struct vrnic_late - doorbells that are due before the program waits
- * @set: bits of the places in @number that are taken
- * @number: of queue pairs or FIFOs. One of them may be gone when it is rung for, and its number
- *	may be another's: that does no harm.
+ * struct vrnic_late - doorbells that have to be rung before the program waits
+ * @set: a bit for each place in @number that is taken
+ * @number: numbers of queue pairs or FIFOs. One of them may be gone when its doorbell is rung, and
+ *	its number may be that of a new one: a doorbell too many does no harm.
  */
 struct vrnic_late {
 	uint32_t set;
@@ -242,15 +242,15 @@ struct vrnic_late {
 };
 
 /**
- * vrnic_late_add() - ring after more posts, or before the program waits
+ * vrnic_late_add() - note a doorbell that is to be rung before the program waits
  * @late: doorbells that are due
  * @fd: doorbell file
- * @request: as of vrnic_ring_call()
- * @number: of the queue pair or FIFO; the kernel looks at it by itself before long
+ * @request: VRNIC_DOORBELL or VRNIC_ADVANCE
+ * @number: of the queue pair or FIFO
  *
- * Two numbers may have the same place: then the older one is rung for now. If its owner is
- * gone, that is no error of @number's owner. A thread that rings due doorbells between the
- * two steps may take the newer number twice: then the older one waits for the kernel.
+ * If another number has the same place, its doorbell is rung now; an error of this call does not
+ * concern @number. Another thread may run vrnic_late_ring() between the two atomic operations: it
+ * rings for @number in place of the older one, which then waits for the kernel's timer.
  */
 static inline void vrnic_late_add(struct vrnic_late *late, int fd, unsigned long request,
 				  uint32_t number)
@@ -269,7 +269,7 @@ static inline bool vrnic_late_any(const struct vrnic_late *late)
 	return __atomic_load_n(&late->set, __ATOMIC_RELAXED);
 }
 
-/* Ring all that are due. Errors concern owners that are gone, or the next post reports them. */
+/* Ring all due doorbells. After an error the object is gone, or its next post reports the error. */
 static inline void vrnic_late_ring(struct vrnic_late *late, int fd, unsigned long request)
 {
 	/* L1 */

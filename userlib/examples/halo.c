@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * halo: all of it together. Four processes share a grid, and relax it.
+ * halo: puts, types, counters and fences together. Four processes share a grid, and relax it.
  *
  *	halo [device]
  *
  * Each task has a quarter of the grid, with a margin of one cell around it. In
  * every step each cell becomes the mean of its four neighbours; then the cells at
  * the inner edges go into the neighbours' margins: rows as they lie, columns with
- * a type. A counter of the receiver's says when its margins are there, a fence of
- * the sender's when its edges may change again. At the end the quarters are put
- * together, with types too, and compared with what one process computes alone.
+ * a type. A counter of the receiver says when its margins are there, a fence of
+ * the sender when its edges may change again. At the end task 0 collects the quarters,
+ * with types too, and compares them with what one process computes alone.
  *
- * There are two grids, and a step goes from one to the other, so a neighbour may
- * be one step ahead, and writes into the other one's margins. It cannot be two
- * ahead, because it needs our edges of this step. So two counters will do.
+ * Each task has two grids; a step reads one and writes the other. A neighbour may be
+ * one step ahead: then it writes the margins of the other grid. It cannot be two steps
+ * ahead, because it needs this task's edges first. So two counters are enough.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 #define STEPS	200
 #define HOT	100.0		/* the edge above the grid; the others are 0 */
 
-/* Where a task's memory is, to its neighbours. */
+/* What each task has in its memory region, where its neighbours write margins. */
 struct tile {
 	double grid[2][WIDE][WIDE];
 };
@@ -39,12 +39,12 @@ struct quarter {
 	struct tile *tile;
 	unsigned int row, column;		/* which quarter it is */
 	struct window there[TASKS_MAX];		/* the others' tiles */
-	struct vrnic_counter *came[2];		/* bytes of margins that are to come */
-	struct vrnic_counter *sent;		/* fences that are to come */
+	struct vrnic_counter *came[2];		/* bytes of margins that have not come yet */
+	struct vrnic_counter *sent;		/* fences that are not complete yet */
 	struct vrnic_type *row_type, *column_type;
 };
 
-/* An edge of a tile, and the margin of the neighbour's where it goes. */
+/* An edge of a tile, and the margin of a neighbour's tile that it goes to. */
 struct edge {
 	int down, right;	/* which neighbour */
 	int row, column;	/* first cell of the edge */
@@ -189,7 +189,7 @@ static void put_edge(struct quarter *quarter, const struct edge *edge,
 	must(vrnic_put_typed(quarter->task->peer[to], &wr, &done));
 }
 
-/* The grid of this parity is computed: hand the edges on, and get the margins. */
+/* The grid of this parity is computed: put its edges, and wait for its margins. */
 static void exchange_margins(struct quarter *quarter, unsigned int parity)
 {
 	struct vrnic_done done = { .local = quarter->sent };
@@ -211,7 +211,10 @@ static void relax_together(struct quarter *quarter)
 
 	for (step = 0; step < STEPS; step++) {
 		from = step % 2;
-		/* The edges of the grid that is written now went out a step ago. */
+		/*
+		 * relax() overwrites the grid whose edges were put two steps ago: wait for the
+		 * fences, so that no put still reads these edges.
+		 */
 		must(vrnic_counter_wait(quarter->sent, 0, PATIENCE_NS));
 		relax(tile->grid[from][0], tile->grid[!from][0], TILE);
 		exchange_margins(quarter, !from);
@@ -219,7 +222,7 @@ static void relax_together(struct quarter *quarter)
 	must(vrnic_counter_wait(quarter->sent, 0, PATIENCE_NS));
 }
 
-/* Task 0's memory for the whole grid, without margins. */
+/* Put this task's quarter into task 0's memory for the whole grid, which has no margins. */
 static void collect(struct quarter *quarter, const struct window *whole)
 {
 	struct task *task = quarter->task;
@@ -243,7 +246,7 @@ static void collect(struct quarter *quarter, const struct window *whole)
 	must(vrnic_type_destroy(place));
 }
 
-/* The same alone; returns the grid with its margins. */
+/* Compute the same in one process. Returns the grid with its margins, and the time in @us. */
 static double *relax_alone(double *us)
 {
 	size_t cells = (N + 2) * (N + 2);

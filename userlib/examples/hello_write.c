@@ -6,7 +6,7 @@
  *
  * The parent registers a page and tells the child, over a socket pair, what a
  * program would otherwise send over the network: queue pair number, GID, address
- * and key. The child puts a greeting there with one RDMA WRITE. The parent does
+ * and key. The child writes a greeting there with one RDMA WRITE. The parent does
  * not take part: it sees its memory change.
  */
 #include <err.h>
@@ -23,7 +23,7 @@
 #define PAGE	4096
 #define PORT	1
 
-struct address {		/* what the two must know of each other */
+struct address {		/* what each process must know of the other */
 	union ibv_gid gid;
 	uint32_t qpn;
 	uint32_t rkey;
@@ -58,8 +58,8 @@ static struct ibv_context *open_device(const char *name)
 }
 
 /*
- * RoCEv2 addresses a queue pair by an IP address, in the form of a GID. A link
- * local one is passed over: it only resolves if the interface really has it.
+ * RoCEv2 addresses a host by an IP address, in the form of a GID. Skip link-local
+ * addresses: the device may have one as a GID that its interface does not have.
  */
 static union ibv_gid find_gid(struct end *end)
 {
@@ -162,7 +162,7 @@ static void exchange(int fd, const void *mine, void *theirs, size_t size)
 		errx(1, "the other process is gone");
 }
 
-/* The heart of it: describe the write, post it, poll for its completion. */
+/* The heart of the program: describe the write, post it, poll for its completion. */
 static void write_to_peer(struct end *end, const struct address *peer)
 {
 	struct ibv_sge sge = {
@@ -197,7 +197,7 @@ static void run(int fd, const char *name, int writer)
 	mine = open_end(&end, name);
 	exchange(fd, &mine, &theirs, sizeof(mine));
 	connect_end(&end, &theirs);
-	exchange(fd, &done, &done, 1);		/* both are connected */
+	exchange(fd, &done, &done, 1);		/* both queue pairs are connected */
 	if (writer) {
 		snprintf(end.memory, PAGE, "hello from process %d, by RDMA WRITE",
 			 getpid());

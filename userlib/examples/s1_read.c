@@ -5,10 +5,10 @@
  *
  *	s1_read [device]
  *
- * Task 0 opens a book to others, and does nothing more. Task 1 reads it into
- * memory from malloc(), and writes a page back; the kernel pins what it needs
- * while it needs it. A read that cannot be served ends as an error of the
- * counter, and is tried again where the book is.
+ * Task 0 registers a book, and does nothing more. Task 1 reads it into memory from
+ * malloc(), and writes a page back; the kernel pins this memory while it copies. A
+ * read behind the end of the book leaves an error in the counter; task 1 then reads
+ * within the book.
  */
 #include <errno.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ static void write_book(unsigned char *book)
 		book[i] = letter(i);
 }
 
-/* The one that has the memory: it learns of nothing until it is told. */
+/* Task 0, which has the memory. It learns of no read or write until task 1 tells it. */
 static void lend(struct task *task)
 {
 	struct ibv_mr *mr = open_memory(task, BOOK, IBV_ACCESS_LOCAL_WRITE |
@@ -57,8 +57,8 @@ static void lend(struct task *task)
 }
 
 /*
- * A read behind the end of the book, and the same inside of it. The failure is
- * also told to the next fence, which is ours to take.
+ * Read behind the end of the book, then the same length inside of it. The next fence also reports
+ * the failure, so wait for one.
  */
 static void fail_and_retry(struct task *task, unsigned char *copy,
 			   const struct window *window, struct vrnic_counter *counter)
@@ -92,7 +92,7 @@ static void fail_and_retry(struct task *task, unsigned char *copy,
 	printf("task 1: tried again, one byte further down: right\n");
 }
 
-/* The whole book. The counter is memory: looking at it is no system call. */
+/* Read the whole book. The counter is memory, so a look at it needs no system call. */
 static void read_book(struct task *task, unsigned char *copy,
 		      const struct window *window, struct vrnic_counter *counter)
 {
@@ -118,7 +118,7 @@ static void read_book(struct task *task, unsigned char *copy,
 	printf("task 1: all there after %.0f us, %.0f MB/s, and right\n", us, BOOK / us);
 }
 
-/* The other way to be told: a descriptor for poll(2). */
+/* Write a page, and learn in another way that it is done: by a file descriptor for poll(2). */
 static void write_page(struct task *task, unsigned char *page,
 		       const struct window *window, struct vrnic_counter *counter)
 {

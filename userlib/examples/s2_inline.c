@@ -4,10 +4,10 @@
  *
  *	s2_inline [device]
  *
- * Task 1 puts a thousand records of different lengths into task 0's memory. All
- * of them are made in the same little buffer, which is not registered, and which
- * is overwritten as soon as the call returns: the data went into the slots that
- * follow the descriptor. When the ring is full the call says so.
+ * Task 1 puts a thousand records of different lengths into task 0's memory. It makes
+ * all of them in the same little buffer, which is not registered, and overwrites it
+ * as soon as the call returns: the call copies the data into the slots that follow
+ * the descriptor. When the ring is full the call fails with EAGAIN.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void receive(struct task *task)
 	close_memory(mr);
 }
 
-/* Returns how often there was no room at first. */
+/* Returns how often a call found no room. */
 static unsigned int put_records(struct task *task, const struct window *window)
 {
 	unsigned char data[LONGEST];
@@ -68,7 +68,7 @@ static unsigned int put_records(struct task *task, const struct window *window)
 			must(vrnic_advance(task->context, 0));
 		}
 		must_be_good(ret, "vrnic_put_inline");
-		memset(data, 0, sizeof(data));	/* it is ours again */
+		memset(data, 0, sizeof(data));	/* the call has copied the data */
 	}
 	return full;
 }

@@ -4,9 +4,9 @@
  *
  *	s3_typed [device]
  *
- * Task 1 puts bytes that lie scattered in its memory to where they belong in task
- * 0's: a small table that can be followed by hand, a column of a matrix into a
- * row, and a whole matrix transposed, which is 16,384 pieces in one put.
+ * Task 1 puts bytes that lie scattered in its memory to where they belong in the
+ * memory of task 0: a small table that can be followed by hand, a column of a matrix
+ * into a row, and a whole matrix transposed, which is 16,384 pieces in one put.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static struct vrnic_type *vector(struct task *task, size_t bytes, size_t count,
 	return type;
 }
 
-/* A row of the metadata: so many bytes at this offset. */
+/* A contiguous chunk of a type. */
 struct chunk {
 	int64_t offset;
 	uint64_t bytes;
@@ -66,7 +66,7 @@ static struct vrnic_type *chunks(struct task *task, const struct chunk *chunk,
 	return type;
 }
 
-/* Put, and wait until it is there. Returns microseconds. */
+/* Put, and wait until the data is there. Returns the time in microseconds. */
 static double put(struct task *task, const struct vrnic_typed_wr *wr)
 {
 	double begin = now_us();
@@ -76,7 +76,7 @@ static double put(struct task *task, const struct vrnic_typed_wr *wr)
 	return now_us() - begin;
 }
 
-/* Chunks here 1:2, 5:1, 7:1 and there 0:1, 3:1, 5:2; common are four of a byte. */
+/* Offset:bytes of the chunks here: 1:2, 5:1, 7:1; there: 0:1, 3:1, 5:2; in common: four bytes. */
 static void put_small(struct task *task, const struct window *window)
 {
 	static const struct chunk here[] = { { 1, 2 }, { 5, 1 }, { 7, 1 } };
@@ -108,7 +108,7 @@ static void put_small(struct task *task, const struct window *window)
 	close_memory(mr);
 }
 
-/* The type of a transposed matrix: N columns, one beside the other. */
+/* The type that reads a matrix column by column: N columns, one beside the other. */
 static struct vrnic_type *all_columns(struct task *task,
 				      const struct vrnic_type *column)
 {

@@ -4,9 +4,9 @@
  *
  *	s4_paced [device]
  *
- * Task 1 offers 64 MiB. Task 0 accepts once, in portions of 1 MiB, and from then
- * on the two engines ask each other for the next portion; both processes sleep.
- * At the end each says how much processor time it has used since.
+ * Task 1 offers 64 MiB. Task 0 accepts once, in portions of 1 MiB. From then on the
+ * two engines ask each other for the next portion, while both processes sleep. At the
+ * end each process says how much processor time it has used since.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static uint64_t word(size_t place)
 	return place * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Results of the callbacks below, for the code that waits for them. */
+/* What the callbacks below tell the code that waits for them. */
 struct transfer {
 	bool offered;
 	bool ended;
@@ -61,7 +61,7 @@ static void wait_until(struct task *task, const bool *flag)
 		must(vrnic_advance_wait(task->context, 1, PATIENCE_NS));
 }
 
-/* One call; then the counter is all there is to look at, and it falls by itself. */
+/* Accept with one call. Then the process only waits for the counter, which the engine lowers. */
 static void accept_offer(struct task *task, struct ibv_mr *mr,
 			 struct vrnic_counter *counter, struct transfer *transfer)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * s5_fence: puts that nobody counts, and a fence behind them (S5).
+ * s5_fence: puts that the program does not count, and a fence behind them (S5).
  *
  *	s5_fence [device]
  *
  * Task 1 puts 1, 100 and 10,000 numbers into task 0's memory, without a counter,
  * a callback or a completion for any of them; a fence says when all are there.
- * Then one put among a hundred has a wrong key, and the fence says which.
+ * Then one put among a hundred has a wrong key, and the fence says which one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void receive(struct task *task)
 	close_memory(mr);
 }
 
-/* A put with a name, if it needs one; a full ring is the only reason to wait. */
+/* Put one number; wait only while the ring is full. The fence names a failed put by its cookie. */
 static void put(struct task *task, const struct ibv_mr *mr, unsigned int i,
 		const struct window *window, uint32_t rkey, uint64_t cookie)
 {
@@ -101,7 +101,7 @@ static void send_all(struct task *task)
 
 	for (i = 0; i < NUMBERS; i++)
 		numbers[i] = number(i);
-	/* what runs for the first time pays for the program's own page faults */
+	/* not measured: the first put and fence take page faults of the program */
 	put(task, mr, 0, window, window->rkey, 0);
 	must(vrnic_fence_wait(task->peer[0], PATIENCE_NS, NULL));
 	put_and_fence(task, mr, window, 1);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Start processes, and have them find each other: see tasks.h. This is also how
- * any program sets the native interface up: a client, a context with a name, an
- * endpoint to each peer.
+ * Start processes, and have them find each other: see tasks.h. Any program sets up the
+ * native interface like this: a client, a context with a name, an endpoint to each peer.
  */
 #include <errno.h>
 #include <signal.h>
@@ -104,7 +103,7 @@ const struct window *hear(struct task *task, unsigned int from)
 	return &task->window[from];
 }
 
-/* The others may not have come so far yet. */
+/* Find the context of a peer. Try again while the peer has not made it yet. */
 static void find_peer(struct task *task, const char *name, unsigned int peer)
 {
 	double end = now_us() + PATIENCE_NS / 1e3;
@@ -137,7 +136,7 @@ static void open_task(struct task *task, const char *device, const char *name,
 			find_peer(task, name, i);
 }
 
-/* Nobody leaves as long as another still wants something of him. */
+/* Tell all tasks that this one is done, and wait until all are: they may still need its memory. */
 static void part(struct task *task)
 {
 	unsigned int i;
@@ -162,7 +161,7 @@ static void close_task(struct task *task)
 	must(vrnic_client_close(task->client));
 }
 
-/* Once one has failed the others would only wait for it. */
+/* Wait for all tasks. Once one has failed, kill the others, which would only wait for it. */
 static int reap_tasks(pid_t *pids, unsigned int count)
 {
 	unsigned int left, i;

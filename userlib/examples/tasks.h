@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the native examples have in common: a program is started once, forks its
- * tasks, each of them opens the device, and they find each other by name.
+ * What the native examples have in common: the user starts a program once. It forks
+ * its tasks, each task opens the device, and the tasks find each other by name.
  *
- * Nothing here goes on after a failure: it says what failed, and ends the task
- * with status 1. The others are killed then, and the program ends with status 1.
+ * After a failure, each function here prints what failed, and ends the task with
+ * status 1. Then run_tasks() kills the other tasks, and the program ends with status 1.
  */
 #ifndef EXAMPLES_TASKS_H
 #define EXAMPLES_TASKS_H
@@ -14,9 +14,9 @@
 #include <vrnic.h>
 
 #define TASKS_MAX	4
-#define PATIENCE_NS	30000000000ULL	/* nothing here takes half a minute */
+#define PATIENCE_NS	30000000000ULL	/* timeout: nothing here takes half a minute */
 
-/* Memory that a task opens to another, and counters that go with it (or 0). */
+/* Memory that a task opens to others, and numbers of counters for it; 0: none. */
 struct window {
 	uint64_t address;
 	uint32_t rkey;
@@ -26,13 +26,13 @@ struct window {
 /**
  * struct task - one of the processes, as it sees the others
  * @number: 0 to @count - 1
- * @count: how many there are
+ * @count: how many tasks there are
  * @client: the device
- * @context: its rings
+ * @context: the rings of this task
  * @peer: endpoints to the other tasks
  * @window: what each task told last
- * @told: how often it told
- * @heard: how often this task listened
+ * @told: how many messages of each task have come
+ * @heard: for how many of them hear() has returned
  */
 struct task {
 	unsigned int number;
@@ -49,26 +49,26 @@ struct task {
 int run_tasks(int argc, char **argv, unsigned int count, uint32_t inject_slots,
 	      void (*run)(struct task *task));
 
-/* Message to a task; @window may be NULL: then only that this point is reached. */
+/* Send a message to a task. If @window is NULL, it only says that the sender got here. */
 void tell(struct task *task, unsigned int to, const struct window *window);
 
-/* Wait for the next message of a task. */
+/* Wait for the next message of a task. Returns the last window that the task told. */
 const struct window *hear(struct task *task, unsigned int from);
 
-/* @result of the call is 0, or a number; a negative errno ends the task. */
+/* Make a call. Returns its result, which is 0 or a number; a negative errno ends the task. */
 #define must(call)	must_be_good(call, #call)
 int must_be_good(int result, const char *call);
 
-/* End the task unless the data is what it has to be; a format and values follow. */
+/* End the task unless @good. A format and values of the message follow. */
 #define expect(good, ...)	((good) ? (void)0 : errx(1, __VA_ARGS__))
 
-/* Memory of the process, registered; and both given back. */
+/* Allocate and register memory; deregister and free it. */
 struct ibv_mr *open_memory(struct task *task, size_t bytes, int access);
 void close_memory(struct ibv_mr *mr);
 
 struct window window_of(const struct ibv_mr *mr);
 
-/* Microseconds: by the clock, and of processor time that this process has used. */
+/* Microseconds of the clock, and of processor time that this process has used. */
 double now_us(void);
 double cpu_us(void);
 

@@ -90,7 +90,7 @@ AT(vrnic_send_wr, comp_mask, 0);
 AT(vrnic_rts_wr, comp_mask, 0);
 AT(vrnic_accept_wr, comp_mask, 0);
 
-/* An offer travels from library to library as it is. */
+/* The origin's library sends an offer to the target's library as it lies in memory. */
 SIZE(vrnic_offer, 56);
 AT(vrnic_offer, length, 8);
 AT(vrnic_offer, remote, 16);
@@ -98,6 +98,6 @@ AT(vrnic_offer, table, 24);
 AT(vrnic_offer, rkey, 32);
 AT(vrnic_offer, id, 44);
 
-/* Programs keep these as they are, and they do not grow. */
+/* Programs copy these structs, so they never grow. */
 SIZE(vrnic_peer, 16);
 SIZE(vrnic_rts, 128);

@@ -34,7 +34,7 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 	return &ctx->endpoints[rec->endpoint]->ops;
 }
 
-/* Return: false if nobody waits for it. */
+/* Take the operation that @rec completes off its list. Return: false if there is none. */
 static bool take_op(struct vrnic_context *ctx, const struct vrnic_record *rec,
 		    struct vrnic_op *op)
 {
@@ -102,7 +102,10 @@ static void small_record(struct vrnic_context *ctx,
 	}
 }
 
-/* Messages are read in the ring; a record of one slot is given back before its callback. */
+/*
+ * Handlers read a message in the ring, so it is given back afterwards. A record of one slot is
+ * copied, and given back before its callback.
+ */
 static void deliver_one(struct vrnic_context *ctx,
 			const struct vrnic_record *rec)
 {
@@ -120,7 +123,7 @@ static void deliver_one(struct vrnic_context *ctx,
 	small_record(ctx, &copy);
 }
 
-/* Return: records taken, or a negative errno. */
+/* Deliver records until @max callbacks were called. Return: records taken, or a negative errno. */
 static int deliver(struct vrnic_context *ctx, unsigned long max)
 {
 	struct vrnic_ring *ring = &ctx->receive;
@@ -144,8 +147,8 @@ static int deliver(struct vrnic_context *ctx, unsigned long max)
 /* ---- progress ---- */
 
 /*
- * Post queued operations. Have the engine run the rings, if it does not do so by
- * itself, or if this thread has nothing else to do.
+ * Post queued operations. Have the engine run the injection ring in this thread, if the engine
+ * wants a doorbell, or if this thread has nothing else to do (@idle).
  */
 static int drive(struct vrnic_context *ctx, bool idle)
 {
@@ -168,8 +171,8 @@ static int drive(struct vrnic_context *ctx, bool idle)
 #define IDLE_LOOKS	16
 
 /*
- * On a machine with one CPU, the process that is to bring the record cannot run while
- * this thread looks for it.
+ * If there is one CPU only, the process that is to bring the record cannot run while this thread
+ * looks for it.
  */
 static void yield(struct vrnic_context *ctx, bool idle)
 {
@@ -207,7 +210,7 @@ int vrnic_advance(struct vrnic_context *context, int max)
 		return -EINVAL;
 	ret = pthread_mutex_lock(&context->advance_lock);
 	if (ret)
-		return -ret;	/* EDEADLK: from a callback of the same */
+		return -ret;	/* EDEADLK: called from a callback of this context */
 	ret = advance_locked(context, max);
 	pthread_mutex_unlock(&context->advance_lock);
 	return ret;
@@ -243,10 +246,10 @@ static bool is_queued(struct vrnic_context *ctx)
 }
 
 /*
- * Sleep until there is a record. Room in the injection ring wakes nobody, so with
- * something in the queue the sleep is cut.
+ * Sleep until there is a record. Room in the injection ring wakes no thread, so if operations wait
+ * for room, the sleep takes QUEUED_NS at most.
  *
- * Return: 0: look again; ETIME, EINTR or EIO, negative.
+ * Return: 0: the caller has to look again; or -ETIME, -EINTR or -EIO.
  */
 int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline)
 {
@@ -275,7 +278,7 @@ int vrnic_advance_wait(struct vrnic_context *context, int max,
 
 	for (;;) {
 		ret = vrnic_advance(context, max);
-		/* with @max 0 the records stay where they are */
+		/* with @max 0 nobody takes the record that ends the wait */
 		if (ret || (!max && vrnic_ring_pending(&context->receive)))
 			return ret;
 		ret = vrnic_advance_sleep(context, deadline);

@@ -21,7 +21,7 @@ uint64_t vrnic_now_ns(void)
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* The time at which to stop; a sum that overflows is for ever. */
+/* Return: the time at which to stop waiting; if that overflows, VRNIC_NO_TIMEOUT. */
 uint64_t vrnic_deadline(uint64_t timeout_ns)
 {
 	uint64_t deadline;
@@ -32,7 +32,7 @@ uint64_t vrnic_deadline(uint64_t timeout_ns)
 	return deadline;
 }
 
-/* Nanoseconds until then; VRNIC_NO_TIMEOUT is VRNIC_WAIT_FOREVER. */
+/* Return: nanoseconds until @deadline; for VRNIC_NO_TIMEOUT: VRNIC_WAIT_FOREVER. */
 uint64_t vrnic_left(uint64_t deadline)
 {
 	uint64_t now;
@@ -59,7 +59,7 @@ void vrnic_client_drop(struct vrnic_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* Return: 0 or an errno: EPROTO if the module speaks another version. */
+/* Return: 0 or a negative errno: -EPROTO if the module has another version of the ABI. */
 static int check_version(const struct ibv_device *device)
 {
 	char path[PATH_MAX];
@@ -77,7 +77,7 @@ static int check_version(const struct ibv_device *device)
 	       0 : -EPROTO;
 }
 
-/* A module without the native objects, or of another driver. */
+/* Return: 0 or a negative errno: -ENODEV for other drivers, or a module without native objects. */
 static int open_doorbell(struct vrnic_client *client)
 {
 	int ret = vrnic_uv_doorbell(client->verbs, &client->doorbell_fd);
@@ -108,7 +108,7 @@ static int open_parts(struct vrnic_client *client)
 	return 0;
 }
 
-/* The call fails if the kernel knows of more CPUs than fit: then there are several. */
+/* sched_getaffinity() fails if the kernel has more CPUs than fit into @cpus: that is not one. */
 static bool has_one_cpu(void)
 {
 	cpu_set_t cpus;
@@ -162,8 +162,9 @@ static int open_device(struct ibv_device *device, struct vrnic_client **client)
 }
 
 /*
- * Without a name: the first device that is a vrnic, or the error that kept the first
- * possible one from being opened.
+ * Open the device @name or, if it is NULL, the first one that is a vrnic.
+ *
+ * Return: 0 or a negative errno; if several devices failed, the first error but -ENODEV.
  */
 static int open_listed(struct ibv_device **list, const char *name,
 		       struct vrnic_client **client)
@@ -209,7 +210,7 @@ static bool in_use(struct vrnic_client *client)
 	return used;
 }
 
-/* The protection domain goes first: memory that is registered in it keeps it. */
+/* Free the protection domain first: while memory is registered in it, the call fails. */
 VRNIC_EXPORT
 int vrnic_client_close(struct vrnic_client *client)
 {

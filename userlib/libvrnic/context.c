@@ -17,7 +17,10 @@
 
 /* ---- rings ---- */
 
-/* A child gets no copy: two processes that post to one ring ruin each other. */
+/*
+ * Map a ring. A child process gets no copy of the mapping, because two processes that post to one
+ * ring would overwrite each other's descriptors.
+ */
 static int ring_map(struct vrnic_ring *ring, struct vrnic_client *client,
 		    const struct vrnic_ring_info *info)
 {
@@ -106,7 +109,7 @@ static void init_locks(struct vrnic_context *ctx)
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
-	/* a callback that advances its own context is told so */
+	/* a callback that advances its own context gets EDEADLK, and does not hang */
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
 	pthread_mutex_init(&ctx->advance_lock, &attr);
 	pthread_mutexattr_destroy(&attr);
@@ -208,7 +211,7 @@ int vrnic_context_create(struct vrnic_client *client,
 
 /* ---- the end ---- */
 
-/* The kernel's part first: after that nothing touches rings and pools. */
+/* Destroy the kernel's part first: after that no engine touches the rings and pools. */
 static int destroy_in_kernel(struct vrnic_context *ctx)
 {
 	struct vrnic_client *client = ctx->client;
@@ -225,8 +228,8 @@ static int destroy_in_kernel(struct vrnic_context *ctx)
 }
 
 /*
- * Nothing else may use the context any more, but for callbacks that still run. The context
- * gives its client back last: another thread may wait for this moment to close the client.
+ * No other thread may use the context any more; while one runs a callback, this fails with EBUSY.
+ * The context gives its client back last: another thread may wait for that to close the client.
  */
 VRNIC_EXPORT
 int vrnic_context_destroy(struct vrnic_context *context)
@@ -267,8 +270,8 @@ int vrnic_context_fd(const struct vrnic_context *context)
 }
 
 /*
- * Clear the old event before asking for a new one. Nothing announces room in the injection
- * ring: so a queued operation counts as something to do.
+ * Clear the old event before asking for a new one. No event announces room in the injection ring,
+ * so an operation that waits for room counts as pending.
  */
 VRNIC_EXPORT
 int vrnic_context_arm(struct vrnic_context *context)
@@ -279,14 +282,14 @@ int vrnic_context_arm(struct vrnic_context *context)
 
 	if (!context)
 		return -EINVAL;
-	/* EAGAIN: there was none */
+	/* EAGAIN: there was no event */
 	(void)!eventfd_read(context->eventfd, &seen);
 	vrnic_lock(context);
 	queued = context->queue;
 	vrnic_unlock(context);
 	vrnic_ring_arm(&context->receive, false);
 	pending = vrnic_ring_pending(&context->receive);
-	/* later posts ring at once; earlier posts may not have rung yet */
+	/* posts from now on ring at once; doorbells of earlier posts may still be due */
 	vrnic_uv_looked_in_vain(context->client);
 	return pending || queued;
 }

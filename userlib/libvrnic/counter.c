@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Counters. They lie in pages that the kernel shares out; a page is mapped once,
- * however many of its counters this process has.
+ * Counters. They lie in pages that the kernel divides into cells. A client maps a page once,
+ * however many of its cells it has.
  */
 
 #include <errno.h>
@@ -92,7 +92,7 @@ static int map_cell(struct vrnic_counter *counter,
 	struct vrnic_client *client = counter->client;
 	int ret;
 
-	/* a module that answers with something else must not make us write outside */
+	/* after a wrong answer of the module, the library would write outside of the page */
 	if (resp->cell >= client->page_size / sizeof(*counter->cell) ||
 	    !resp->counter)
 		return -EPROTO;
@@ -104,7 +104,10 @@ static int map_cell(struct vrnic_counter *counter,
 	return 0;
 }
 
-/* Under the lock from making to mapping, so that no page is unmapped between. */
+/*
+ * Hold the lock from making to mapping, so that no thread unmaps the page in between.
+ * vrnic_counter_unbind() relies on the lock, too.
+ */
 static int create_in_kernel(struct vrnic_counter *counter, uint32_t flags)
 {
 	struct vrnic_create_counter_req req = {
@@ -154,7 +157,7 @@ int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
 
 /*
  * A self-paced transfer or a waiting thread may still point to the counter: then only
- * the kernel's part is destroyed now, and vrnic_counter.dead tells.
+ * the kernel's part is destroyed now, and they learn it from vrnic_counter.dead.
  */
 VRNIC_EXPORT
 int vrnic_counter_destroy(struct vrnic_counter *counter)
@@ -163,7 +166,7 @@ int vrnic_counter_destroy(struct vrnic_counter *counter)
 
 	if (!counter)
 		return -EINVAL;
-	/* first, so that a thread that the end wakes knows the reason */
+	/* set first, so that a thread that wakes up because of the end knows the reason */
 	__atomic_store_n(&counter->dead, true, __ATOMIC_RELEASE);
 	ret = vrnic_uv_destroy(counter->client, VRNIC_OBJECT_COUNTER,
 			       counter->handle);
@@ -181,7 +184,7 @@ void vrnic_counter_get(struct vrnic_counter *counter)
 		__atomic_fetch_add(&counter->refs, 1, __ATOMIC_RELAXED);
 }
 
-/* The last one unmaps it. */
+/* Drop a reference. The last one frees the counter. */
 void vrnic_counter_put(struct vrnic_counter *counter)
 {
 	struct vrnic_client *client;
@@ -208,14 +211,13 @@ static bool is_dead(const struct vrnic_counter *counter)
 
 /**
  * vrnic_counter_unbind() - end a counter's part in a transfer
- * @counter: counter, which the user may have destroyed: then it is not bound
+ * @counter: counter; if the user has destroyed it, it is not bound any more
  * @ep: endpoint of the transfer
  *
- * The kernel reuses a free handle for the next counter. Under the lock no counter is made:
+ * The kernel reuses a free handle for the next counter. While the lock is held no counter is made,
  * so the handle is that of @counter, or of no counter.
  *
- * Return: 0, or a negative errno. EPIPE: the peer is gone, so the kernel has failed the
- * counter.
+ * Return: 0 or a negative errno; -EPIPE: the peer is gone, so the kernel has failed the counter.
  */
 int vrnic_counter_unbind(struct vrnic_counter *counter,
 			 const struct vrnic_endpoint *ep)
@@ -242,7 +244,7 @@ void vrnic_counter_add(struct vrnic_counter *counter, uint64_t bytes)
 	vrnic_cell_add(counter->cell, (int64_t)bytes);
 }
 
-/* What poll(2) was told about the old value is forgotten as well. */
+/* Clear the eventfd, too, which may have been signalled for the old value. */
 VRNIC_EXPORT
 void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes)
 {
@@ -250,7 +252,7 @@ void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes)
 
 	__atomic_store_n(&counter->cell->remaining, bytes, __ATOMIC_RELAXED);
 	__atomic_store_n(&counter->cell->errors, 0, __ATOMIC_RELEASE);
-	/* EAGAIN: it was not signalled */
+	/* EAGAIN: the eventfd was not signalled */
 	if (counter->eventfd >= 0)
 		(void)!eventfd_read(counter->eventfd, &seen);
 }
@@ -303,12 +305,12 @@ static int make_fd(struct vrnic_counter *counter)
 	}
 	__atomic_store_n(&counter->eventfd, fd, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&counter->client->fds, 1, __ATOMIC_RELAXED);
-	/* later posts ring at once; earlier posts may not have rung yet */
+	/* posts from now on ring at once; doorbells of earlier posts may still be due */
 	vrnic_uv_looked_in_vain(counter->client);
 	return 0;
 }
 
-/* Only now, because descriptors are scarcer than counters. */
+/* Make the eventfd at the first call: file descriptors are scarcer than counters. */
 VRNIC_EXPORT
 int vrnic_counter_fd(struct vrnic_counter *counter)
 {
@@ -325,7 +327,7 @@ int vrnic_counter_fd(struct vrnic_counter *counter)
 
 /* ---- waiting ---- */
 
-/* Return: 0: there; -EIO: failed; 1: neither. */
+/* Return: 0: no more than @threshold remains; -EIO: the counter has failed; 1: neither. */
 static int look(const struct vrnic_counter *counter, int64_t threshold)
 {
 	if (vrnic_cell_errors(counter->cell))
@@ -368,8 +370,8 @@ static int sleep_until(struct vrnic_counter *counter, int64_t threshold,
 }
 
 /*
- * With another CPU for the engine most waits are over before a sleep and the
- * wake-up from it would be.
+ * If the engine has another CPU, most waits end sooner than a sleep and the wake-up from it
+ * would take.
  */
 #define SPINS	1000
 
@@ -410,8 +412,8 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 /* ---- counting that the library does, and no engine ---- */
 
 /*
- * The kernel does this, because threads may sleep there or on the eventfd. A counter that
- * the user destroyed meanwhile has no number any more, and is left alone.
+ * Have the kernel count, because it wakes the threads that sleep for the counter or poll its
+ * eventfd. A counter that the user destroyed meanwhile has no number any more: do nothing.
  */
 static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 			    const struct vrnic_status *status)
@@ -429,14 +431,14 @@ static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 		vrnic_uv_count(counter->client, &count);
 }
 
-/* Note a failure, if the engine did not. */
+/* Note a failure that no engine has noted. */
 void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status)
 {
 	count_in_kernel(counter, status->value, status);
 }
 
-/* The transfer ended; @counter may be NULL. */
+/* A transfer ended: take @bytes off its counter, or note its failure. @counter may be NULL. */
 void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 		       const struct vrnic_status *status)
 {

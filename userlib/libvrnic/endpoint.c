@@ -8,7 +8,7 @@
 
 #define ENDPOINTS_MAX	(1U << 20)	/* far more than there can be */
 
-/* Room for number @number in the context's table. */
+/* Make room for number @number in the context's table. Return: 0 or a negative errno. */
 static int table_fit(struct vrnic_context *ctx, uint32_t number)
 {
 	struct vrnic_endpoint **table;
@@ -107,7 +107,11 @@ void vrnic_endpoint_peer(const struct vrnic_endpoint *endpoint, struct vrnic_pee
 	};
 }
 
-/* An endpoint that the user did not destroy, or NULL. Caller has locked the context. */
+/*
+ * Find the endpoint to @peer. Caller has locked the context.
+ *
+ * Return: the endpoint, which the user has not destroyed, or NULL.
+ */
 struct vrnic_endpoint *vrnic_endpoint_lookup(const struct vrnic_context *ctx,
 					     const struct vrnic_peer *peer)
 {
@@ -141,14 +145,14 @@ int vrnic_endpoint_of(struct vrnic_context *context, const struct vrnic_peer *pe
 
 /* ---- the end ---- */
 
-/* Does the engine still have descriptors of it, or records to deliver? */
+/* Has the engine executed all descriptors to @ep, and have their records come? */
 static bool is_idle(const struct vrnic_endpoint *ep)
 {
 	return !ep->ops.first &&
 	       vrnic_ring_consumed(&ep->context->inject, ep->end);
 }
 
-/* The kernel's part first: after that nothing touches the memory of the pool. */
+/* Destroy the kernel's part first: after that no engine touches the memory of the pool. */
 static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
 	struct vrnic_op *op;
@@ -172,11 +176,11 @@ static int bury(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 /**
  * vrnic_endpoints_bury() - free destroyed endpoints that the engine is done with
  * @ctx: context, locked
- * @force: without asking the engine, because the context goes
+ * @force: free also those that the engine is not done with, because the context goes
  *
- * An endpoint that another thread still uses stays in any case.
+ * An endpoint whose transfers a thread is ending stays in any case.
  *
- * Return: none is left.
+ * Return: true if none is left.
  */
 bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force)
 {
@@ -185,7 +189,7 @@ bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force)
 
 	for (i = 0; ctx->dying && i < ctx->nr_endpoints; i++) {
 		ep = ctx->endpoints[i];
-		/* an endpoint that cannot be destroyed now is tried again */
+		/* if bury() fails, the next call tries again */
 		if (ep && ep->dead && !ep->ending && (force || is_idle(ep)))
 			bury(ctx, ep);
 	}
@@ -202,7 +206,7 @@ static void destroy_locked(struct vrnic_context *ctx,
 	vrnic_post_forget(ctx, ep);
 	vrnic_transfers_forget(ctx, ep);
 	vrnic_ops_mute(&ep->ops, NULL);
-	/* if the engine cannot be called, the next post fails */
+	/* ignore an error: the next post reports it */
 	if (!vrnic_ring_consumed(&ctx->inject, ep->end))
 		vrnic_uv_advance(ctx);
 	vrnic_endpoints_bury(ctx, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Fences (S5): one descriptor, whatever was posted before. */
+/* Fences (S5). A fence is one descriptor, whatever was posted before it. */
 
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +27,7 @@ int vrnic_fence_all(struct vrnic_context *context,
 	return vrnic_post(context, NULL, &req, done);
 }
 
-/* The result for a waiting thread, from a callback or from the end of the endpoint. */
+/* What fence_done() or vrnic_fences_cancel() tells a thread that waits for a fence. */
 struct waiter {
 	bool done;
 	bool canceled;
@@ -48,7 +48,7 @@ static void fence_done(struct vrnic_context *ctx,
  * vrnic_fences_cancel() - wake the threads that wait for fences of an endpoint
  * @ep: the endpoint, which is being destroyed; its context is locked
  *
- * A waiter is on its thread's stack, and may be gone as soon as it is told.
+ * A waiter lies on its thread's stack, and may be gone as soon as @done is set.
  */
 void vrnic_fences_cancel(struct vrnic_endpoint *ep)
 {
@@ -73,8 +73,8 @@ static bool is_done(const struct waiter *waiter)
 #define SHARED_NS	1000000ULL
 
 /*
- * In a shared context another thread may take the record that this one sleeps
- * for, and nothing would come after it: so the sleep is cut.
+ * In a shared context another thread may take the record that this thread sleeps for, and
+ * perhaps no other record wakes it. So it sleeps for SHARED_NS at most.
  */
 static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 		 uint64_t deadline)
@@ -94,8 +94,9 @@ static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 }
 
 /*
- * With the lock no callback is running; EDEADLK: this thread is in a callback itself. The
- * end of an endpoint, which may be freed already, has canceled the wait.
+ * Make sure that no callback uses @waiter, which leaves the stack. With advance_lock held no
+ * callback runs; EDEADLK: this thread is in a callback itself. If @waiter is done, the endpoint
+ * may have been destroyed, so @ep is not used.
  */
 static void forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		   const struct waiter *waiter)
@@ -110,7 +111,7 @@ static void forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		pthread_mutex_unlock(&ctx->advance_lock);
 }
 
-/* Into the program's struct: member by member. */
+/* Copy member by member, because the program's struct may be shorter: see vrnic_is_extended(). */
 static void report(struct vrnic_status *status, const struct vrnic_status *told)
 {
 	status->cookie = told->cookie;

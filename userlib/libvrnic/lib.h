@@ -49,18 +49,18 @@ struct vrnic_transfer;
 
 /**
  * struct vrnic_client - an open device
- * @verbs: libibverbs' context; its file is the door into the kernel
+ * @verbs: libibverbs' context, whose file takes the commands of uverbs.c
  * @pd: protection domain of all memory
  * @own_verbs: @verbs is closed with the client
  * @own_pd: @pd is freed with the client
- * @doorbell_fd: ours alone, beside the provider's
+ * @doorbell_fd: doorbell file of this client; the provider has another one
  * @one_cpu: the thread that opened the device may use one CPU only
  * @page_size: of this machine; a page of counters has it
- * @vain: looks in vain for records and counters; atomic
+ * @vain: how often a look at records or counters was in vain; atomic
  * @late: doorbells that are due; atomic
- * @fds: counters for whose events a thread may sleep; atomic
+ * @fds: counters with an eventfd, on which a thread may sleep; atomic
  * @lock: protects all below
- * @users: contexts, counters and types
+ * @users: number of contexts, counters and types
  * @contexts: through vrnic_context.sibling
  * @retired: types that were destroyed while descriptors may name them
  * @pages: mapped pages of counters, by their offset
@@ -85,8 +85,8 @@ struct vrnic_client {
 
 /**
  * struct vrnic_op - an operation that will have a record
- * @next: the next one posted to the same endpoint, or free
- * @callback: to be called; NULL: nobody is to be told any more
+ * @next: next in a struct vrnic_op_list, or in vrnic_context.free_ops
+ * @callback: to be called when the record comes; NULL: the user is not told any more
  * @arg: for @callback
  * @cookie: of the descriptor
  * @opcode: of the descriptor
@@ -117,14 +117,14 @@ struct vrnic_handler_entry {
 	void *arg;
 };
 
-#define VRNIC_DISPATCH_GROUP	64	/* ids whose table is made at once */
+#define VRNIC_DISPATCH_GROUP	64	/* ids in one table of handlers */
 #define VRNIC_DISPATCH_GROUPS	(VRNIC_DISPATCH_MAX / VRNIC_DISPATCH_GROUP)
 
 /**
  * struct vrnic_transfers - self-paced transfers by number
- * @slot: under way, or over while a descriptor may name their memory; NULL: free
- * @uses: how often a slot was used, so that late news do not hit a new transfer
- * @nr: slots
+ * @slot: a transfer under way, or one that is over while descriptors may name its memory; or NULL
+ * @uses: how often a slot was used: a part of the number, so no late record finds a new transfer
+ * @nr: number of slots
  */
 struct vrnic_transfers {
 	struct vrnic_transfer **slot;
@@ -142,24 +142,24 @@ struct vrnic_transfers {
  * @eventfd: for poll(2)
  * @advance_lock: held by the thread that takes records
  * @receive: reception ring; protected by @advance_lock
- * @made: callbacks of the user's made so far; protected by @advance_lock
+ * @made: number of calls of the user's callbacks; protected by @advance_lock
  * @dropped: messages without a handler; protected by @advance_lock
- * @idle: looks in vain; protected by @advance_lock
- * @lock: protects all below, if @shared; else the user does
+ * @idle: looks in vain since the last record; protected by @advance_lock
+ * @lock: protects all below, if @shared; otherwise one thread at a time uses the context
  * @inject: injection ring
- * @vain: its client's, at the last post
- * @streak: posts in a row, none of which was waited for
- * @typed_end: vrnic_ring.next after the last typed descriptor; also read by
- *	a thread that destroys a type
+ * @vain: @client->vain at the last post
+ * @streak: posts in a row between which @client->vain did not change
+ * @typed_end: @inject.next after the last typed descriptor; a thread that destroys
+ *	a type reads it without @lock
  * @queue: operations that wait for room in @inject (VRNIC_QUEUE)
  * @queue_end: where the next one is linked
- * @free_ops: records to be used again
+ * @free_ops: free structs, to be used again
  * @fences: operations that go to all endpoints
- * @endpoints: by number; includes those that wait for their end
+ * @endpoints: by number, with those that the user destroyed and that are not freed yet
  * @nr_endpoints: size of @endpoints
- * @live: endpoints that the user did not destroy
- * @dying: endpoints that the user did destroy
- * @dispatch: tables of handlers, made when needed
+ * @live: number of endpoints that the user did not destroy
+ * @dying: number of endpoints that the user destroyed and that are not freed yet
+ * @dispatch: tables of handlers, allocated when needed
  * @rts_handler: gets offers
  * @rts_arg: for @rts_handler
  * @transfers: self-paced transfers
@@ -171,7 +171,7 @@ struct vrnic_context {
 	uint32_t handle;
 	struct vrnic_address address;
 	int eventfd;
-	pthread_mutex_t advance_lock;	/* protects what is named there */
+	pthread_mutex_t advance_lock;	/* protects what is said above */
 	struct vrnic_ring receive;
 	unsigned long made;
 	unsigned long dropped;
@@ -201,13 +201,13 @@ struct vrnic_context {
  * @number: for descriptors
  * @handle: uverbs object
  * @peer: address of the peer
- * @host: the peer's host, as records tell of it
- * @dead: the user destroyed it; it stays until the engine is done with it, so
- *	that its number is not given to another one whose descriptors lie in the
- *	ring behind those of this one
- * @ending: its transfers that a thread is ending: this thread uses the endpoint without
- *	the lock, so the endpoint stays
- * @end: vrnic_ring.next after the last descriptor to it
+ * @host: number of the peer's host, as in struct vrnic_record
+ * @dead: the user destroyed it. It stays until the engine is done with it, because the
+ *	kernel may give its number to a new endpoint: descriptors in the ring would then
+ *	go to the wrong peer
+ * @ending: number of its transfers that threads are ending. Such a thread uses the endpoint
+ *	without the lock, so the endpoint stays
+ * @end: vrnic_context.inject.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
  */
@@ -231,7 +231,7 @@ struct vrnic_endpoint {
  * @page: mapping that @cell lies in
  * @number: for descriptors and for peers
  * @handle: uverbs object; once @dead, it may be that of another counter
- * @refs: user and self-paced transfers
+ * @refs: of the user, of self-paced transfers and of waiting threads; atomic
  * @dead: the user destroyed it
  * @eventfd: for poll(2), or -1 until it is asked for
  */
@@ -246,7 +246,7 @@ struct vrnic_counter {
 	int eventfd;
 };
 
-/* Injection rings that have to pass an index before a retired type may go. */
+/* A context whose engine has to pass slot @end before a retired type may be destroyed. */
 struct vrnic_retiring {
 	struct vrnic_context *context;
 	uint32_t end;
@@ -260,8 +260,8 @@ struct vrnic_retiring {
  * @complete: it has a number
  * @number: for descriptors
  * @handle: uverbs object
- * @refs: user and queued operations; atomic
- * @next: in vrnic_client.retired; protected by the client's lock as what follows
+ * @refs: of the user and of queued operations; atomic
+ * @next: in vrnic_client.retired; protected by the client's lock, as are the members below
  * @retiring: contexts that it waits for
  * @nr_retiring: how many
  */
@@ -290,7 +290,7 @@ static inline void vrnic_unlock(struct vrnic_context *ctx)
 		pthread_mutex_unlock(&ctx->lock);
 }
 
-/* ---- uverbs.c: the kernel's door ---- */
+/* ---- uverbs.c: calls into the kernel ---- */
 
 int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd);
 int vrnic_uv_fifo_create(struct vrnic_client *client,
@@ -323,7 +323,7 @@ void vrnic_uv_advance_later(struct vrnic_context *ctx);
 void vrnic_uv_advance_late(struct vrnic_client *client);
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
 
-/* A look in vain: what the program posted is to be done now. */
+/* Note that a look was in vain, and ring the doorbells that are due: the program waits. */
 static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
 {
 	__atomic_fetch_add(&client->vain, 1, __ATOMIC_RELAXED);
@@ -354,7 +354,7 @@ void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 
 /**
  * struct vrnic_request - an operation to be posted
- * @desc: descriptor; endpoint, cookie, counters and number of slots are filled in
+ * @desc: descriptor; the post functions fill in endpoint, cookie, counters and number of slots
  * @parts: what follows its first slot
  * @nr_parts: how many
  * @types: types that it names, or NULL
@@ -389,8 +389,8 @@ void vrnic_fences_cancel(struct vrnic_endpoint *ep);
 /* ---- endpoint.c ---- */
 
 /*
- * Is @peer, of a record, this endpoint's? The number of a peer on another host is the peer's
- * own claim; only the address of its host is sure.
+ * Is @peer, which sent a record, the peer of @ep? A peer on another host itself claims its fifo;
+ * only its host, which the kernel finds by its address, is sure.
  */
 static inline bool vrnic_is_peer(const struct vrnic_endpoint *ep, const struct vrnic_peer *peer)
 {
@@ -443,8 +443,8 @@ void vrnic_pool_destroy(struct vrnic_endpoint *ep);
 /* Dispatch ids of the library's own messages. */
 enum {
 	VRNIC_DISPATCH_RTS = VRNIC_DISPATCH_MAX,	/* an offer */
-	VRNIC_DISPATCH_REFUSED,		/* to the origin: it will not be taken */
-	VRNIC_DISPATCH_BROKEN,		/* to the target: no more will come */
+	VRNIC_DISPATCH_REFUSED,		/* to the origin: the target does not take the message */
+	VRNIC_DISPATCH_BROKEN,		/* to the target: the origin sends no more */
 	VRNIC_DISPATCH_TAKEN,		/* NOTIFY at the origin */
 	VRNIC_DISPATCH_ARRIVED,		/* NOTIFY at the target */
 };

@@ -93,7 +93,7 @@ void vrnic_dispatch_free(struct vrnic_context *ctx)
 
 /* ---- arrival ---- */
 
-/* The engine wrote a length that fits its slots; to check it costs nothing. */
+/* Does the message fit its slots? The engine sees to that, but the check costs nothing. */
 static bool is_whole(const struct vrnic_record *rec)
 {
 	return (uint64_t)rec->header_len + rec->length <=

@@ -5,7 +5,7 @@
 
 #include "lib.h"
 
-/* A counter's value is signed, and addresses do not wrap. */
+/* Is @length a number that a counter, which is signed, can hold, and does the address not wrap? */
 static bool range_fits(uint64_t addr, uint64_t length)
 {
 	return length <= INT64_MAX && addr <= UINT64_MAX - length;
@@ -200,7 +200,7 @@ static int post_typed(uint8_t opcode, struct vrnic_endpoint *ep,
 		.rkey = wr->rkey,
 	};
 	req.parts[0] = (struct iovec){ &more, sizeof(more) };
-	/* held, not changed */
+	/* not const, because a queued operation takes references on its types */
 	req.types[0] = (struct vrnic_type *)wr->local_type;
 	req.types[1] = (struct vrnic_type *)wr->remote_type;
 	return vrnic_post(ep->context, ep, &req, done);

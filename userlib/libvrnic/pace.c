@@ -12,8 +12,8 @@
  *	row k		RGET	sends batch k + 1 to the origin's engine
  *	last batch	PUT, NOTIFY at the origin, NOTIFY at the target
  *
- * It writes the table with one put and sends batch 0. The engines do the rest:
- * portion k + 1 is asked for while portion k moves.
+ * The target writes the table with one put and sends batch 0. The engines do the
+ * rest: they ask for portion k + 1 while portion k moves.
  *
  * Everything that comes from the peer is a claim: numbers of transfers are looked up,
  * and must be those of transfers with this peer.
@@ -23,14 +23,14 @@
 
 #include "pace.h"
 
-#define HEADER_MAX	1024		/* of the user's, in an offer */
+#define HEADER_MAX	1024		/* bytes of the user's header in an offer */
 #define TABLE_MIN	255U		/* rows offered, even if the message is small */
 #define TABLE_MAX	16383U		/* rows: a mebibyte */
-#define PORTION_MIN	(1ULL << 16)	/* of what is cut automatically */
+#define PORTION_MIN	(1ULL << 16)	/* the table has rows for portions of these bytes */
 
 /* ---- the origin ---- */
 
-/* Portions of 64 KiB and less, if the table does not get too large by that. */
+/* Return: rows to offer, enough for portions of PORTION_MIN, unless that exceeds TABLE_MAX. */
 static uint32_t table_rows(uint64_t length)
 {
 	uint64_t rows = length / PORTION_MIN;
@@ -81,7 +81,7 @@ static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 	return vrnic_transfer_post(x, &req, x->done.flags);
 }
 
-/* The end of the transfer takes it off. */
+/* Add to a counter what vrnic_transfer_end() will take off. */
 static void expect(struct vrnic_counter *counter, uint64_t bytes)
 {
 	if (counter)
@@ -181,8 +181,8 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
 }
 
 /*
- * Post the table with one put, and the first batch. If the batch cannot be posted, the put
- * is on its way. It does no harm: without a batch the peer never looks at its table.
+ * Post the table with one put, and the first batch. If the batch cannot be posted, the put is
+ * on its way already. It does no harm: without a batch the origin's engine never uses the table.
  */
 static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
@@ -203,18 +203,18 @@ static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 			      vrnic_plan_batch_bytes(plan, 0), 0, 0);
 }
 
-/* Counters first: the engines may be quick. */
+/* Raise the counter before the descriptors are posted: the engines may lower it at once. */
 static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
 	struct vrnic_counter *local = x->done.local;
 	int ret;
 
-	/* its value decides nothing, so peers may name it */
+	/* peers may name this counter, because its value decides nothing */
 	ret = vrnic_counter_create(x->ep->context->client, VRNIC_COUNTER_PEERS,
 				   &x->status);
 	if (ret)
 		return ret;
-	/* the peer must not change what the engines do in our name */
+	/* not writable: the peer must not change descriptors that run in this process's name */
 	ret = vrnic_pool_alloc(x->ep, vrnic_plan_rows(plan), false, &x->piece);
 	if (ret)
 		return ret;
@@ -243,7 +243,10 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	return ret;
 }
 
-/* An offer is of the endpoint's peer, and has nothing that only a later library sets. */
+/*
+ * Does the offer come from the endpoint's peer, and has it no member that only a later library
+ * sets? Return: 0, -EINVAL or -E2BIG.
+ */
 static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rts)
 {
 	unsigned int i;
@@ -270,7 +273,7 @@ static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts 
 	if (!wr->mr || rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
 	    (uintptr_t)wr->local > UINT64_MAX - rts->length)
 		return -EINVAL;
-	/* the target learns of one end only */
+	/* the target's process learns only that its own memory is filled: by a local counter */
 	return done && (done->remote || done->target) ? -EINVAL : 0;
 }
 
@@ -316,7 +319,7 @@ int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts)
 
 /* ---- what arrives ---- */
 
-/* No handler for offers: tell the peer, if there is an endpoint to it. */
+/* The program has no handler for offers: tell the peer, if there is an endpoint to it. */
 static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 {
 	struct vrnic_endpoint *ep;
@@ -330,7 +333,7 @@ static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 	vrnic_unlock(ctx);
 }
 
-/* The peer says where the message is; the record says who the peer is. */
+/* Read an offer. The peer claims where the message is; the kernel's record says who the peer is. */
 static struct vrnic_rts rts_of(const struct vrnic_record *rec)
 {
 	struct vrnic_offer offer;
@@ -410,7 +413,7 @@ void vrnic_pace_message(struct vrnic_context *ctx,
 	}
 }
 
-/* The regular end of a transfer. */
+/* A NOTIFY came, which is the regular end of a transfer. */
 void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	bool incoming = rec->cookie & VRNIC_COOKIE_TARGET;
@@ -425,8 +428,8 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 }
 
 /*
- * Nothing of the peer comes after this. A callback may start another transfer, which
- * fails by itself: so this loop ends.
+ * The peer is gone: end all transfers with it. A callback may start further ones, which fail by
+ * themselves; so take no more than there were at first.
  */
 static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
@@ -441,8 +444,8 @@ static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 }
 
 /*
- * A descriptor that we injected at the peer failed. If it was a put that was not the last
- * one, the chain goes on, and its end tells the failure.
+ * A descriptor that this process injected at the peer failed. If it was a put before the last
+ * one, the chain of remote gets goes on, and the NOTIFY at its end tells the failure.
  */
 void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {

@@ -11,25 +11,25 @@
 
 #include "lib.h"
 
-/* Cookies of what the engines run: number of the transfer, and: */
+/* A descriptor that the engines run has the number of its transfer as cookie, with these bits: */
 #define VRNIC_COOKIE_TARGET	(1ULL << 32)	/* the target's number, not the origin's */
-#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* nothing comes after it */
+#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT of the last portion */
 
 /**
  * struct vrnic_transfer - a transfer under way
- * @ep: the peer
- * @id: our number for it
- * @incoming: we are the target
- * @peer_id: incoming: the origin's number for it
+ * @ep: endpoint of the peer
+ * @id: this process's number for the transfer
+ * @incoming: this process is the target
+ * @peer_id: if @incoming: the origin's number for the transfer
  * @length: bytes
- * @done: how to tell the user; its counters are held
+ * @done: how to tell the user; the transfer holds references on its counters
  * @bound: the counters of @done are bound to @ep
- * @status: counter for failures on the way; incoming transfers have it
- * @piece: table, or batches
+ * @status: if @incoming: counter that the descriptors name, so that it notes their failures
+ * @piece: from the endpoint's pool: the origin's table, or the target's batches
  * @over: the transfer has ended, and is not found any more
  * @refs: one until the transfer is over, and one for each descriptor that was posted for it
- *	and whose record did not come yet. Such a descriptor may name @piece, so @piece
- *	stays, and no other transfer gets the number.
+ *	and whose record has not come yet. Such a descriptor may name @piece, so @piece
+ *	stays, and no other transfer gets @id.
  */
 struct vrnic_transfer {
 	struct vrnic_endpoint *ep;
@@ -53,7 +53,7 @@ struct vrnic_transfer {
  * @table: address of the sender's table of origin RGET descriptors
  * @rkey: key of the message
  * @table_rkey: key of the table
- * @table_rows: rows in it: portions after the first
+ * @table_rows: rows in it; each portion after the first needs one
  * @id: the sender's number for the offer
  * @reserved1: zero
  */
@@ -70,7 +70,7 @@ struct vrnic_offer {
 };
 
 /**
- * struct vrnic_verdict - what REFUSED and BROKEN messages hold
+ * struct vrnic_verdict - contents of a message VRNIC_DISPATCH_REFUSED or _BROKEN
  * @id: the origin's number for the transfer
  * @status: enum ibv_wc_status
  * @vendor_err: enum vrnic_vendor_err
@@ -84,7 +84,7 @@ struct vrnic_verdict {
 };
 
 /**
- * struct vrnic_plan - an accepted transfer, cut
+ * struct vrnic_plan - an accepted offer, cut into portions
  * @rts: the offer
  * @local: where the message goes
  * @rkey: remote key of @local's region

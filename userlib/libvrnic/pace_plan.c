@@ -8,7 +8,7 @@
 
 #include "pace.h"
 
-#define PORTION		(1ULL << 20)	/* unless told otherwise */
+#define PORTION		(1ULL << 20)	/* bytes of a portion, unless the program chooses */
 #define PORTIONS_MAX	(1U << 20)
 
 static uint64_t ceil_div(uint64_t n, uint64_t by)
@@ -16,7 +16,7 @@ static uint64_t ceil_div(uint64_t n, uint64_t by)
 	return n / by + !!(n % by);
 }
 
-/* As large as they should be, unless the origin's table is too short for that. */
+/* Return: bytes of a portion: more than PORTION if the origin's table is too short for that. */
 static uint64_t portion_of(const struct vrnic_rts *rts)
 {
 	uint64_t room = (uint64_t)rts->table_rows + 1;
@@ -26,7 +26,10 @@ static uint64_t portion_of(const struct vrnic_rts *rts)
 	return ceil_div(rts->length, room);
 }
 
-/* @portion: bytes of each; 0: automatic. Return: 0; -EINVAL: the origin's table is too short. */
+/*
+ * Cut the message into portions of @portion bytes; 0: automatic. Return: 0, or -EINVAL if the
+ * origin's table is too short.
+ */
 int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 {
 	const struct vrnic_rts *rts = plan->rts;
@@ -40,7 +43,7 @@ int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 	return 0;
 }
 
-/* Batches of two descriptors, then the last one of up to three. */
+/* Return: batch @k. Batches have two descriptors each, but the last one may have three. */
 struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x, uint32_t k)
 {
 	return (struct vrnic_ndesc *)x->piece.mem + (size_t)k * 2;
@@ -57,20 +60,20 @@ uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k)
 	       sizeof(struct vrnic_ndesc);
 }
 
-/* What is to be put into the origin's table lies behind the batches. */
+/* Return: the rows that are to be put into the origin's table. They lie behind the batches. */
 struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan)
 {
 	return vrnic_plan_batch(x, plan->nr - 1) + last_descs(plan);
 }
 
-/* Descriptors in all, with those that go into the origin's table. */
+/* Return: number of all descriptors, with those that go into the origin's table. */
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan)
 {
 	return (plan->nr - 1) * 3 + last_descs(plan);
 }
 
-/* Runs at the origin: has the target's engine fetch the next batch. */
+/* Runs at the origin: sends row @k to the target's engine, which then sends the next batch. */
 static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 				   const struct vrnic_plan *plan, uint32_t k)
 {
@@ -85,7 +88,7 @@ static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 	};
 }
 
-/* Runs at the target, sent by the origin: the next batch goes over. */
+/* Row @k. Runs at the target, when the origin has sent it: sends batch @k + 1 to the origin. */
 static struct vrnic_ndesc origin_row(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k)
 {
@@ -148,7 +151,7 @@ static void write_batch(const struct vrnic_transfer *x, const struct vrnic_plan 
 	}
 }
 
-/* All descriptors, into the memory of @x. */
+/* Write all descriptors into @x->piece. */
 void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
 	uint32_t k;

@@ -2,9 +2,9 @@
 /*
  * Registered memory that a peer's engine fetches from and writes to in self-paced
  * transfers (S4). Each endpoint has its own, because a peer that holds the key
- * may read all of it: other peers' keys must not lie there. The peer fills tables. It must
- * not change descriptors that are run in our name: they lie in chunks that the peer may
- * only read.
+ * may read all of it: other peers' keys must not lie there. The peer fills tables. But it
+ * must not change descriptors that run in this process's name: they lie in chunks that the
+ * peer may only read.
  */
 
 #include <errno.h>
@@ -22,8 +22,8 @@
  * @mem: the memory
  * @rows: its size in rows of VRNIC_SLOT_SIZE
  * @writable: the peer may write to it
- * @nr_used: how many are used
- * @used: for each row: 1 if it is
+ * @nr_used: how many rows are in use
+ * @used: for each row: 1 if it is in use
  */
 struct vrnic_pool_chunk {
 	struct vrnic_pool_chunk *next;
@@ -82,16 +82,16 @@ static int chunk_add(struct vrnic_endpoint *ep, uint32_t rows, bool writable)
 	return 0;
 }
 
-/* Deregistered first: after that no engine touches it. */
+/* Deregister the memory first: after that no engine touches it. */
 static void chunk_free(struct vrnic_pool_chunk *chunk)
 {
-	/* memory that stays registered must stay there */
+	/* if that fails, the memory stays registered, so it must stay mapped */
 	if (!ibv_dereg_mr(chunk->mr))
 		munmap(chunk->mem, chunk_bytes(chunk->rows));
 	free(chunk);
 }
 
-/* First fit. Return: the first row, or @chunk->rows if there are not so many. */
+/* First fit. Return: the first of @rows adjacent free rows, or @chunk->rows if there are none. */
 static uint32_t find_rows(const struct vrnic_pool_chunk *chunk, uint32_t rows)
 {
 	uint32_t i, run = 0;
@@ -125,11 +125,13 @@ static bool take_rows(struct vrnic_pool_chunk *chunk, uint32_t rows,
 /**
  * vrnic_pool_alloc() - memory that the peer may read
  * @ep: the peer
- * @rows: in slots; 0 will do, and gives nothing
+ * @rows: its size in slots; 0 gives an empty piece
  * @writable: the peer may write to it, too
- * @piece: the result
+ * @piece: the result, cleared
  *
  * Caller has locked the context.
+ *
+ * Return: 0 or a negative errno.
  */
 int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows, bool writable,
 		     struct vrnic_piece *piece)
@@ -150,7 +152,7 @@ int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows, bool writable,
 	return 0;
 }
 
-/* Large chunks do not stay when they are empty. */
+/* Give a piece back. Its chunk is freed if it is empty, and larger than CHUNK_ROWS. */
 void vrnic_pool_free(struct vrnic_endpoint *ep, struct vrnic_piece *piece)
 {
 	struct vrnic_pool_chunk *chunk = piece->chunk, **at;

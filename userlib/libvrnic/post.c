@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Posting: reserve slots, fill them, count, publish, and call the kernel if it
- * sleeps. With room in the ring and nobody to tell, that is the filling of one
- * slot and a fence.
+ * Posting: look for room, raise counters, fill slots, publish them, and call the
+ * kernel if it wants a doorbell. With room in the ring and no struct vrnic_done,
+ * that is the filling of one slot and a fence.
  *
- * The descriptor's cookie is the user's: so it is right in every counter and
- * record that repeats it. The operation of a record is found by order: the engine
+ * A descriptor has the user's cookie, which counters and records repeat. So the cookie
+ * cannot name the operation of a record. The library finds it by order: the engine
  * completes the operations to one endpoint in the order in which they were posted.
  */
 
@@ -48,13 +48,14 @@ static void op_append(struct vrnic_op_list *list, struct vrnic_op *op)
 }
 
 /**
- * vrnic_op_take() - the operation that a record belongs to
+ * vrnic_op_take() - take the operation of a record off its list
  * @list: of its endpoint, or of fences
  * @opcode: of the record
  * @cookie: of the record
  *
- * It is the first one; a look further costs nothing and survives an engine
- * that completes out of order.
+ * The operation is the first one, unless an engine completes out of order.
+ *
+ * Return: the operation, or NULL.
  */
 struct vrnic_op *vrnic_op_take(struct vrnic_op_list *list, uint8_t opcode,
 			       uint64_t cookie)
@@ -103,7 +104,7 @@ static struct vrnic_op *op_new(struct vrnic_context *ctx)
 	return op;
 }
 
-/* Call nobody any more: for all operations (@arg is NULL), or for those with @arg. */
+/* Call the callbacks of operations with @arg no more; if @arg is NULL, those of all operations. */
 void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg)
 {
 	struct vrnic_op *op;
@@ -131,7 +132,7 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 
 /* ---- how the user is told ---- */
 
-/* Only counters of this client. @done may be NULL. Return: 0, -EINVAL or -E2BIG. */
+/* @done may be NULL, or name counters of this client. Return: 0, -EINVAL or -E2BIG. */
 int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done)
 {
 	if (!done)
@@ -164,7 +165,7 @@ static uint64_t units(const struct vrnic_ndesc *desc)
 	       desc->length : 1;
 }
 
-/* Before the engine can see the descriptor: see P1. */
+/* Raise the counters, before the engine can see the descriptor: see P1. */
 static inline void count(const struct vrnic_done *done, int64_t n)
 {
 	if (done->local)
@@ -180,7 +181,7 @@ static bool has_room(struct vrnic_context *ctx, uint32_t slots)
 	return vrnic_ring_room(&ctx->inject, ctx->inject.next + slots);
 }
 
-/* Parts follow the first slot without a gap. */
+/* Write a descriptor into the ring. Its parts follow the first slot without a gap. */
 static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 {
 	struct vrnic_ndesc *slot = vrnic_ring_slot(ring, ring->next);
@@ -195,14 +196,14 @@ static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 	}
 }
 
-/* Slots were filled with descriptors to @ep. */
+/* Move on behind @slots slots that were filled with a descriptor to @ep. */
 static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		 uint32_t slots, bool typed)
 {
 	ctx->inject.next += slots;
 	if (ep)
 		ep->end = ctx->inject.next;
-	if (typed)	/* a thread that destroys a type reads it */
+	if (typed)	/* a thread that destroys a type reads this without the lock */
 		__atomic_store_n(&ctx->typed_end, ctx->inject.next,
 				 __ATOMIC_RELAXED);
 }
@@ -210,8 +211,8 @@ static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 #define STREAM_POSTS	8
 
 /*
- * Does the program post without waiting for its operations? Then one doorbell for
- * several posts may be better.
+ * Does the program post a stream, that is, has it posted STREAM_POSTS times without a look in vain
+ * in between? Then one doorbell for several posts may be better.
  */
 static bool streams(struct vrnic_context *ctx)
 {
@@ -222,7 +223,7 @@ static bool streams(struct vrnic_context *ctx)
 	return ctx->streak >= STREAM_POSTS;
 }
 
-/* A program that asked for an event may sleep for it without another call. */
+/* May the doorbell be late? Not if the program asked for an event, for which it may sleep next. */
 static bool may_be_late(const struct vrnic_context *ctx)
 {
 	return vrnic_ring_may_gather(&ctx->inject) &&
@@ -230,7 +231,7 @@ static bool may_be_late(const struct vrnic_context *ctx)
 	       !(ctx->receive.hdr && vrnic_ring_is_armed(&ctx->receive));
 }
 
-/* If the engine cannot be called the FIFO is gone, with the operations in its ring. */
+/* Return: 0, or a negative errno: then the FIFO is gone, with the operations in its ring. */
 static int publish(struct vrnic_context *ctx)
 {
 	vrnic_ring_tell_stream(&ctx->inject, streams(ctx));
@@ -312,7 +313,7 @@ int vrnic_post_flush(struct vrnic_context *ctx)
 	return posted ? publish(ctx) : 0;
 }
 
-/* Operations that are queued for an endpoint never happen once it is destroyed. */
+/* Drop the operations that are queued for an endpoint, because the user destroys it. */
 void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
 	struct vrnic_queued **at = &ctx->queue, *item;
@@ -332,13 +333,13 @@ void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 /* ---- posting ---- */
 
 /**
- * vrnic_post_room() - have room for slots, behind all that was queued
+ * vrnic_post_room() - find room for slots, after all queued operations were posted
  * @ctx: context, locked
  * @slots: how many
  *
- * Without room it has the engine run once, in this thread, and looks again.
+ * If there is no room, it has the engine run once, in this thread, and looks again.
  *
- * Return: 0, EAGAIN, EMSGSIZE or EIO, negative.
+ * Return: 0, -EAGAIN (no room), -EMSGSIZE (the ring is too small) or another negative errno.
  */
 int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots)
 {
@@ -376,7 +377,7 @@ static int add_op(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return 0;
 }
 
-/* Counters and records are ready; put the operation into the ring or the queue. */
+/* Put the operation into the ring or the queue. The caller has raised counters and added @op. */
 static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		 const struct vrnic_request *req, struct vrnic_op *op,
 		 bool queue)
@@ -411,7 +412,7 @@ static int post_done(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return ret;
 }
 
-/* The slots that descriptor and parts take. */
+/* Set the number of slots that descriptor and parts take. Return: 0 or -EMSGSIZE. */
 static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
 {
 	size_t bytes = VRNIC_SLOT_SIZE;
@@ -433,10 +434,10 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
  * @ctx: context, locked
  * @ep: endpoint that it goes to; NULL: FENCE_ALL
  * @req: the operation
- * @done: how to be told, or NULL
+ * @done: how the user is told, or NULL
  * @internal: @done->callback is the library's own
  *
- * Return: 0 or what vrnic_put(3) says of all operations; then nothing was counted.
+ * Return: 0 or a negative errno, see vrnic_put(3); then counters are as before.
  */
 int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		      struct vrnic_request *req, const struct vrnic_done *done,
@@ -476,7 +477,7 @@ int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return ret;
 }
 
-/* The context is being destroyed, and its FIFO is gone. */
+/* Free all operations: the context is being destroyed, and its FIFO is gone. */
 void vrnic_ops_destroy(struct vrnic_context *ctx)
 {
 	while (ctx->queue)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the library alone has of rings and shared memory: records of reception rings, how far
- * the engine is in an injection ring, and the cells of counters.
+ * Shared memory that the library uses, and the provider does not: records of reception rings, how
+ * far the engine is in an injection ring, and the cells of counters.
  *
  * Barriers and their partners (driver/queue/ring.h and driver/native/counter.c have the
  * other half; ../ring.h has those of all rings):
@@ -11,7 +11,7 @@
  *  C4 VRNIC_WAIT                  a system call: the kernel puts the caller on
  *       the wait queue, then looks at prod and cons (or at the cell) itself,
  *       and the writer of a record looks at the queue after a full barrier.
- *       So no record between our look and our sleep is missed.
+ *       So no record that comes between the caller's look and its sleep is missed.
  *  N1 vrnic_cell_errors(), vrnic_cell_remaining()   acquire of the cell
  *       with the engine's release of it after the data, and after the fields
  *       that say what failed
@@ -22,12 +22,12 @@
 #include "../ring.h"
 
 /**
- * vrnic_ring_consumed() - did the engine take all slots before this one
+ * vrnic_ring_consumed() - has the engine taken all slots before this one
  * @ring: injection ring
  * @end: an earlier value of @ring->next
  *
- * After 2^32 slots without a look an old @end passes for a recent one; it does
- * no harm, because the answer is yes again once the ring is empty.
+ * Return: true if so. It may wrongly be false if 2^32 slots were filled since @end. This does no
+ * harm, because it is true whenever the ring is empty.
  */
 static inline bool vrnic_ring_consumed(const struct vrnic_ring *ring,
 				       uint32_t end)
@@ -35,13 +35,13 @@ static inline bool vrnic_ring_consumed(const struct vrnic_ring *ring,
 	return ring->next - end >= ring->next - vrnic_ring_cons(ring);
 }
 
-/* As vrnic_ring_flags(): call the kernel? */
+/* Has the kernel to be called? Ask after vrnic_ring_publish() or vrnic_ring_release(). */
 static inline bool vrnic_ring_wants_doorbell(const struct vrnic_ring *ring)
 {
 	return vrnic_ring_flags(ring) & VRNIC_RING_DOORBELL;
 }
 
-/* Slots of the reception ring that hold records; more than the ring: nonsense. */
+/* Slots of a reception ring that hold records. A number above @ring->entries: prod is invalid. */
 static inline uint32_t vrnic_ring_filled(const struct vrnic_ring *ring)
 {
 	/* C1 */
@@ -56,7 +56,7 @@ vrnic_ring_peek(const struct vrnic_ring *ring)
 					 NULL;
 }
 
-/* Are there records that were not given back? For threads that do not take them. */
+/* Has any record not been given back? For threads without advance_lock, which protects @next. */
 static inline bool vrnic_ring_pending(const struct vrnic_ring *ring)
 {
 	/* C1 */
@@ -76,7 +76,7 @@ static inline uint32_t vrnic_cell_errors(const struct vrnic_counter_cell *cell)
 	return __atomic_load_n(&cell->errors, __ATOMIC_ACQUIRE);
 }
 
-/* Ordered before what the engine takes away by P1. */
+/* P1 orders this before the engine takes bytes off for a descriptor that is published later. */
 static inline void vrnic_cell_add(struct vrnic_counter_cell *cell, int64_t n)
 {
 	__atomic_fetch_add(&cell->remaining, n, __ATOMIC_RELAXED);

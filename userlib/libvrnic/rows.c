@@ -11,7 +11,7 @@
 
 /* ---- bounds of sums ---- */
 
-/* The last of @count steps from @offset. */
+/* Compute the offset of the last of @count blocks. Return: false if it overflows. */
 static bool last_offset(int64_t offset, uint64_t count, int64_t stride,
 			int64_t *last)
 {
@@ -21,7 +21,7 @@ static bool last_offset(int64_t offset, uint64_t count, int64_t stride,
 	       !__builtin_add_overflow(offset, way, last);
 }
 
-/* Does [@lower, @upper) stay within 64 bits, moved by each of the steps? */
+/* Do the bounds of a block, [@lower, @upper), fit into 64 bits for each of @count blocks? */
 static bool extent_fits(int64_t lower, int64_t upper, int64_t offset,
 			uint64_t count, int64_t stride)
 {
@@ -34,7 +34,7 @@ static bool extent_fits(int64_t lower, int64_t upper, int64_t offset,
 	       !__builtin_add_overflow(upper, last, &unused);
 }
 
-/* @rows with @count times @bytes more: at most INT64_MAX. */
+/* Do @rows with @count blocks of @bytes more have at most INT64_MAX bytes? */
 static bool total_fits(const struct vrnic_rows *rows, uint64_t bytes,
 		       uint64_t count)
 {
@@ -74,7 +74,7 @@ static struct vrnic_type_row *last_row(const struct vrnic_rows *rows)
 	return rows->nr ? &rows->row[rows->nr - 1] : NULL;
 }
 
-/* All offsets that occur were checked to be within 64 bits; differences may not. */
+/* Return: false if the difference overflows. The offsets themselves fit into 64 bits. */
 static bool distance(int64_t from, int64_t to, int64_t *stride)
 {
 	return !__builtin_sub_overflow(to, from, stride);
@@ -85,7 +85,7 @@ static int64_t last_chunk(const struct vrnic_type_row *row)
 	return row->offset + (int64_t)(row->count - 1) * row->stride;
 }
 
-/* Does the chunk go on where the row's last one leaves off, at its stride? */
+/* Does the chunk continue the row: has it the row's size and stride? Sets @stride. */
 static bool extends(const struct vrnic_type_row *row, int64_t offset,
 		    uint64_t bytes, int64_t *stride)
 {
@@ -94,7 +94,7 @@ static bool extends(const struct vrnic_type_row *row, int64_t offset,
 	       (row->count == 1 || row->stride == *stride);
 }
 
-/* A chunk that is not adjacent to the last one. */
+/* Add a chunk that is not adjacent to the last one. */
 static int append(struct vrnic_rows *rows, int64_t offset, uint64_t bytes)
 {
 	struct vrnic_type_row *row = last_row(rows);
@@ -107,7 +107,7 @@ static int append(struct vrnic_rows *rows, int64_t offset, uint64_t bytes)
 	return 0;
 }
 
-/* Take the last chunk off the rows. */
+/* Take the last chunk off the rows. Return: its offset. */
 static int64_t pop(struct vrnic_rows *rows)
 {
 	struct vrnic_type_row *row = last_row(rows);
@@ -130,7 +130,7 @@ static int add_chunk(struct vrnic_rows *rows, int64_t offset, uint64_t bytes)
 	return append(rows, pop(rows), bytes);
 }
 
-/* Was the chunk at @offset the last of a row that goes on like that? */
+/* Is the chunk at @offset the last one of a row that has this size and stride? */
 static bool in_step(const struct vrnic_rows *rows, int64_t offset,
 		    uint64_t bytes, int64_t stride)
 {
@@ -140,7 +140,10 @@ static bool in_step(const struct vrnic_rows *rows, int64_t offset,
 	       row->stride == stride && last_chunk(row) == offset;
 }
 
-/* One by one until a row is in step, which takes few; then all the others. */
+/*
+ * Add chunks one by one until the last row has their size and stride, which takes few; then add
+ * all the others to that row at once.
+ */
 static int add_chunks(struct vrnic_rows *rows, uint64_t bytes, int64_t offset,
 		      uint64_t count, int64_t stride)
 {
@@ -164,7 +167,7 @@ static int add_chunks(struct vrnic_rows *rows, uint64_t bytes, int64_t offset,
 
 /* ---- all or nothing ---- */
 
-/* Adding changes no more of what was there than the last two rows. */
+/* The state of rows before something is added. Adding changes at most the last two of them. */
 struct mark {
 	size_t nr;
 	uint64_t bytes;
@@ -199,13 +202,13 @@ static void go_back(struct vrnic_rows *rows, const struct mark *m)
 /**
  * vrnic_rows_add() - add a vector of blocks
  * @rows: rows
- * @bytes: of each
- * @offset: of the first
- * @count: how many
- * @stride: from the start of one to the start of the next
+ * @bytes: of each block
+ * @offset: of the first block
+ * @count: how many blocks
+ * @stride: from the start of one block to the start of the next
  *
- * Return: 0, EINVAL (nothing to add), EOVERFLOW, E2BIG or ENOMEM, negative;
- * then @rows are as they were.
+ * Return: 0, -EINVAL (nothing to add), -EOVERFLOW, -E2BIG or -ENOMEM; after a failure
+ * @rows are as before.
  */
 int vrnic_rows_add(struct vrnic_rows *rows, uint64_t bytes, int64_t offset,
 		   uint64_t count, int64_t stride)
@@ -255,7 +258,7 @@ static int add_each(struct vrnic_rows *rows, const struct vrnic_rows *sub,
 	}
 }
 
-/* A vector of vectors is a vector if each goes on where the one before ended. */
+/* A vector of vectors is one vector if each begins one stride behind the last chunk before it. */
 static bool is_seamless(const struct vrnic_type_row *row, int64_t stride)
 {
 	int64_t whole;
@@ -286,8 +289,8 @@ static int add_nested(struct vrnic_rows *rows, const struct vrnic_rows *sub,
  * @count: how many blocks
  * @stride: from one block to the next
  *
- * Return: as vrnic_rows_add(). E2BIG also if the blocks have to be written out
- * one by one, and that could become too many rows.
+ * Return: as vrnic_rows_add(); -E2BIG also if each block needs rows of its own, and that
+ * could become too many rows.
  */
 int vrnic_rows_add_rows(struct vrnic_rows *rows, const struct vrnic_rows *sub,
 			int64_t offset, uint64_t count, int64_t stride)
@@ -360,7 +363,7 @@ void vrnic_rows_free(struct vrnic_rows *rows)
 #define MAGIC	0x70797476U	/* "vtyp" */
 #define VERSION	1U
 
-/* All little-endian; @nr rows follow, four words each. */
+/* All members are little-endian; @nr times struct saved_row follow. */
 struct saved {
 	uint32_t magic;
 	uint32_t version;
@@ -390,8 +393,10 @@ static void *save_row(void *to, const struct vrnic_type_row *row)
 /**
  * vrnic_rows_save() - serialize
  * @rows: rows
- * @buffer: any alignment
- * @length: its size, and then what is needed
+ * @buffer: where to, with any alignment; NULL: only compute the size
+ * @length: the size of @buffer; the call sets it to the bytes that are needed
+ *
+ * Return: 0 or -ENOSPC.
  */
 int vrnic_rows_save(const struct vrnic_rows *rows, void *buffer, size_t *length)
 {
@@ -442,12 +447,12 @@ static int load_rows(struct vrnic_rows *rows, const uint8_t *from,
 }
 
 /**
- * vrnic_rows_load() - the reverse
+ * vrnic_rows_load() - read what vrnic_rows_save() wrote
  * @rows: empty
- * @buffer: claimed to come from vrnic_rows_save()
- * @length: its size
+ * @buffer: the bytes, which are not trusted
+ * @length: their number
  *
- * Return: 0, EINVAL (it did not) or ENOMEM, negative.
+ * Return: 0, -EINVAL (vrnic_rows_save() did not write this) or -ENOMEM.
  */
 int vrnic_rows_load(struct vrnic_rows *rows, const void *buffer, size_t length)
 {

@@ -21,7 +21,7 @@ struct vrnic_type_info;
 
 /**
  * struct vrnic_rows - rows of a type
- * @row: the rows; a stride is 0 where there is only one chunk
+ * @row: the rows; the stride of a row with one chunk is 0
  * @nr: how many
  * @room: how many fit into @row
  * @bytes: of all chunks; at most INT64_MAX, since counters are signed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* For people. */
+/* Version and errors as text. */
 
 #include "lib.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Self-paced transfers under way: by their numbers, and how they end.
+ * Self-paced transfers under way: how records find them by number, and how they end.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
 	return 0;
 }
 
-/* Finds also a transfer that is over. */
+/* Find a transfer by its number, also one that is over. Return: NULL if there is none. */
 static struct vrnic_transfer *table_look(const struct vrnic_transfers *t, uint32_t id)
 {
 	uint32_t i = ID_SLOT(id);
@@ -96,8 +96,9 @@ static void table_remove(struct vrnic_transfers *t,
 
 /*
  * Make sure that no other thread finds the transfer, so that one thread alone ends it. This
- * thread works without the lock, while another may destroy the endpoint: so the endpoint
- * stays until vrnic_transfer_end() is done. Caller has locked the context. @x may be NULL.
+ * thread works without the lock, while another may destroy the endpoint. So the endpoint
+ * counts this thread in @ending, and stays until vrnic_transfer_end() is done with it. Caller
+ * has locked the context. @x may be NULL.
  */
 static struct vrnic_transfer *claim(struct vrnic_transfer *x)
 {
@@ -109,16 +110,19 @@ static struct vrnic_transfer *claim(struct vrnic_transfer *x)
 }
 
 /*
- * The user may have destroyed the counter: then it is not bound any more.
+ * Unbind a counter, or NULL. If the user has destroyed it, it is not bound any more.
  *
- * Return: the peer is gone, so the kernel has failed the counter for this transfer.
+ * Return: true if the peer is gone, so that the kernel has failed the counter for this transfer.
  */
 static bool unbind(const struct vrnic_transfer *x, struct vrnic_counter *counter)
 {
 	return counter && vrnic_counter_unbind(counter, x->ep) == -EPIPE;
 }
 
-/* Bound counters fail when the peer goes, and descriptors that it relays may name them. */
+/*
+ * Bind the counters of the transfer to its endpoint. The kernel fails bound counters when the peer
+ * goes, and descriptors that are relayed for the peer may name them.
+ */
 static int bind(struct vrnic_transfer *x)
 {
 	struct vrnic_counter *local = x->done.local, *remote = x->done.remote;
@@ -143,8 +147,8 @@ static void unbind_both(struct vrnic_transfer *x)
 }
 
 /*
- * Put the transfer into the table, hold the counters of @done, and bind them to the
- * endpoint. Caller has locked the context.
+ * Make a transfer: put it into the table, take references on the counters of @done, and bind
+ * them to the endpoint. Caller has locked the context. Return: the transfer, or NULL.
  */
 struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  uint64_t length, bool incoming,
@@ -181,7 +185,7 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 	return x;
 }
 
-/* The engine may still read memory of the transfer: see @refs. */
+/* Drop a reference. The last one frees memory that the engine may read: vrnic_transfer.refs. */
 static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
 	if (--x->refs)
@@ -191,7 +195,7 @@ static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	free(x);
 }
 
-/* Free the transfer, but not memory that the engine may read. Caller has locked the context. */
+/* Drop the transfer. Memory that the engine may read stays. Caller has locked the context. */
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
 	x->over = true;
@@ -203,7 +207,7 @@ void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	transfer_put(ctx, x);
 }
 
-/* Claim the transfer that the sender of @rec knows as @id; or NULL. */
+/* Claim the transfer that the sender of @rec knows as @id. Return: the transfer, or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 						  const struct vrnic_record *rec,
 						  uint32_t id)
@@ -216,7 +220,7 @@ struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,
 	return x;
 }
 
-/* Claim any transfer with this peer; or NULL. */
+/* Claim any transfer with the sender of @rec. Return: the transfer, or NULL. */
 struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 					       const struct vrnic_record *rec)
 {
@@ -237,10 +241,10 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 /* ---- how transfers end ---- */
 
 /*
- * The engine takes arriving bytes off the target's counter, and notes an error there
- * if a put fails, but not if the chain of remote gets fails. If the peer is gone, the
- * kernel has failed bound counters. Unbind first: then the kernel has failed the counter
- * already, or never will.
+ * Do with the user's counters what the engine has not done. The engine takes arriving bytes off
+ * the target's counter, and notes an error there if a put fails, but not if the chain of remote
+ * gets fails. If the peer is gone, the kernel has failed bound counters. So unbind first: after
+ * that the kernel has failed the counter already, or never will.
  */
 static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 {
@@ -261,8 +265,8 @@ static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 }
 
 /*
- * The transfer was claimed; no lock is held. The last step calls the user, unless the
- * endpoint was destroyed meanwhile.
+ * End a transfer that the caller has claimed; no lock is held. The last step calls the user's
+ * callback, unless the user has destroyed the endpoint meanwhile.
  */
 void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			uint32_t status, uint32_t vendor_err)
@@ -289,8 +293,8 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 }
 
 /*
- * Tell the peer. Without memory the peer is not told, and keeps its
- * transfer until it destroys its endpoint, or this context is gone.
+ * Tell the peer that a transfer has failed. If there is no memory for the message, the peer
+ * keeps its transfer until it destroys its endpoint, or this context is gone.
  */
 int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 			uint32_t id, uint32_t status, uint32_t vendor_err)
@@ -315,7 +319,11 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 	return vrnic_post_locked(ep->context, ep, &req, &done, true);
 }
 
-/* Claim the transfer, if it is of this direction and with this peer. */
+/*
+ * Claim the transfer @id, if it has this direction and the sender of @rec is its peer.
+ *
+ * Return: the transfer, or NULL.
+ */
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,
 					   const struct vrnic_record *rec)
@@ -333,8 +341,8 @@ struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t i
 }
 
 /*
- * The transfer failed here, which the peer may not know. Nothing is posted to an endpoint
- * that was destroyed meanwhile: its queue was dropped.
+ * End a claimed transfer that failed on this side, and tell the peer, which may not know. Post
+ * nothing to an endpoint that was destroyed meanwhile, because its queue was dropped already.
  */
 void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 			 uint32_t status, uint32_t vendor_err)
@@ -352,8 +360,8 @@ void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 }
 
 /*
- * The record of a descriptor that we posted for a transfer, which may be over. Only a failure
- * matters, and that the engine no longer reads the descriptor's memory.
+ * Callback of vrnic_transfer_post(): the record of a descriptor has come, whose transfer may be
+ * over. The engine no longer reads the descriptor's memory. A failure ends the transfer.
  */
 static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
 		   void *arg)
@@ -383,8 +391,10 @@ static void posted(struct vrnic_context *ctx, const struct vrnic_status *status,
  * @req: the descriptor
  * @flags: VRNIC_QUEUE or 0
  *
- * The memory of @x->piece that it names stays until its record came. If the engine could
- * not be called, no record will come, but then the FIFO is gone.
+ * @x->piece, which the descriptor may name, stays until its record has come. If the engine
+ * could not be called, no record will come, but then the FIFO is gone.
+ *
+ * Return: 0 or a negative errno.
  */
 int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uint32_t flags)
 {
@@ -404,8 +414,8 @@ int vrnic_transfer_post(struct vrnic_transfer *x, struct vrnic_request *req, uin
 /* ---- the end of endpoints and contexts ---- */
 
 /*
- * The user destroys the endpoint: its transfers end without a callback.
- * Their counters fail, so a thread that waits for one wakes up.
+ * The user destroys the endpoint: end its transfers without a callback. Fail their counters,
+ * so that a thread that waits for one wakes up.
  */
 void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
@@ -426,7 +436,7 @@ void vrnic_transfers_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep
 	}
 }
 
-/* The engine is done with the endpoint: no further record of it will come. */
+/* Free the endpoint's transfers. Its part in the kernel is gone: no record of it will come. */
 void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_transfers *t = &ctx->transfers;
@@ -442,7 +452,7 @@ void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint
 	}
 }
 
-/* Transfers belong to endpoints, and all endpoints are gone. */
+/* Free the table. It is empty: transfers belong to endpoints, and all endpoints are gone. */
 void vrnic_transfers_destroy(struct vrnic_context *ctx)
 {
 	free(ctx->transfers.slot);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Types, as objects of a client. The kernel looks a type up when it executes a
- * descriptor. So the kernel's part of a type is destroyed when every injection ring
- * has passed the descriptors that name the type.
+ * descriptor. So the library destroys the kernel's part of a type only when the engine
+ * has passed the descriptors that name the type in every injection ring.
  */
 
 #include <errno.h>
@@ -137,14 +137,14 @@ void vrnic_type_get(struct vrnic_type *type)
 
 static bool passed(const struct vrnic_context *ctx, uint32_t end)
 {
-	/* another thread may post: the index that this thread published will do */
+	/* another thread may be posting, so take the index that it has published */
 	uint32_t prod = __atomic_load_n(&ctx->inject.hdr->prod,
 					__ATOMIC_RELAXED);
 
 	return prod - end >= prod - vrnic_ring_cons(&ctx->inject);
 }
 
-/* Caller holds the client's lock. */
+/* Note the rings that may still name @type. Caller holds the client's lock. */
 static int note_contexts(struct vrnic_client *client, struct vrnic_type *type)
 {
 	struct vrnic_context *ctx;
@@ -166,10 +166,10 @@ static int note_contexts(struct vrnic_client *client, struct vrnic_type *type)
 }
 
 /*
- * Caller holds the client's lock. Each call looks at all contexts: a context that is
- * gone must not stay in the list behind one whose ring has not passed yet.
+ * Take the contexts that have passed, and @gone, off the type's list. Each call looks at all of
+ * them: a context that is gone must not stay in the list. Caller holds the client's lock.
  *
- * Return: nothing can name it any more.
+ * Return: true if no ring can name the type any more.
  */
 static bool is_retired(struct vrnic_type *type,
 		       const struct vrnic_context *gone)
@@ -186,7 +186,7 @@ static bool is_retired(struct vrnic_type *type,
 
 /**
  * vrnic_types_reap() - free retired types that no ring names any more
- * @client: whose
+ * @client: client of the types
  * @gone: a context whose FIFO was destroyed, but not unmapped; or NULL
  */
 void vrnic_types_reap(struct vrnic_client *client, struct vrnic_context *gone)
@@ -196,7 +196,7 @@ void vrnic_types_reap(struct vrnic_client *client, struct vrnic_context *gone)
 	pthread_mutex_lock(&client->lock);
 	at = &client->retired;
 	while ((type = *at)) {
-		/* the kernel's own references keep types that it is using */
+		/* an engine that is using the type has a reference of its own in the kernel */
 		if (!is_retired(type, gone) ||
 		    vrnic_uv_destroy(client, VRNIC_OBJECT_TYPE, type->handle)) {
 			at = &type->next;
@@ -208,7 +208,10 @@ void vrnic_types_reap(struct vrnic_client *client, struct vrnic_context *gone)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* Without memory for the wait, descriptors may find their type gone. */
+/*
+ * Destroy a type as soon as no ring names it. If note_contexts() gets no memory, the type goes at
+ * once, and descriptors that name it fail.
+ */
 static void retire(struct vrnic_type *type)
 {
 	struct vrnic_client *client = type->client;
@@ -221,7 +224,7 @@ static void retire(struct vrnic_type *type)
 	vrnic_types_reap(client, NULL);
 }
 
-/* The last reference is the user's, or that of an operation that leaves the queue. */
+/* Drop a reference: the user's, or that of an operation that leaves the queue. */
 void vrnic_type_put(struct vrnic_type *type)
 {
 	struct vrnic_client *client;

@@ -54,7 +54,7 @@ static void cmd_out(union cmd *cmd, unsigned int id, void *data, size_t size)
 {
 	struct ib_uverbs_attr *attr = cmd_attr(cmd, id);
 
-	memset(data, 0, size);	/* an older module may answer less */
+	memset(data, 0, size);	/* an older module may fill in less */
 	attr->len = size;
 	attr->data = (uintptr_t)data;
 }
@@ -78,7 +78,8 @@ static int cmd_run(union cmd *cmd, struct ibv_context *verbs)
  * @verbs: context of the doorbell
  * @fd: the result
  *
- * The core compares the driver's number: EINVAL from devices of other drivers.
+ * Return: 0 or a negative errno: -EINVAL from devices of other drivers, because the core compares
+ * the driver's number.
  */
 int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
 {
@@ -233,11 +234,12 @@ static const struct {
 
 /**
  * vrnic_uv_destroy() - destroy an object
- * @client: whose it is
- * @object: VRNIC_OBJECT_FIFO and so on
- * @handle: which
+ * @client: client of the object
+ * @object: VRNIC_OBJECT_FIFO, _ENDPOINT, _COUNTER or _TYPE
+ * @handle: its handle
  *
- * EIO means that the device is gone, and the object with it: that is success.
+ * Return: 0 or a negative errno. EIO means that the device is gone, and the object with it, so
+ * that counts as success.
  */
 int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 		     uint32_t handle)
@@ -254,13 +256,13 @@ int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 	return ret == -EIO ? 0 : ret;
 }
 
-/* Run the context's rings in this thread; operations stay posted if this fails. */
+/* Have the kernel run the context's ring in this thread. If this fails, operations stay posted. */
 int vrnic_uv_advance(struct vrnic_context *ctx)
 {
 	return -vrnic_ring_call(ctx->client->doorbell_fd, VRNIC_ADVANCE, ctx->address.fifo);
 }
 
-/* Run the rings after more posts, or before a wait. */
+/* Note a call of VRNIC_ADVANCE that is made after more posts, or before the program waits. */
 void vrnic_uv_advance_later(struct vrnic_context *ctx)
 {
 	struct vrnic_client *client = ctx->client;
@@ -268,20 +270,20 @@ void vrnic_uv_advance_later(struct vrnic_context *ctx)
 	vrnic_late_add(&client->late, client->doorbell_fd, VRNIC_ADVANCE, ctx->address.fifo);
 }
 
-/* Run all rings that are due. */
+/* Make all calls of VRNIC_ADVANCE that are due. */
 void vrnic_uv_advance_late(struct vrnic_client *client)
 {
 	vrnic_late_ring(&client->late, client->doorbell_fd, VRNIC_ADVANCE);
 }
 
-/* Ring before a sleep, which may be for a posted operation. */
+/* Ring due doorbells before the sleep, which may be for an operation that waits for one. */
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
 {
 	vrnic_uv_looked_in_vain(client);
 	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
 }
 
-/* Counts what no engine counts; the kernel wakes threads that sleep for it. */
+/* Have the kernel count what no engine counts, and wake the threads that sleep for that. */
 int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count)
 {
 	return ioctl(client->doorbell_fd, VRNIC_COUNT, count) ? -errno : 0;

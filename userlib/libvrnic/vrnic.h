@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * libvrnic: what verbs lack. libvrnic(7) is the way in, and each function has a man page. Unless
- * that says otherwise, a function returns 0 or a negative errno.
+ * libvrnic: operations that verbs lack. libvrnic(7) is the introduction, and each function has a
+ * man page. Unless that page says otherwise, a function returns 0 or a negative errno.
  *
  *	client > context > endpoint	(a device, a pair of rings, a peer)
  *	counter, type			(belong to a client)
  *
  * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
- * struct has one yet, so comp_mask is 0, also in a struct that a function is to fill in: then a
- * program sets it before the call. E2BIG: the library does not know a bit. Zero is the default of
- * all other members.
+ * struct has such a bit yet, so the program sets comp_mask to 0, also in a struct that a function
+ * fills in. A function that finds an unknown bit returns -E2BIG. Zero is the default of all other
+ * members.
  */
 #ifndef LIBVRNIC_H
 #define LIBVRNIC_H
@@ -31,7 +31,7 @@ struct vrnic_counter;
 struct vrnic_type;
 
 #define VRNIC_NO_TIMEOUT	UINT64_MAX	/* for all timeouts, which are in nanoseconds */
-#define VRNIC_DISPATCH_MAX	4096		/* ids of messages are less */
+#define VRNIC_DISPATCH_MAX	4096		/* ids of messages are smaller */
 
 enum vrnic_flags {
 	VRNIC_CONTEXT_SHARED	= 1 << 0,	/* context: threads share it, every call locks */
@@ -50,10 +50,10 @@ struct vrnic_context_attr {	/* what a context is to be */
 	uint32_t flags;		/* VRNIC_CONTEXT_* */
 };
 
-struct vrnic_peer {		/* who sent it; plain data that does not grow */
+struct vrnic_peer {		/* who sent a message or offer; plain data that does not grow */
 	uint64_t host;		/* this host's number for the other host's address; 0: this host */
-	uint32_t fifo;		/* the context: host and fifo together name only one */
-	uint32_t task;		/* as the peer says */
+	uint32_t fifo;		/* number of the peer's context on its host */
+	uint32_t task;		/* number of the peer's task, as the peer claims */
 };
 
 struct vrnic_error {		/* what a counter knows of the first failure */
@@ -66,7 +66,7 @@ struct vrnic_error {		/* what a counter knows of the first failure */
 	uint32_t opcode;	/* enum vrnic_native_opcode */
 };
 
-struct vrnic_status {		/* outcome of an operation; of a fence: of the first that failed */
+struct vrnic_status {		/* outcome of an operation; fence: of the first one that failed */
 	uint64_t comp_mask;
 	uint64_t cookie;	/* of its struct vrnic_done */
 	uint64_t value;		/* rmw: the old value; others: bytes that were placed */
@@ -88,10 +88,10 @@ struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow 
 	uint64_t comp_mask;	/* which of the reserved members have a meaning */
 	struct vrnic_peer peer;
 	uint64_t length;	/* bytes of the message */
-	uint64_t remote;	/* where it lies, for vrnic_get() */
+	uint64_t remote;	/* address of the message, for vrnic_get() */
 	uint32_t rkey;
 	uint32_t id;		/* the sender's number for the offer */
-	uint64_t table;		/* table for the engines: address, key, rows */
+	uint64_t table;		/* the sender's table, for vrnic_accept(): address, key, rows */
 	uint32_t table_rkey;
 	uint32_t table_rows;
 	uint64_t reserved[8];
@@ -104,14 +104,14 @@ typedef void (*vrnic_handler)(struct vrnic_context *context, const struct vrnic_
 typedef void (*vrnic_rts_handler)(struct vrnic_context *context, const struct vrnic_rts *rts,
 				  const void *header, size_t header_len, void *arg);
 
-struct vrnic_done {		/* how the program learns the outcome; NULL: by a fence */
+struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fence */
 	uint64_t comp_mask;
 	struct vrnic_counter *local;	/* falls once the local buffer is free, or filled */
-	struct vrnic_counter *remote;	/* falls once it is done at the target */
+	struct vrnic_counter *remote;	/* falls once the operation is done at the target */
 	vrnic_callback callback;	/* vrnic_advance() calls it, also after a failure */
 	void *arg;			/* for the callback */
-	uint64_t cookie;		/* status and error repeat it */
-	uint32_t target;		/* vrnic_counter_number() of a counter of the target's */
+	uint64_t cookie;		/* vrnic_status and vrnic_error repeat it */
+	uint32_t target;		/* number of a counter of the target process that falls */
 	uint32_t flags;			/* VRNIC_QUEUE */
 };
 
@@ -124,7 +124,7 @@ struct vrnic_wr {		/* put, get, put_inline, read, write */
 	uint32_t rkey;
 };
 
-struct vrnic_typed_wr {		/* put_typed, get_typed: chunks' offsets count from local, remote */
+struct vrnic_typed_wr {		/* put_typed, get_typed; types count offsets from local, remote */
 	uint64_t comp_mask;
 	void *local;
 	const struct ibv_mr *mr;
@@ -140,7 +140,7 @@ struct vrnic_rmw_wr {
 	uint64_t remote;	/* a multiple of width */
 	uint64_t operand;
 	uint64_t compare;
-	void *result;		/* for the old value, in mr; NULL: only to the callback */
+	void *result;		/* for the old value, in mr; NULL: only the callback gets it */
 	const struct ibv_mr *mr;
 	uint32_t rkey;
 	uint32_t width;		/* 4 or 8 bytes */
@@ -153,7 +153,7 @@ struct vrnic_send_wr {		/* header and data together up to VRNIC_MAX_MESSAGE byte
 	size_t header_len;
 	const void *data;
 	size_t length;
-	uint32_t id;		/* of the handler */
+	uint32_t id;		/* of the peer's handler */
 };
 
 struct vrnic_rts_wr {		/* an offer to be made */
@@ -165,7 +165,7 @@ struct vrnic_rts_wr {		/* an offer to be made */
 	size_t header_len;	/* up to 1024 */
 };
 
-struct vrnic_accept_wr {	/* where an offer goes */
+struct vrnic_accept_wr {	/* where the message of an accepted offer goes */
 	uint64_t comp_mask;
 	void *local;		/* in mr, which allows remote write */
 	const struct ibv_mr *mr;
@@ -177,7 +177,7 @@ struct vrnic_type_info {
 	uint64_t bytes;		/* data in it */
 	int64_t lower;		/* offset of its first byte */
 	int64_t upper;		/* offset after its last byte */
-	uint64_t chunks;	/* contiguous ones, as vectors are counted out */
+	uint64_t chunks;	/* contiguous ones; each element of a vector counts */
 	uint64_t rows;		/* of its metadata */
 };
 

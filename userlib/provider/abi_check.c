@@ -92,7 +92,7 @@ SIZE(vrnic_create_ah_resp, 8);
 
 #define SAME(a, b)	static_assert((a) == (b), #a " is not " #b)
 
-/* Flags, status and opcodes go from one side to the other as they are. */
+/* The provider copies flags, status and opcodes between verbs and descriptors as they are. */
 SAME(VRNIC_DESC_FENCE, IBV_SEND_FENCE);
 SAME(VRNIC_DESC_SIGNALED, IBV_SEND_SIGNALED);
 SAME(VRNIC_DESC_SOLICITED, IBV_SEND_SOLICITED);

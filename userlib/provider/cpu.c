@@ -3,7 +3,7 @@
 
 #include "vrnic.h"
 
-/* The call fails if the kernel knows of more CPUs than fit: then there are several. */
+/* sched_getaffinity() fails if the kernel has more CPUs than fit into @cpus: that is not one. */
 bool vrnic_has_one_cpu(void)
 {
 	cpu_set_t cpus;

@@ -100,13 +100,13 @@ struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* Polls of the old ring fail, to which the kernel no longer writes. */
+/* Have polls of @ring fail, because the kernel no longer writes to it. */
 static void ring_fail(struct vrnic_ring *ring)
 {
 	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR, __ATOMIC_RELAXED);
 }
 
-/* If the new ring cannot be mapped, polls fail: no completion comes any more. */
+/* Replace the ring. If the new one cannot be mapped, polls fail from then on. */
 static int swap_ring(struct vrnic_cq *cq, int cqe)
 {
 	struct vrnic_cmd_resize_cq_resp resp = {};
@@ -184,7 +184,7 @@ static void fill_wc(struct ibv_wc *wc, const struct vrnic_cqe *cqe)
 	};
 }
 
-/* Return: completions, or -EIO once a queue that overflowed has no more. */
+/* Return: number of completions, or -EIO if there is none and the ring is dead (an overflow). */
 int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
@@ -201,7 +201,7 @@ int vrnic_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 	return n;
 }
 
-/* With the lock: later requests are counted from 0. */
+/* Count later requests of the side from 0. Caller holds @cq->lock. */
 static void count_anew(struct vrnic_cq *cq, uint32_t qpn, enum vrnic_side side)
 {
 	struct vrnic_polled *polled =
@@ -211,7 +211,10 @@ static void count_anew(struct vrnic_cq *cq, uint32_t qpn, enum vrnic_side side)
 		__atomic_store_n(&polled->done, 0, __ATOMIC_RELAXED);
 }
 
-/* With the lock: completions of others move up, the newest first. A phase is its place's. */
+/*
+ * Drop the completions of @qpn: move those of other queue pairs to the end of the filled entries,
+ * and give the entries before them back. Phases belong to places, and stay. Caller holds @cq->lock.
+ */
 static void forget(struct vrnic_cq *cq, uint32_t qpn)
 {
 	struct vrnic_cqe *from, *to;
@@ -238,7 +241,7 @@ static void forget(struct vrnic_cq *cq, uint32_t qpn)
  * @ibcq: the completion queue; may be NULL
  * @qpn: the queue pair, which the kernel has reset or destroyed
  *
- * Their places are free: as many requests may be posted anew.
+ * The kernel gets their entries back, so as many requests may be posted anew.
  */
 void vrnic_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qpn)
 {

@@ -5,7 +5,7 @@
 
 #include "vrnic.h"
 
-/* What the extended way offers. */
+/* Fields that ibv_create_cq_ex() offers. */
 #define VRNIC_CQ_EX_FIELDS	(IBV_WC_STANDARD_FLAGS |		     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |	     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -35,11 +35,7 @@ vrnic_ring_peek_cqe(const struct vrnic_ring *ring, uint32_t i)
 	return cqe;
 }
 
-/**
- * vrnic_cq_lock() - take a lock of a completion queue, while nobody resizes it
- * @cq: the completion queue
- * @lock: one of its locks
- */
+/* Take @lock, which is one of @cq's, when no thread resizes @cq. */
 static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 {
 	vrnic_lock(lock);
@@ -49,17 +45,17 @@ static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 
 /**
  * vrnic_cq_arm() - ask for an event
- * @cq: the completion queue, with its arm_lock
+ * @cq: the completion queue, whose arm_lock the caller holds
  * @solicited: only at a solicited or failed completion
  */
 static inline void vrnic_cq_arm(struct vrnic_cq *cq, bool solicited)
 {
 	vrnic_ring_arm(&cq->ring, solicited);
-	/* A1: release of the count after the word, with the acquire below */
+	/* A1: release of the count after the arm word, with the acquire in vrnic_cq_note_raised() */
 	__atomic_store_n(&cq->arms, cq->arms + 1, __ATOMIC_RELEASE);
 }
 
-/* With the lock: have all events come that were asked for until now? */
+/* Note it if all events that were asked for have come. The caller holds @cq->lock. */
 static inline void vrnic_cq_note_raised(struct vrnic_cq *cq)
 {
 	/* A1 */
@@ -69,7 +65,7 @@ static inline void vrnic_cq_note_raised(struct vrnic_cq *cq)
 		__atomic_store_n(&cq->raised, arms, __ATOMIC_RELAXED);
 }
 
-/* Without a lock: is an event asked for that has not come, as far as is known? */
+/* Is an event asked for that has not come, as far as polls have noted? Needs no lock. */
 static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 {
 	return __atomic_load_n(&cq->arms, __ATOMIC_RELAXED) !=
@@ -77,11 +73,11 @@ static inline bool vrnic_cq_is_armed(const struct vrnic_cq *cq)
 }
 
 /**
- * struct vrnic_sides - the queue pairs that complete into a completion queue
- * @older: the table before this one, which polls may be reading
+ * struct vrnic_sides - the sides of queue pairs that complete into a completion queue
+ * @older: the table that this one replaced, which polls may still be reading
  * @mask: number of slots, less one
  * @used: slots that are not NULL
- * @slot: a side lies in the slot of its key, or in the next free one
+ * @slot: a side lies in the slot of its key modulo the size, or in the next free one
  */
 struct vrnic_sides {
 	struct vrnic_sides *older;
@@ -92,13 +88,16 @@ struct vrnic_sides {
 
 void vrnic_sides_free(struct vrnic_cq *cq);
 
-/* Numbers have 24 bits; no side has key 0, because numbers start later. */
+/* QP numbers have 24 bits, so the key fits. None is 0, so only an emptied slot has key 0. */
 static inline uint32_t vrnic_polled_key(uint32_t qpn, enum vrnic_side side)
 {
 	return qpn << 1 | side;
 }
 
-/* With the lock. Return: NULL if no side is counted. */
+/*
+ * Find the side of a queue pair with @key. The caller holds @cq->lock, so no table is freed, but
+ * sides may be added meanwhile. Return: NULL if no side with @key is counted.
+ */
 static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
 						 uint32_t key)
 {
@@ -119,7 +118,7 @@ static inline struct vrnic_polled *vrnic_cq_find(const struct vrnic_cq *cq,
 	return polled;
 }
 
-/* With the lock: this request and those before it are not under way any more. */
+/* The request of @cqe and those before it are not under way any more. Caller holds @cq->lock. */
 static inline void vrnic_cq_retire(struct vrnic_cq *cq,
 				   const struct vrnic_cqe *cqe)
 {
@@ -129,7 +128,7 @@ static inline void vrnic_cq_retire(struct vrnic_cq *cq,
 
 	if (!polled)
 		return;
-	/* D1: release after the kernel's index of the ring moved on */
+	/* D1: release, so that a post that sees the count sees the ring's free slots, too */
 	__atomic_store_n(&polled->done, send ? cqe->sq_done : polled->done + 1,
 			 __ATOMIC_RELEASE);
 }
@@ -148,15 +147,15 @@ static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 		return NULL;
 	cq->ring.next++;
 	cq->copy = *cqe;
-	/* free the place first: a thread that sees the count uses the place at once */
+	/* give the entry back first: a thread that sees the count may post a request that needs it */
 	vrnic_ring_release(&cq->ring);
 	vrnic_cq_retire(cq, &cq->copy);
 	return &cq->copy;
 }
 
-#define VRNIC_IDLE_POLLS	16	/* before another process gets its turn */
+#define VRNIC_IDLE_POLLS	16	/* polls in vain before another process gets its turn */
 
-/* With the queue locked: has the program polled in vain, often and alone? */
+/* Count a poll. Return: should this thread, on its only CPU, yield? Caller holds @cq->lock. */
 static inline bool vrnic_cq_should_yield(struct vrnic_cq *cq, bool empty)
 {
 	if (!empty) {
@@ -170,12 +169,12 @@ static inline bool vrnic_cq_should_yield(struct vrnic_cq *cq, bool empty)
 
 /**
  * vrnic_cq_unlock() - end a poll; ring doorbells that are due, if it was in vain
- * @cq: the completion queue
- * @empty: nothing was found
+ * @cq: the completion queue, whose lock the caller holds
+ * @empty: the poll found nothing
  *
- * On a machine with one CPU, the process that is to bring the completion cannot run while
- * this thread spins: two processes that poll for each other would spend a timer tick, some
- * milliseconds, on each message.
+ * If there is one CPU only, the process that is to bring the completion cannot run while this
+ * thread spins. Without the yield, two processes that poll for each other would spend a timer
+ * tick, some milliseconds, on each message.
  */
 static inline void vrnic_cq_unlock(struct vrnic_cq *cq, bool empty)
 {

@@ -34,7 +34,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 	vrnic_cq_unlock(cq, false);
 }
 
-/* The lock stays held if, and only if, there is a completion. */
+/* If there is a completion, @cq->lock stays held until end_poll. If not, no end_poll follows. */
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct vrnic_cq *cq = ex_to_vcq(ibcq);
@@ -51,7 +51,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	return ret;
 }
 
-/* end_poll follows in any case. */
+/* The lock stays held also if there is no further completion, because end_poll follows. */
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
 	return take(ex_to_vcq(ibcq)) ? 0 : ENOENT;
@@ -121,7 +121,7 @@ static int64_t now_ns(clockid_t clock)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* Completions are stamped with the raw clock; take its distance as of now. */
+/* Completions have stamps of CLOCK_MONOTONIC_RAW; add its present distance to the wall clock. */
 static uint64_t read_wallclock_ns(struct ibv_cq_ex *cq)
 {
 	int64_t distance = now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC_RAW);
@@ -130,9 +130,9 @@ static uint64_t read_wallclock_ns(struct ibv_cq_ex *cq)
 }
 
 /**
- * vrnic_cq_ex_init() - offer the extended way
+ * vrnic_cq_ex_init() - set the functions for extended polling
  * @cq: the completion queue
- * @wc_flags: fields that the program asked for, all of VRNIC_CQ_EX_FIELDS
+ * @wc_flags: fields that the program asked for, a subset of VRNIC_CQ_EX_FIELDS
  */
 void vrnic_cq_ex_init(struct vrnic_cq *cq, uint64_t wc_flags)
 {

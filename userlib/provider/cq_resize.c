@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Keeping all threads away from a completion queue's ring while it is replaced:
- * from the moment when the kernel moves the completions until the new ring is mapped,
- * nobody may use the old ring. This takes a system call, so a thread that comes meanwhile
- * sleeps. A thread that has slept gets its turn before the queue is resized again.
+ * Keeping all threads away from a completion queue's ring while one thread replaces it. From the
+ * moment when the kernel moves the completions until the new ring is mapped, nobody may use the
+ * old ring. This takes a system call, so a thread that needs the ring meanwhile sleeps. A thread
+ * that has slept gets its turn before the queue is resized again.
  */
 
 #include "cq.h"
@@ -28,7 +28,7 @@ void vrnic_cq_fini(struct vrnic_cq *cq)
 	vrnic_lock_destroy(&cq->lock);
 }
 
-/* With the gate. */
+/* Caller holds @cq->gate. */
 static void set_resizing(struct vrnic_cq *cq, bool resizing)
 {
 	vrnic_lock(&cq->lock);
@@ -38,7 +38,7 @@ static void set_resizing(struct vrnic_cq *cq, bool resizing)
 	vrnic_unlock(&cq->lock);
 }
 
-/* From here on the ring is the caller's alone. */
+/* From here to vrnic_cq_resize_end() no other thread uses the ring. */
 void vrnic_cq_resize_begin(struct vrnic_cq *cq)
 {
 	pthread_mutex_lock(&cq->gate);
@@ -59,10 +59,10 @@ void vrnic_cq_resize_end(struct vrnic_cq *cq)
 /**
  * vrnic_cq_await_resize() - sleep until nobody resizes a completion queue
  * @cq: the completion queue
- * @lock: one of its locks, held; let go of meanwhile
+ * @lock: one of its locks; held before and after the call, and released in between
  *
- * No thread starts a resize while another waits here: so after the gate only the lock
- * is waited for.
+ * vrnic_cq_resize_begin() waits while a thread is in here. So a thread waits for the end of one
+ * resize only, and has @lock before the next one begins.
  */
 void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How many requests may be under way: polls find the queue pair of a completion by its
- * number, and count. The table of a completion queue is an open-addressed one. Polls
- * read it while a queue pair is added; a table that has become too small is kept until
- * no poll can be looking at it.
+ * How many requests are under way. A poll finds the queue pair of a completion by its number, in a
+ * table of the completion queue with open addressing, and counts the request as done. Polls may
+ * read the table while another thread adds a queue pair. So a table that has become too small is
+ * kept until no poll can be reading it.
  */
 
 #include <errno.h>
@@ -14,9 +14,12 @@
 
 #define SIDES_MIN	8
 
-static struct vrnic_polled left;	/* a side was here, others may lie behind */
+static struct vrnic_polled left;	/* marks an emptied slot: a search goes on behind it */
 
-/* With sides_lock: a table that is at most a quarter full with the present sides. */
+/*
+ * Make a table that is at most a quarter full with the sides of @old and one more. Caller holds
+ * sides_lock. Return: the empty table, or NULL.
+ */
 static struct vrnic_sides *sides_new(struct vrnic_sides *old)
 {
 	uint32_t size = SIDES_MIN, alive = 0;
@@ -34,7 +37,7 @@ static struct vrnic_sides *sides_new(struct vrnic_sides *old)
 	return sides;
 }
 
-/* With sides_lock. There is a free slot. */
+/* Caller holds sides_lock, and has made sure that there is a free slot. */
 static void sides_put(struct vrnic_sides *sides, struct vrnic_polled *polled)
 {
 	uint32_t i = polled->key & sides->mask;
@@ -46,7 +49,7 @@ static void sides_put(struct vrnic_sides *sides, struct vrnic_polled *polled)
 	__atomic_store_n(&sides->slot[i], polled, __ATOMIC_RELEASE);
 }
 
-/* With sides_lock. Return: 0 or ENOMEM. */
+/* Replace the table by one with more free slots. Caller holds sides_lock. Return: 0 or ENOMEM. */
 static int sides_grow(struct vrnic_cq *cq)
 {
 	struct vrnic_sides *old = cq->sides, *sides = sides_new(old);
@@ -61,7 +64,7 @@ static int sides_grow(struct vrnic_cq *cq)
 	return 0;
 }
 
-/* At least half of the slots stay free: so a search in vain ends. */
+/* At least half of the slots stay NULL, where a search for an absent key ends. */
 static int add(struct vrnic_cq *cq, struct vrnic_polled *polled, uint32_t qpn,
 	       enum vrnic_side side)
 {
@@ -77,7 +80,7 @@ static int add(struct vrnic_cq *cq, struct vrnic_polled *polled, uint32_t qpn,
 	return ret;
 }
 
-/* With both locks. */
+/* Caller holds lock and sides_lock of the completion queue. */
 static void sides_take(struct vrnic_sides *sides, const struct vrnic_polled *polled)
 {
 	uint32_t i = polled->key & sides->mask;
@@ -99,7 +102,7 @@ static void free_older(struct vrnic_sides *sides)
 	sides->older = NULL;
 }
 
-/* While the lock is held nobody polls. */
+/* With @cq->lock held no thread polls, so the older tables can be freed. */
 static void drop(struct vrnic_cq *cq, const struct vrnic_polled *polled)
 {
 	vrnic_cq_lock(cq, &cq->lock);
@@ -149,7 +152,7 @@ int vrnic_credit_open(struct vrnic_qp *qp)
 	return ret;
 }
 
-/* A credit that was never opened may be closed. */
+/* Undo vrnic_credit_open(), also if it failed halfway. */
 void vrnic_credit_close(struct vrnic_qp *qp)
 {
 	if (qp->credit.max)
@@ -158,7 +161,7 @@ void vrnic_credit_close(struct vrnic_qp *qp)
 		drop(to_vcq(qp->vqp.qp.recv_cq), side(qp, VRNIC_SIDE_RECV));
 }
 
-/* The queue pair starts anew; its completion queues have forgotten it. */
+/* Start anew after RESET. vrnic_cq_forget_qp() has put the counts in struct vrnic_polled back. */
 void vrnic_credit_reset(struct vrnic_credit *credit)
 {
 	credit->posted = 0;

@@ -3,7 +3,7 @@
 
 #include "vrnic.h"
 
-/* Return: 0 or an errno; the file belongs to the caller. */
+/* Open the doorbell file of @ctx, which the caller closes. Return: 0 or an errno. */
 int vrnic_doorbell_open(struct vrnic_context *ctx)
 {
 	DECLARE_COMMAND_BUFFER(cmd, VRNIC_OBJECT_DOORBELL,
@@ -20,7 +20,7 @@ int vrnic_doorbell_open(struct vrnic_context *ctx)
 }
 
 /**
- * vrnic_doorbell_ring() - let the engine look at a queue pair's rings
+ * vrnic_doorbell_ring() - have the kernel run a queue pair's rings
  * @qp: the queue pair
  *
  * The requests are in the ring already, and stay there if this fails.
@@ -32,7 +32,7 @@ int vrnic_doorbell_ring(struct ibv_qp *qp)
 	return vrnic_ring_call(to_vctx(qp->context)->doorbell_fd, VRNIC_DOORBELL, qp->qp_num);
 }
 
-/* Ring after more posts, or before the program waits. */
+/* Note a doorbell that is rung after more posts, or before the program waits. */
 void vrnic_doorbell_later(struct ibv_qp *qp)
 {
 	struct vrnic_context *ctx = to_vctx(qp->context);

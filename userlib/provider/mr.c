@@ -40,7 +40,7 @@ int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 			       sizeof(resp));
 	if (ret || !(flags & IBV_REREG_MR_CHANGE_PD))
 		return ret;
-	/* libibverbs sets the new one when we return */
+	/* libibverbs stores the new domain in the region after this function */
 	vrnic_pd_get(pd);
 	vrnic_pd_put(vmr->ibv_mr.pd);
 	return 0;
@@ -90,9 +90,9 @@ int vrnic_dealloc_mw(struct ibv_mw *mw)
 }
 
 /*
- * Type 1: a request like others, but the key is the provider's to choose. The
- * window has it as soon as the request is posted; a failed request shows in its
- * completion, as the verb has it.
+ * Bind a type 1 window, by a request like that for type 2, but with a key that the provider
+ * chooses. The window has this key as soon as the request is posted. If the request fails later,
+ * only its completion tells, as the verb is defined.
  */
 int vrnic_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		  struct ibv_mw_bind *bind)

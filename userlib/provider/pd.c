@@ -82,8 +82,8 @@ int vrnic_dealloc_td(struct ibv_td *ibtd)
 }
 
 /*
- * Allocators of the program are accepted and not called: the rings are the
- * kernel's memory.
+ * The program may pass allocators, but the provider does not call them, because the kernel
+ * allocates the rings.
  */
 struct ibv_pd *
 vrnic_alloc_parent_domain(struct ibv_context *context,
@@ -112,7 +112,7 @@ vrnic_alloc_parent_domain(struct ibv_context *context,
 	return &pd->pd;
 }
 
-/* Does the program vouch that one thread at a time uses what is made in here? */
+/* Does the program vouch that one thread at a time uses the objects that it makes in @pd? */
 bool vrnic_pd_one_thread(struct ibv_pd *pd)
 {
 	return to_vpd(pd)->td;

@@ -21,8 +21,8 @@ static int put_inline(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /*
- * The value travels in the descriptor, so the program has to say that its data
- * is inline: a local key could not be checked.
+ * The value of an ATOMIC WRITE is copied into the descriptor, so the program has to set
+ * IBV_SEND_INLINE: nothing would check a local key.
  */
 static int put_value(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -48,7 +48,7 @@ static int put_payload(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 	}
 }
 
-/* What the operation needs to know beside its data. */
+/* Fill in what the operation needs beside its data. */
 static int put_operands(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 {
 	if (qp->build.op->with_imm)
@@ -123,7 +123,7 @@ static int put_list(struct vrnic_qp *qp, struct ibv_send_wr *wr,
 	return ret;
 }
 
-/* One doorbell for the whole list, and for what came before a bad request. */
+/* Ring one doorbell for the whole list, or for the requests before the first bad one. */
 int vrnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad)
 {

@@ -11,7 +11,7 @@
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS |	\
 			 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* A queue pair without receive ring has all zeroes there. */
+/* If the queue pair has no receive ring, @resp->rq is all zeroes. */
 static int map_rings(struct vrnic_qp *qp,
 		     const struct vrnic_create_qp_resp *resp,
 		     const struct ibv_qp_init_attr_ex *attr)
@@ -45,7 +45,10 @@ static void unmap_rings(struct vrnic_qp *qp)
 	vrnic_ring_unmap(&qp->sq, context);
 }
 
-/* A module that does not say how many requests have ended leaves it at the slots. */
+/*
+ * Have requests counted that are under way. If the module does not tell how many requests have
+ * ended, only the slots of the rings limit them.
+ */
 static int count_requests(struct vrnic_qp *qp, const struct ibv_qp_cap *cap)
 {
 	if (!(to_vctx(qp->vqp.qp.context)->features & VRNIC_FEATURE_SQ_DONE))
@@ -87,7 +90,7 @@ destroy:
 	return ret;
 }
 
-/* Creation flags may be named as long as there are none. */
+/* The program may name creation flags in @attr->comp_mask, but may set none. */
 static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!check_comp_mask(attr->comp_mask, QP_COMP_MASK))
@@ -109,7 +112,7 @@ static struct ibv_qp *create_qp(struct ibv_context *context,
 	struct vrnic_qp *qp;
 	int ret;
 
-	/* libibverbs' command has no room for flags, not even for none */
+	/* ibv_cmd_create_qp_ex() refuses creation flags, even if none is set */
 	core.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
@@ -173,7 +176,7 @@ static void forget_completions(struct ibv_qp *qp)
 		vrnic_cq_forget_qp(qp->recv_cq, qp->qp_num);
 }
 
-/* The kernel has put its indices of both rings back to zero. */
+/* After RESET: the kernel has put its indices of both rings back to zero. */
 static void start_anew(struct vrnic_qp *qp)
 {
 	forget_completions(&qp->vqp.qp);
@@ -189,7 +192,7 @@ static void start_anew(struct vrnic_qp *qp)
 	}
 }
 
-/* The older command has no place for a rate limit. */
+/* Use the extended command, because the older one has no place for a rate limit. */
 static int modify_limited(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ib_uverbs_ex_modify_qp_resp resp = {};
@@ -213,7 +216,7 @@ int vrnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return ret;
 }
 
-/* Bursts are of a millisecond at most, and cannot be chosen. */
+/* The driver sends bursts of a millisecond at most. A program cannot choose their size. */
 int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
 			       struct ibv_qp_rate_limit_attr *limit)
 {

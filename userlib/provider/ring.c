@@ -12,8 +12,8 @@
  * @context: whose ring it is
  * @info: the kernel's answer
  *
- * With ibv_fork_init(), a child gets no copy of the mapping: two processes that
- * post to one ring would ruin each other.
+ * With ibv_fork_init(), a child process gets no copy of the mapping, because two processes that
+ * post to one ring would overwrite each other's descriptors.
  *
  * Return: 0 or an errno.
  */
@@ -30,7 +30,7 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 	if (base == MAP_FAILED)
 		return errno;
 	if (ibv_dontfork_range(base, info->bytes)) {
-		ret = errno;	/* it returns -1, unlike what verbs do */
+		ret = errno;	/* ibv_dontfork_range() returns -1, not an errno as verbs do */
 		munmap(base, info->bytes);
 		return ret;
 	}
@@ -38,7 +38,7 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 	return 0;
 }
 
-/* A ring that was never mapped is fine. */
+/* @ring may also be one that was never mapped. */
 void vrnic_ring_unmap(struct vrnic_ring *ring, struct ibv_context *context)
 {
 	if (!ring->hdr)

@@ -24,7 +24,7 @@ int vrnic_rq_init(struct vrnic_rq *rq, struct ibv_context *context,
 	return 0;
 }
 
-/* A ring that was never made is fine. */
+/* @rq may also be one without a ring. */
 void vrnic_rq_fini(struct vrnic_rq *rq, struct ibv_context *context)
 {
 	if (!rq->ring.hdr)
@@ -87,7 +87,7 @@ int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 	return ret;
 }
 
-/* The doorbell is only wanted while the queue pair is in error, to be flushed. */
+/* The kernel wants a doorbell only while the queue pair is in error, to flush the receives. */
 int vrnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad)
 {

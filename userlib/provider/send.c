@@ -79,10 +79,10 @@ static bool sge_count_fits(const struct vrnic_qp *qp, size_t num)
 }
 
 /**
- * vrnic_desc_set_sges() - local segments
+ * vrnic_desc_set_sges() - set the local segments of the descriptor that is being built
  * @qp: the queue pair
  * @num: how many
- * @list: they are laid out as in the ring
+ * @list: the segments; abi_check.c checks that struct vrnic_sge has the same layout
  *
  * Return: 0 or an errno.
  */
@@ -98,7 +98,7 @@ int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
 	if (ret)
 		return ret;
 	qp->build.desc->num_sge = num;
-	if (num == 1)	/* by far the most frequent */
+	if (num == 1)	/* by far the most frequent case */
 		memcpy(&qp->build.desc->sge[0], list, sizeof(*list));
 	else
 		vrnic_ring_copy_in(&qp->sq, qp->build.slot, DATA_AT, list, bytes);
@@ -120,7 +120,7 @@ static size_t total_length(size_t num, const struct ibv_data_buf *list,
 }
 
 /**
- * vrnic_desc_set_inline() - data in the descriptor
+ * vrnic_desc_set_inline() - copy data into the descriptor that is being built
  * @qp: the queue pair
  * @num: how many pieces
  * @list: the pieces
@@ -187,7 +187,7 @@ void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
 	qp->build.desc->atomic.compare = compare;
 }
 
-/* A window of no bytes is one that is bound to nothing, and needs no region. */
+/* A bind of no bytes opens nothing to peers, and needs no region. */
 int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
 			uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
@@ -204,7 +204,7 @@ int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
 	return 0;
 }
 
-/* Requests are only taken from RTS on; IBTA 10.3.1. Return: 0 or EINVAL. */
+/* May requests be posted? Only from RTS on, by IBTA 10.3.1. Return: 0 or EINVAL. */
 int vrnic_sq_ready(struct vrnic_qp *qp)
 {
 	switch (qp->vqp.qp.state) {
@@ -221,8 +221,8 @@ int vrnic_sq_ready(struct vrnic_qp *qp)
 #define STREAM_POSTS	8
 
 /*
- * Does the program post without waiting for its requests? Then one doorbell for
- * several posts may be better.
+ * Does the program post a stream, that is, has it posted STREAM_POSTS times without a poll in vain
+ * in between? Then one doorbell for several posts may be better.
  */
 static bool streams(struct vrnic_qp *qp)
 {
@@ -237,14 +237,14 @@ static bool streams(struct vrnic_qp *qp)
 	return qp->streak >= STREAM_POSTS;
 }
 
-/* Hand the built descriptors to the kernel; with the lock. */
+/* Hand the built descriptors to the kernel. */
 void vrnic_sq_publish(struct vrnic_qp *qp)
 {
 	vrnic_ring_tell_stream(&qp->sq, streams(qp));
 	vrnic_ring_publish(&qp->sq);
 }
 
-/* A program that asked for an event may sleep for it without another call. */
+/* Has the program asked for an event? Then it may go to sleep without another verb. */
 static bool armed(struct ibv_cq *cq)
 {
 	return cq && vrnic_cq_is_armed(to_vcq(cq));
@@ -257,8 +257,8 @@ static bool may_be_late(const struct vrnic_qp *qp)
 }
 
 /*
- * After the ring was published and unlocked: call the engine if it sleeps, now or,
- * in a stream of requests, a little later.
+ * Call the kernel if it wants a doorbell: now or, in a stream of requests, a little later. The
+ * caller has published the ring, and released its lock.
  *
  * Return: 0 or an errno: EIO when the device is gone.
  */

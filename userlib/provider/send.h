@@ -3,9 +3,9 @@
  * Building descriptors in the slots of a send ring: what ibv_post_send() and the
  * ibv_wr functions have in common. A descriptor starts with one slot and is
  * extended when its data is known. The kernel sees nothing before the ring is
- * published. So to give up, the provider puts the ring's index back.
+ * published. So to give a descriptor up, the provider puts vrnic_qp.sq.next back.
  *
- * The caller holds vrnic_qp.sq_lock.
+ * All functions but vrnic_sq_kick() are called with vrnic_qp.sq_lock held.
  */
 #ifndef VRNIC_PROVIDER_SEND_H
 #define VRNIC_PROVIDER_SEND_H
@@ -26,7 +26,7 @@ enum vrnic_payload {
  * @opcode: enum vrnic_opcode; 0: no such operation
  * @payload: enum vrnic_payload
  * @with_imm: immediate data or a key to invalidate goes along
- * @types: bits by enum ibv_qp_type: queue pairs that have it
+ * @types: a bit for each enum ibv_qp_type whose queue pairs have the operation
  */
 struct vrnic_send_op {
 	uint8_t opcode;
@@ -47,7 +47,7 @@ vrnic_send_op(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
 {
 	const struct vrnic_send_op *op;
 
-	/* the types that have requests at all are numbered from 2 to 4 */
+	/* queue pairs that send have types 2 (RC) to 4 (UD); a larger number cannot be shifted by */
 	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_UD)
 		return NULL;
 	op = &vrnic_send_ops[opcode];
@@ -95,7 +95,7 @@ static inline void vrnic_desc_cancel(struct vrnic_qp *qp)
 	qp->credit.posted--;
 }
 
-/* Make the descriptor as long as its contents need, from its first slot on. */
+/* Make the descriptor @slots long, counted from its first slot. Return: 0 or ENOMEM. */
 static inline int vrnic_desc_resize(struct vrnic_qp *qp, uint32_t slots)
 {
 	uint32_t end = qp->build.slot + slots;

@@ -12,7 +12,7 @@
 #include "abi.h"
 #include "vrnic.h"
 
-/* In kbit/s; any queue pair that sends can be slowed down. */
+/* Tell the range of rate limits, in kbit/s. Every type of queue pair that sends can have one. */
 static void tell_rate_limits(struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	if (attr_size < offsetof(struct ibv_device_attr_ex, packet_pacing_caps) +
@@ -59,8 +59,8 @@ static int vrnic_query_port(struct ibv_context *context, uint8_t port,
 #define NSEC_PER_SEC	1000000000L
 
 /*
- * The clock that stamps completions. As with other devices, all of its value is in tv_nsec,
- * in the unit of the stamps: programs take no notice of tv_sec.
+ * Read the clock that stamps completions. As with other devices, all of its value is in tv_nsec,
+ * in the unit of the stamps: programs ignore tv_sec.
  */
 static int vrnic_query_rt_values(struct ibv_context *context,
 				 struct ibv_values_ex *values)
@@ -103,8 +103,8 @@ static void vrnic_free_context(struct ibv_context *context)
 }
 
 /*
- * No query_qp_data_in_order: libibverbs then says that order within a message
- * is not promised, and an ordinary memory copy promises none.
+ * There is no query_qp_data_in_order. So libibverbs says that no order within a message is
+ * promised, which is true: the driver copies with an ordinary memory copy.
  */
 static const struct verbs_context_ops vrnic_ops = {
 	.alloc_mw = vrnic_alloc_mw,
@@ -204,7 +204,7 @@ static void vrnic_uninit_device(struct verbs_device *vdev)
 	free(container_of(vdev, struct vrnic_device, vdev));
 }
 
-/* The number also finds a renamed device, the name one whose number is hidden. */
+/* The number finds also a renamed device, the name also a device whose number is hidden. */
 static const struct verbs_match_ent vrnic_matches[] = {
 	VERBS_DRIVER_ID(VRNIC_DRIVER_ID),
 	VERBS_NAME_MATCH("vrnic", NULL),

@@ -2,9 +2,9 @@
 /*
  * The provider's objects, and what each file offers to the others.
  *
- * Locks: one for each side of a queue pair, one for each SRQ, three for each CQ.
- * Only those of a CQ nest: vrnic_cq.gate outside of vrnic_cq.lock, and that
- * outside of vrnic_cq.arm_lock. No spinlock is held across a system call.
+ * Locks: one for each side (send, receive) of a queue pair, one for each SRQ, four for each CQ.
+ * Only those of a CQ nest: vrnic_cq.gate outside of vrnic_cq.lock, and that outside of
+ * vrnic_cq.arm_lock or vrnic_cq.sides_lock. No spinlock is held during an ioctl().
  */
 #ifndef VRNIC_PROVIDER_H
 #define VRNIC_PROVIDER_H
@@ -63,10 +63,10 @@ struct vrnic_td {
 /**
  * struct vrnic_pd - a protection domain or a parent domain
  * @pd: libibverbs' part; a parent domain's handle is its protection domain's
- * @users: parent domains that have it; of a parent domain: objects that were made in
- *	it, of which the kernel does not know
- * @contained: parent domain: its protection domain; else NULL
- * @td: parent domain: its thread domain or NULL
+ * @users: number of parent domains that contain it; for a parent domain: number of objects that
+ *	were made in it, because the kernel does not know parent domains
+ * @contained: for a parent domain: its protection domain; else NULL
+ * @td: for a parent domain: its thread domain or NULL
  */
 struct vrnic_pd {
 	struct ibv_pd pd;
@@ -81,13 +81,13 @@ struct vrnic_ah {
 };
 
 /**
- * struct vrnic_polled - one side of a queue pair, as its completion queue knows it
- * @apart: puts the rest on a cache line of its own: a thread that polls writes the rest,
- *	and a thread that posts uses the members before it
+ * struct vrnic_polled - send or receive side of a queue pair, as its completion queue knows it
+ * @apart: puts @key and @done on another cache line than the members before this struct: a thread
+ *	that polls writes @done, and a thread that posts uses those members
  * @key: vrnic_polled_key()
- * @done: requests of this side that are not under way any more, because their completion,
- *	or that of a later request, was polled; modulo 2^32; written with the lock of the
- *	completion queue
+ * @done: number of requests of this side that are not under way any more, because their
+ *	completion, or that of a later request, was polled; modulo 2^32; written with
+ *	vrnic_cq.lock
  */
 struct vrnic_polled {
 	uint8_t apart[56];
@@ -97,13 +97,13 @@ struct vrnic_polled {
 
 /**
  * struct vrnic_credit - how many requests may be posted to one side of a queue pair
- * @max: that may be under way; 0: as many as there are slots
- * @posted: since RESET, modulo 2^32
- * @done: the count in @polled at the last look
- * @polled: how many are not under way any more
+ * @max: how many requests may be under way; 0: as many as there are slots
+ * @posted: how many were posted since RESET, modulo 2^32
+ * @done: @polled->done as last read
+ * @polled: counts the requests that are not under way any more
  *
- * A request is under way until its completion was polled, not until it ended: so a
- * completion queue that has room for all that may be posted does not overflow.
+ * A request is under way until the program has polled its completion, not only until the request
+ * ended. So a completion queue with room for @max of each of its sides does not overflow.
  */
 struct vrnic_credit {
 	uint32_t max;
@@ -120,22 +120,22 @@ struct vrnic_sides;
  * @lock: protects @ring and @cur; held from start_poll to end_poll
  * @arm_lock: protects @ring's arm word: arming must not wait for @lock, since a
  *	program may arm before it calls end_poll
- * @ring: completions. While it is replaced, @resizing keeps all others away.
+ * @ring: completions. While one thread replaces it, @resizing keeps all other threads away.
  * @cur: extended poll: the completion that the read functions look at
  * @copy: the completion that was taken last; its place in the ring is the kernel's again
  * @idle: polls since the last one that found a completion
  * @vain: polls that found none
- * @parent: domain that it was made in, or NULL
+ * @parent: parent domain that it was made in, or NULL
  * @arms: how often it was armed; written with @arm_lock
  * @raised: value of @arms when the arm word was last found cleared; written with @lock
  * @resizing: written with @gate, @lock and @arm_lock; read with any of them
  * @sides: the queue pairs that complete here; NULL: none yet. Read with @lock, without
  *	@sides_lock; written with @sides_lock, and with both to take a queue pair out
- * @sides_lock: protects writes of @sides. Nests in @lock; but a program may make a
- *	queue pair before it calls end_poll.
+ * @sides_lock: protects writes of @sides. Adding a queue pair takes this lock alone, because a
+ *	program may create one before it calls end_poll, which releases @lock.
  * @gate: protects @waiting
- * @opened: @resizing or @waiting went back to zero
- * @waiting: threads that found @resizing set, and have not had their turn since
+ * @opened: signalled when @resizing or @waiting goes back to zero
+ * @waiting: number of threads that found @resizing set, and have not got their lock since
  *
  * A thread that posts reads @vain, @arms and @raised without a lock. It must not read
  * the ring, which may be unmapped meanwhile.
@@ -161,10 +161,10 @@ struct vrnic_cq {
 };
 
 /**
- * struct vrnic_rq - a receive ring: of a queue pair, or shared
+ * struct vrnic_rq - the receive ring of a queue pair, or of an SRQ
  * @lock: protects @ring and @credit
  * @ring: entries of struct vrnic_recv_desc
- * @credit: of a queue pair's; a shared one's is not counted
+ * @credit: requests of a queue pair; those of an SRQ are not counted
  * @max_sge: segments that an entry may have
  */
 struct vrnic_rq {
@@ -182,7 +182,7 @@ struct vrnic_srq {
 
 /**
  * struct vrnic_build - a descriptor that is being built in its slots
- * @op: its row in the table of operations
+ * @op: the row of the descriptor's operation in vrnic_send_ops
  * @desc: its first slot; NULL: none is being built
  * @slot: index of the first slot
  */
@@ -200,16 +200,16 @@ struct vrnic_build {
  * @sq: send ring
  * @credit: how many more requests may be posted
  * @build: the descriptor that is being built
- * @vain: @vain of the send completion queue at the last post; protected by @sq_lock, as is
- *	@streak
- * @streak: posts in a row, none of which was waited for
- * @first: wr functions: where wr_start found the ring
- * @first_posted: wr functions: @credit.posted at wr_start
- * @error: wr functions: the first error since wr_start
+ * @vain: vrnic_cq.vain of the send completion queue at the last post; protected by @sq_lock, as
+ *	is @streak
+ * @streak: posts in a row between which no thread polled that completion queue in vain
+ * @first: for the ibv_wr functions: @sq.next at wr_start
+ * @first_posted: for the ibv_wr functions: @credit.posted at wr_start
+ * @error: for the ibv_wr functions: the first error since wr_start
  * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
  * @max_sge: segments that a send request may have
  * @max_inline: inline bytes that a send request may have
- * @rq: receive ring; without entries if there is an SRQ
+ * @rq: receive ring; not mapped if there is an SRQ
  * @polled: counts of polled requests, by enum vrnic_side
  */
 struct vrnic_qp {
@@ -304,7 +304,7 @@ vrnic_alloc_parent_domain(struct ibv_context *context,
 			  struct ibv_parent_domain_init_attr *attr);
 bool vrnic_pd_one_thread(struct ibv_pd *pd);
 
-/* An object is made in a domain: the domain stays until vrnic_pd_put(). */
+/* An object was made in @pd: if that is a parent domain, it cannot be freed before the put. */
 static inline void vrnic_pd_get(struct ibv_pd *pd)
 {
 	if (to_vpd(pd)->contained)
@@ -351,10 +351,10 @@ void vrnic_credit_reset(struct vrnic_credit *credit);
 
 /**
  * vrnic_credit_room() - may one more request be posted
- * @credit: with the lock of its owner
+ * @credit: of a ring whose lock the caller holds
  *
- * As with the ring's index, the word that another CPU writes is only read if the last value
- * does not suffice.
+ * Reads the word that another CPU writes only if its last value does not suffice.
+ * Return: true if so.
  */
 static inline bool vrnic_credit_room(struct vrnic_credit *credit)
 {
@@ -395,7 +395,7 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 		   const struct vrnic_ring_info *info);
 void vrnic_ring_unmap(struct vrnic_ring *ring, struct ibv_context *context);
 
-/* The kernel has put the ring's own indices back to zero. */
+/* Start the ring anew. The kernel has put the indices in its header back to zero. */
 static inline void vrnic_ring_reset(struct vrnic_ring *ring)
 {
 	ring->next = 0;
@@ -426,7 +426,7 @@ int vrnic_doorbell_ring(struct ibv_qp *qp);
 void vrnic_doorbell_later(struct ibv_qp *qp);
 void vrnic_doorbell_ring_late(struct vrnic_context *ctx);
 
-/* Before the program waits: ring for its requests. */
+/* Ring all doorbells that are due, because the program may wait for their requests. */
 static inline void vrnic_doorbell_flush(struct vrnic_context *ctx)
 {
 	if (vrnic_late_any(&ctx->late))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The ibv_wr functions. Descriptors are built in the ring between wr_start and
- * wr_complete, which publishes them all. After an error the rest of the batch is ignored,
- * and wr_complete takes the batch back and returns the first error.
+ * wr_complete, which publishes them all. After an error the provider ignores the rest of the
+ * batch, and wr_complete takes the batch back and returns the first error.
  */
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static void check(struct vrnic_qp *qp, int error)
 }
 
 /*
- * Flags are those of ibv_post_send(), so that a program can use one variable for
- * both; data is inline if it is set by the inline functions.
+ * Start a descriptor. wr_flags may have all flags of ibv_post_send(), so that a program can use one
+ * variable for both. But IBV_SEND_INLINE has no effect: the inline functions make data inline.
  *
  * Return: the descriptor, or NULL if the batch is lost.
  */
@@ -218,7 +218,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 		check(qp, vrnic_desc_set_ud(qp, ah, qpn, qkey));
 }
 
-/* FLUSH carries no data, but the verb's description allows to set some. */
+/* May data be set? FLUSH carries none, but its man page lets a program set some: ignore it. */
 static bool takes_data(const struct vrnic_qp *qp)
 {
 	return qp->build.desc && qp->build.op->opcode != VRNIC_OP_FLUSH;
@@ -257,7 +257,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
-/* The two enumerations do not share their numbers. */
+/* The bits IBV_QP_EX_WITH_* do not follow the numbers of enum ibv_wr_opcode. */
 static const struct {
 	enum ibv_wr_opcode opcode;
 	uint64_t flag;
@@ -290,8 +290,8 @@ uint64_t vrnic_wr_supported(enum ibv_qp_type type)
 }
 
 /*
- * Every function is there for every type of queue pair: what the type lacks
- * fails in wr_complete, and not at a NULL pointer.
+ * Set every function for every type of queue pair, so that a program that uses an operation which
+ * the type lacks gets an error from wr_complete, and does not call a NULL pointer.
  */
 void vrnic_wr_init(struct vrnic_qp *qp)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The provider's data path against rings in ordinary memory: the test plays the
+ * Tests of the provider's data path with rings in ordinary memory: the test plays the
  * kernel. No module and no device is needed. Output: TAP.
  */
 
@@ -18,7 +18,7 @@
 
 #define BASE_COOKIE	0x1122334455667700ULL
 
-#define MAX_PRINTED	5	/* failures of one test */
+#define MAX_PRINTED	5	/* failures of one test that are printed */
 
 static unsigned int doorbells, late, failures;
 static struct vrnic_context context = { .one_cpu = true };
@@ -29,7 +29,7 @@ static struct vrnic_context context = { .one_cpu = true };
 			printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);    \
 	} while (0)
 
-/* In place of doorbell.c. */
+/* These three functions stand in for doorbell.c. */
 int vrnic_doorbell_ring(struct ibv_qp *qp)
 {
 	doorbells++;
@@ -60,7 +60,7 @@ static void ring_make(struct vrnic_ring *ring, uint32_t entries,
 	if (!ring->hdr)
 		abort();
 	memset(ring->hdr, 0, VRNIC_RING_DATA);
-	/* what was there before must not matter */
+	/* the provider must not rely on zeroes in the slots */
 	memset((uint8_t *)ring->hdr + VRNIC_RING_DATA, 0xa5, bytes - VRNIC_RING_DATA);
 	ring->slots = (uint8_t *)ring->hdr + VRNIC_RING_DATA;
 	ring->hdr->prod = start;
@@ -115,7 +115,7 @@ static uint32_t prod(const struct fixture *f)
 	return f->qp.sq.hdr->prod;
 }
 
-/* Byte @n after the header of the descriptor in slot @i, as the kernel finds it. */
+/* Byte @n after the header of the descriptor in slot @i, where the kernel expects it. */
 static uint8_t payload_at(const struct fixture *f, uint32_t i, size_t n)
 {
 	size_t size = (size_t)f->qp.sq.entries * VRNIC_SLOT_SIZE;
@@ -164,7 +164,7 @@ static void test_write(void)
 	qp_free(&f);
 }
 
-/* One doorbell for a list, none if the kernel does not want one. */
+/* A list of requests has one doorbell, or none if the kernel does not want one. */
 static void test_doorbell(void)
 {
 	struct ibv_send_wr wr[3] = {};
@@ -181,7 +181,7 @@ static void test_doorbell(void)
 	qp_free(&f);
 }
 
-/* A stream says so, and a poll in vain ends it. */
+/* After eight posts in a row the provider sets stream; a poll in vain ends the stream. */
 static void test_stream(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -199,7 +199,7 @@ static void test_stream(void)
 	qp_free(&f);
 }
 
-/* The kernel allows three slots to wait; nobody may go to sleep before. */
+/* The kernel lets three slots wait. Before the program may sleep, the provider rings for them. */
 static void test_gather(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -227,7 +227,7 @@ static void test_gather(void)
 	qp_free(&f);
 }
 
-/* Every start in the ring, every number of segments; and the index wraps. */
+/* Try every start in the ring and every number of segments, while the index wraps. */
 static void test_sge_wrap(void)
 {
 	struct ibv_sge sge[30];
@@ -279,7 +279,7 @@ static void test_inline_wrap(void)
 		}
 }
 
-/* A full ring stops a list; what came before is posted. */
+/* A full ring stops a list; the requests before are posted. */
 static void test_full(void)
 {
 	struct ibv_send_wr wr[5] = {};
@@ -292,7 +292,7 @@ static void test_full(void)
 	CHECK(vrnic_post_send(f.ibqp, wr, &f.bad) == ENOMEM);
 	CHECK(f.bad == &wr[4] && prod(&f) == 2);
 	CHECK(vrnic_post_send(f.ibqp, wr, &f.bad) == ENOMEM && f.bad == wr);
-	f.qp.sq.hdr->cons = 0;	/* two were taken */
+	f.qp.sq.hdr->cons = 0;	/* the kernel has taken two */
 	CHECK(vrnic_post_send(f.ibqp, wr, &f.bad) == ENOMEM);
 	CHECK(f.bad == &wr[2] && prod(&f) == 4);
 	qp_free(&f);
@@ -308,7 +308,7 @@ static int post_one(struct fixture *f, struct ibv_send_wr wr)
 	return ret;
 }
 
-/* Nobody takes what is posted when the device is gone. */
+/* When the device is gone posts fail, because nobody would take the requests. */
 static void test_gone(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -582,7 +582,7 @@ static void cq_make(struct vrnic_cq *cq, uint32_t entries)
 	vrnic_cq_ex_init(cq, VRNIC_CQ_EX_FIELDS);
 }
 
-/* The kernel's side: entry @i. */
+/* Play the kernel: write completion @i. */
 static void cq_put(struct vrnic_cq *cq, uint32_t i, uint32_t qpn)
 {
 	struct vrnic_cqe *cqe = vrnic_ring_slot(&cq->ring, i);
@@ -634,10 +634,10 @@ static void test_forget(void)
 	vrnic_cq_forget_qp(&cq.vcq.cq, 8);
 	CHECK(vrnic_poll_cq(&cq.vcq.cq, 2, wc) == 2);
 	CHECK(wc[0].wr_id == 1 && wc[1].wr_id == 3 && wc[1].qp_num == 7);
-	CHECK(cq.ring.hdr->cons == 6);	/* and two are there still */
+	CHECK(cq.ring.hdr->cons == 6);	/* two completions are left */
 	vrnic_cq_forget_qp(&cq.vcq.cq, 7);
 	CHECK(vrnic_poll_cq(&cq.vcq.cq, 8, wc) == 0);
-	CHECK(cq.ring.hdr->cons == 8);	/* what was skipped is given back, too */
+	CHECK(cq.ring.hdr->cons == 8);	/* dropped entries are given back, too */
 	free(cq.ring.hdr);
 }
 
@@ -653,11 +653,11 @@ static void test_poll_ex(void)
 	cq_put(&cq, 1, 9);
 	CHECK(!ibv_start_poll(ex, &attr));
 	CHECK(ex->wr_id == 0 && ibv_wc_read_qp_num(ex) == 7);
-	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));	/* does not wait for itself */
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));	/* no deadlock with start_poll */
 	CHECK(!ibv_next_poll(ex));
 	CHECK(ex->wr_id == 1 && ibv_wc_read_qp_num(ex) == 9);
 	CHECK(ibv_next_poll(ex) == ENOENT);
-	CHECK(cq.ring.hdr->cons == 2);	/* what was seen has no place any more */
+	CHECK(cq.ring.hdr->cons == 2);	/* entries that were taken are given back at once */
 	ibv_end_poll(ex);
 	CHECK(cq.ring.hdr->cons == 2);
 	CHECK(ibv_start_poll(ex, &attr) == ENOENT);
@@ -684,7 +684,7 @@ static void test_arm(void)
 	free(cq.ring.hdr);
 }
 
-/* Once the event was seen to have come, a post need not ring at once any more. */
+/* Once a poll has noted that the event came, posts need no longer ring at once. */
 static void test_armed(void)
 {
 	struct ibv_wc wc;
@@ -723,7 +723,7 @@ static void credit_free(struct fixture *f)
 	qp_free(f);
 }
 
-/* The kernel's side: it has taken all, and completes the @done-th request. */
+/* Play the kernel: take all requests, and complete the @done-th one. */
 static void complete_send(struct fixture *f, uint32_t i, uint32_t done)
 {
 	struct vrnic_cqe *cqe = vrnic_ring_slot(&f->cq.ring, i);
@@ -753,7 +753,7 @@ static void test_credit(void)
 	credit_free(&f);
 }
 
-/* A batch that is given up gives its requests back, as a refused one does. */
+/* A batch that is aborted does not count its requests as posted, nor does a refused one. */
 static void test_credit_undo(void)
 {
 	struct ibv_send_wr bad = { .opcode = IBV_WR_SEND, .num_sge = 31 };
@@ -798,7 +798,7 @@ static void test_credit_recv(void)
 
 #define CREDIT_QPS	100
 
-/* Each queue pair is found by its number after others came and went; RESET counts anew. */
+/* Polls find each queue pair by its number after others came and went; RESET counts anew. */
 static void test_credit_many(void)
 {
 	static struct fixture f[CREDIT_QPS];
@@ -842,7 +842,7 @@ static void test_credit_many(void)
 static unsigned int resizes;
 static bool dontfork_fails;
 
-/* In place of libibverbs', which does not return an errno. */
+/* Stands in for the function of libibverbs, which returns -1 and not an errno. */
 int ibv_dontfork_range(void *base, size_t size)
 {
 	if (!dontfork_fails)
@@ -856,7 +856,7 @@ int ibv_dofork_range(void *base, size_t size)
 	return 0;
 }
 
-/* In place of the kernel's command; the other threads shall have time to come. */
+/* Stands in for the kernel's command. It yields, so that other threads use the ring meanwhile. */
 int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd,
 		      size_t cmd_size, struct ib_uverbs_resize_cq_resp *resp,
 		      size_t resp_size)
@@ -920,7 +920,7 @@ static void use_one_cpu(cpu_set_t *before)
 	CHECK(!sched_setaffinity(0, sizeof(one), &one));
 }
 
-/* The kernel writes to a ring that we do not have: polling says so. */
+/* The kernel writes to a new ring that could not be mapped: polls fail. */
 static void test_map_fails(void)
 {
 	struct vrnic_cq cq = {};
@@ -934,7 +934,7 @@ static void test_map_fails(void)
 	cq_close_file(&cq);
 }
 
-/* Where the program may run counts, not what the machine has. */
+/* The CPUs that the thread may use count, not those of the machine. */
 static void test_one_cpu(void)
 {
 	cpu_set_t before;
@@ -972,7 +972,7 @@ static void test_resize_starves_nobody(void)
 
 #define POSTS_BESIDE	300000
 
-/* What a post looks at is not in a mapping that another thread replaces. */
+/* A post reads nothing in the mapping of a completion ring, which another thread may replace. */
 static void test_post_beside_resize(void)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
@@ -1000,7 +1000,7 @@ static void test_post_beside_resize(void)
 
 #define STRESS_COUNT	100000
 
-/* Plays the engine: takes descriptors one by one, and checks each. */
+/* Play the engine: take descriptors one by one, and check each. */
 static void *engine(void *arg)
 {
 	struct fixture *f = arg;
@@ -1021,7 +1021,7 @@ static void *engine(void *arg)
 	return NULL;
 }
 
-/* No descriptor is lost, torn or overwritten while both sides run. */
+/* No descriptor is lost, torn or overwritten while the provider and the engine run. */
 static void test_stress(void)
 {
 	uint8_t data[500];
