@@ -14,10 +14,10 @@
 static DEFINE_HASHTABLE(devs, 6);
 static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
-/* 80 bytes are for IPv6, UDP, BTH, RETH and ICRC: what a WRITE adds to its data. */
+/* 84 bytes are for IPv6, UDP, BTH, RETH, immediate data and ICRC, around the data of a WRITE. */
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
 {
-	int mtu = READ_ONCE(dev->ndev->mtu) - 80;
+	int mtu = READ_ONCE(dev->ndev->mtu) - 84;
 
 	return mtu < 256 ? IB_MTU_256 : ib_mtu_int_to_enum(mtu);
 }

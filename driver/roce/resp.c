@@ -65,6 +65,8 @@ bool vrnic_resp_waits(struct vrnic_qp *qp)
 /* Send a packet to the requester. */
 void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx)
 {
+	if (tx->opcode != VRNIC_BTH_ACK)
+		to_resp(qp)->replied = true;
 	tx->dqpn = qp->attr.dest_qp_num;
 	vrnic_roce_xmit(qp, &qp->roce->path, tx);
 }
@@ -126,6 +128,16 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 	vrnic_resp_answer(qp, VRNIC_BTH_ACK, syndrome, psn);
 }
 
+/* Answer an atomic, a FLUSH or an ATOMIC WRITE, which @res remembers, by its one packet. */
+static void resp_reply_once(struct vrnic_qp *qp, const struct vrnic_res *res, u32 info)
+{
+	if (info & VRNIC_PKT_ATOMIC)
+		vrnic_resp_atomic_ack(qp, res);
+	else
+		vrnic_resp_answer(qp, VRNIC_BTH_READ_RESP_ONLY,
+				  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, res->psn);
+}
+
 /*
  * An executed request came again: its answer was lost, or is on its way. Send the answer again,
  * unless the responder has forgotten it.
@@ -147,13 +159,8 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 	res = vrnic_res_find(&r->served, pkt->opcode, pkt->psn);
 	if (!res)
 		return;
-	if (pkt->info & VRNIC_PKT_ATOMIC) {
-		vrnic_resp_atomic_ack(qp, res);
-		return;
-	}
-	if (pkt->info & VRNIC_PKT_OTHER) {
-		vrnic_resp_answer(qp, VRNIC_BTH_READ_RESP_ONLY,
-				  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
+	if (pkt->info & (VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER)) {
+		resp_reply_once(qp, res, pkt->info);
 		return;
 	}
 	/* the request has to be the READ that was executed, or the rest of it */
@@ -340,6 +347,10 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 	if (rx == VRNIC_RX_DONE) {
 		resp_advance(qp, pkt);
+		/* the MSN of the answer counts the request */
+		if (pkt->info & (VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER))
+			resp_reply_once(qp, vrnic_res_find(&r->served, pkt->opcode, pkt->psn),
+					pkt->info);
 		next_early(qp);
 	} else if (qp->type == IB_QPT_UC) {
 		r->served.psn = vrnic_psn_add(r->served.psn, 1);

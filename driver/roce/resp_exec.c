@@ -361,10 +361,6 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 		return resp_refuse_request(qp);
 	res = keep_res(qp, skb, 1);
 	res->result = old;
-	to_resp(qp)->served.msn++;
-	vrnic_resp_atomic_ack(qp, res);
-	/* the answer has the MSN of this message, but resp_advance() is what counts it */
-	to_resp(qp)->served.msn--;
 	return VRNIC_RX_DONE;
 }
 
@@ -427,12 +423,9 @@ static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 		rx = rx_flush(qp, skb);
 	else
 		rx = rx_atomic_write(qp, skb);
-	if (rx != VRNIC_RX_DONE)
-		return rx;
-	keep_res(qp, skb, 1);
-	vrnic_resp_answer(qp, VRNIC_BTH_READ_RESP_ONLY,
-			  VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED, pkt->psn);
-	return VRNIC_RX_DONE;
+	if (rx == VRNIC_RX_DONE)
+		keep_res(qp, skb, 1);
+	return rx;
 }
 
 static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)

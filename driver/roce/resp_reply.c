@@ -23,7 +23,6 @@ void vrnic_resp_atomic_ack(struct vrnic_qp *qp, const struct vrnic_res *res)
 	vrnic_resp_put_aeth(qp, &tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
 	memcpy(tx.ext + tx.ext_len, &ack, sizeof(ack));
 	tx.ext_len += sizeof(ack);
-	to_resp(qp)->replied = true;
 	vrnic_resp_send(qp, &tx);
 }
 

@@ -377,7 +377,7 @@ struct vrnic_reply {
  * @retry_at: time, in ns, to try that again; 0: no request waits
  * @naked: a NAK for @served.psn is out; the next one waits for that packet, or for @again
  * @again: the requester has gone back after that NAK, and @served.psn was lost once more
- * @replied: the present run has sent the data of a READ, or the result of an atomic
+ * @replied: the present run has sent an answer other than an acknowledgment
  * @early: requests that came before one that is missing
  * @va: WRITE: address of the next packet's data
  * @rkey: WRITE: remote key

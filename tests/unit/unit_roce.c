@@ -70,6 +70,7 @@ enum of { NOTHING, DATA, READS, ATOMICS, OTHERS };
 
 struct psn {
 	u32 psn;
+	u32 messages;	/* that end here or before; a READ ends where it begins */
 	enum of of;
 	bool came;
 	bool asked;	/* a READ request began there */
@@ -83,6 +84,7 @@ struct psn {
  * @value: for the peer's counters: their value, in the order of the queue
  * @in_use: when the peer's SEND may ask again for a region that was in use
  * @next_psn: of its next new packet
+ * @messages: that it has sent
  * @psns: what its packets are; @low: the first that did not come; @told: all before it
  *	that have answers of their own were answered
  * @asked: where READs and atomics end that were sent, in a circle
@@ -102,7 +104,7 @@ struct side {
 	struct key rkeys[KEYS], lkeys[KEYS];
 	u64 in_use;
 	u64 inbox[MOST + 1];
-	u32 next_psn, low, told;
+	u32 next_psn, messages, low, told;
 	struct psn *psns;
 	u64 asked[256];
 	u32 asked_head, asked_tail;
@@ -413,9 +415,12 @@ static void check_request(struct side *s, const struct vrnic_pkt *pkt)
 	if (pkt->info & VRNIC_PKT_ANSWERED)
 		check_asked(s, vrnic_psn_extend(vrnic_psn_add(pkt->psn, n),
 						s->qp.roce->req.fly.una));
+	if (pkt->info & (VRNIC_PKT_END | VRNIC_PKT_ANSWERED))
+		s->messages++;
 	for (i = 0; i < n; i++)
 		*psn_at(s, pkt->psn + i) = (struct psn) {
 			.psn = vrnic_psn_add(pkt->psn, i), .of = of_info(pkt->info),
+			.messages = s->messages,
 		};
 	s->next_psn = vrnic_psn_add(pkt->psn, n);
 }
@@ -465,11 +470,25 @@ static void check_order(struct side *to, u32 psn)
 	}
 }
 
+/* The MSN of an answer counts the message that is answered: IBTA 9.7.7. */
+static void check_msn(struct side *to, const struct vrnic_pkt *pkt)
+{
+	u32 msn = be32_to_cpu(((const struct vrnic_aeth *)pkt->ext)->v) & VRNIC_AETH_MSN;
+	u32 least = psn_at(to, pkt->psn)->messages & VRNIC_AETH_MSN;
+
+	if (vrnic_psn_diff(msn, least) < 0 || vrnic_psn_diff(to->messages, msn) < 0)
+		FAIL("the answer to %x has MSN %u, and %u messages end there or before, of %u",
+		     pkt->psn, msn, least, to->messages);
+}
+
 static void check_answer(struct side *s, const struct vrnic_pkt *pkt)
 {
 	enum of of = psn_at(s->peer, pkt->psn)->of;
 
 	check_order(s->peer, pkt->psn);
+	if (pkt->info & VRNIC_PKT_AETH &&
+	    (vrnic_aeth_syndrome((const void *)pkt->ext) & VRNIC_AETH_KIND) == VRNIC_AETH_ACK)
+		check_msn(s->peer, pkt);
 	if (pkt->opcode == VRNIC_BTH_ACK) {
 		check_ack(s->peer, pkt);
 		return;
