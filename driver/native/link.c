@@ -553,7 +553,7 @@ static struct vrnic_link *link_find_accepted(struct vrnic_fifo *fifo,
 
 	lockdep_assert_held(&fifo->ctrl);
 	list_for_each_entry_safe(link, next, &fifo->links, owned) {
-		if (link->nonce == heard->h.nonce && !READ_ONCE(link->dead)) {
+		if (is_of_peer(link, heard) && !READ_ONCE(link->dead)) {
 			found = link;
 		} else if (is_stale(link, heard)) {
 			list_del_init(&link->owned);

@@ -111,6 +111,16 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	return mem;
 }
 
+/* What is small, and no more than the link's own bounds allow: the process pays alone. */
+static void *link_zalloc(struct vrnic_link *link, size_t bytes)
+{
+	struct mem_cgroup *was = vrnic_charge_begin(link->fifo);
+	void *mem = kzalloc(bytes, VRNIC_GFP_LINK);
+
+	vrnic_charge_end(was);
+	return mem;
+}
+
 /* ---- checks ---- */
 
 static void serve_refuse(struct vrnic_link *link, u8 status, int verr)
@@ -246,8 +256,11 @@ static void check_rows(struct vrnic_link *link)
 		vrnic_rx_rows_free(link);
 		rx->rows_there = 0;
 		rx->rows_bytes = h->total;
-		if (h->total <= TYPES_BYTES)
+		if (h->total <= TYPES_BYTES) {
 			rx->rows = alloc_charged(link, h->total);
+			if (!rx->rows)
+				serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		}
 	}
 	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
 		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
@@ -294,8 +307,7 @@ static int serve_start_request(struct vrnic_link *link)
 		return -EAGAIN;
 	/* use the answer of an earlier request, if that did not come to its end */
 	if (!rx->answer)
-		rx->answer = kzalloc(sizeof(*rx->answer),
-				     GFP_KERNEL | __GFP_NOWARN);
+		rx->answer = link_zalloc(link, sizeof(*rx->answer));
 	if (!rx->answer)
 		return -EAGAIN;
 	INIT_LIST_HEAD(&rx->answer->link);
@@ -487,9 +499,11 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link)
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_link_type *type;
 
-	type = kzalloc(sizeof(*type), GFP_KERNEL | __GFP_NOWARN);
-	if (!type)
+	type = link_zalloc(link, sizeof(*type));
+	if (!type) {
+		serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return NULL;
+	}
 	type->number = rx->h.key;
 	type->bytes = rx->rows_bytes;
 	type->rows.nr = rx->rows_bytes / sizeof(*type->rows.row);

@@ -310,7 +310,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	/* the process may change the descriptors meanwhile: grant and send the same copy */
-	copy.kva = kvmalloc(d->length, GFP_KERNEL | __GFP_NOWARN);
+	copy.kva = kvmalloc(d->length, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (copy.kva)
 		vrnic_seg_copy(&copy, 0, &descs, 0, d->length, false);
 	vrnic_seg_put(&descs);
@@ -404,7 +404,7 @@ static enum vrnic_step tell_type(struct vrnic_injector *inj,
 		.pos = req->told,
 	};
 
-	req->msg.buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	req->msg.buf = kvmalloc(n, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!req->msg.buf)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_TYPE);
@@ -435,7 +435,7 @@ static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u6
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_seg seg = { .len = n };
 
-	req->msg.buf = kvmalloc(n, GFP_KERNEL | __GFP_NOWARN);
+	req->msg.buf = kvmalloc(n, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!req->msg.buf)
 		return VRNIC_VERR_TYPE;
 	vrnic_half_copy(&req->half, storage, req->msg.buf, n, true, false);

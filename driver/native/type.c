@@ -164,10 +164,11 @@ static struct vrnic_pair *pair_compute(struct vrnic_type *local,
 	if (vrnic_rows_common(&local->rows, &remote->rows, NULL, PAIR_ROWS, &nr))
 		return pair_alloc(local, remote, VRNIC_PAIR_LARGE, 0);
 	pair = pair_alloc(local, remote, VRNIC_PAIR_TABLE, nr);
-	if (pair)
+	if (pair) {
 		vrnic_rows_common(&local->rows, &remote->rows, pair->row, nr,
 				  &nr);
-	vrnic_count(local->dev, TYPE_PAIRS);
+		vrnic_count(local->dev, TYPE_PAIRS);
+	}
 	return pair;
 }
 

@@ -12,7 +12,7 @@
 static struct vrnic_typed *typed_get(struct vrnic_injector *inj)
 {
 	if (!inj->typed)
-		inj->typed = kzalloc(sizeof(*inj->typed), GFP_KERNEL);
+		inj->typed = kzalloc(sizeof(*inj->typed), GFP_KERNEL_ACCOUNT);
 	return inj->typed;
 }
 
