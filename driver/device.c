@@ -47,6 +47,8 @@ static DEFINE_MUTEX(add_lock);
  */
 static struct net_device *adding_to;
 
+#define VRNIC_GID_TABLE		256
+
 #define VRNIC_DEVICE_CAPS						\
 	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\

@@ -4,7 +4,6 @@
 #define VRNIC_H
 
 #include <linux/bits.h>
-#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
 #include <linux/rhashtable.h>
@@ -22,15 +21,7 @@ struct vrnic_qp;
 struct vrnic_wire;
 
 #define VRNIC_MAX_WR		16384
-#define VRNIC_MAX_CQE		BIT(20)
-#define VRNIC_MAX_RD_ATOM	128
 #define VRNIC_MAX_MSG		BIT(31)	/* IBTA 9.7.7 */
-#define VRNIC_GID_TABLE		256
-#define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
-#define VRNIC_MAX_GROUPS	8192		/* multicast groups with members */
-#define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group; each gets a copy */
-#define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups of a device */
-#define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes */
 
 /**
  * struct vrnic_dev - a device

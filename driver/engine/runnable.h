@@ -39,8 +39,7 @@ struct vrnic_runnable;
  *	Called with softirqs held off; not NULL if runs leave parcels
  */
 struct vrnic_runnable_ops {
-	enum vrnic_verdict (*run)(struct vrnic_runnable *r,
-				  struct vrnic_budget *budget);
+	enum vrnic_verdict (*run)(struct vrnic_runnable *r, struct vrnic_budget *budget);
 	void (*stay)(struct vrnic_runnable *r);
 	void (*leave)(struct vrnic_runnable *r);
 	bool (*gather)(struct vrnic_runnable *r, bool on);
@@ -94,8 +93,7 @@ struct vrnic_gather {
  * @left: time, in cycles, when the last doorbell was served
  * @streak: doorbells in a row that came sooner after the one before than it takes to serve one
  * @patience: streak at which a thread takes over
- * @alone: cycles for each descriptor, posting included, when the process runs the ring itself: a
- *	moving average over streaks; 0: not known
+ * @alone: cycles to post and run a descriptor without a thread: a moving average; 0: not known
  * @gather: one doorbell for many requests
  *
  * A runnable has to be parked before it is freed, and freed after an RCU grace period.

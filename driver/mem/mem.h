@@ -12,6 +12,9 @@ struct vrnic_dev;
 struct vrnic_key_user;
 struct vrnic_seg;
 
+#define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
+#define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes of a region */
+
 enum vrnic_mr_kind {
 	VRNIC_MR_DMA,	/* all of kernel memory; addresses are kernel addresses */
 	VRNIC_MR_USER,	/* pinned user memory */

@@ -9,6 +9,8 @@
 
 #include "queue/ring_mem.h"
 
+#define VRNIC_MAX_CQE		BIT(20)
+
 /**
  * struct vrnic_cq - a completion queue
  * @ibcq: the core's part

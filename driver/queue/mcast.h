@@ -10,6 +10,10 @@ struct net_device;
 struct vrnic_dev;
 struct vrnic_qp;
 
+#define VRNIC_MAX_GROUPS	8192		/* multicast groups with members */
+#define VRNIC_MAX_MEMBERS	256		/* queue pairs in a group; each gets a copy */
+#define VRNIC_MAX_ATTACHED	BIT(16)		/* members of all groups of a device */
+
 int vrnic_mcast_init(struct vrnic_dev *dev);
 void vrnic_mcast_exit(struct vrnic_dev *dev);
 int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);

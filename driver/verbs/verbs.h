@@ -12,6 +12,8 @@ struct vrnic_link;
 struct vrnic_link_ops;
 struct vrnic_runnable_ops;
 
+#define VRNIC_MAX_RD_ATOM	128		/* READs and atomics under way, at each end */
+
 /* verbs/pd.c */
 struct vrnic_pd {
 	struct ib_pd ibpd;
