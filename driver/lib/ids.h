@@ -21,8 +21,7 @@ struct vrnic_ids {
 
 int vrnic_ids_init(struct vrnic_ids *ids);
 void vrnic_ids_exit(struct vrnic_ids *ids);
-int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 max,
-		    u32 *id);
+int vrnic_ids_alloc(struct vrnic_ids *ids, void *entry, gfp_t gfp, u32 min, u32 max, u32 *id);
 void vrnic_ids_free(struct vrnic_ids *ids, u32 id);
 
 #endif /* VRNIC_IDS_H */

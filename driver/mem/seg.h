@@ -80,8 +80,7 @@ void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
-u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
-			bool to_user, bool final);
+u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n, bool to_user, bool final);
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
@@ -90,8 +89,7 @@ void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_put(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
-void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
-		    bool final);
+void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n, bool final);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
 
