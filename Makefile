@@ -76,7 +76,7 @@ modules_install:
 	tools/install module
 
 uninstall:
-	tools/install --uninstall $(PARTS) module
+	tools/install --uninstall library headers utils man provider module
 
 deb:
 	tools/deb --suite $(SUITE)
@@ -94,7 +94,7 @@ help:
 	@echo 'make install           what was built: libvrnic, headers, the command vrnic, manual, provider'
 	@echo '                       (PARTS="library headers utils man provider" are all of them)'
 	@echo 'make modules_install   the module'
-	@echo 'make uninstall         remove what these two installed'
+	@echo 'make uninstall         remove what these two installed below PREFIX and DESTDIR'
 	@echo
 	@echo 'BUILD=<folder>         where results go: build/host'
 	@echo 'DESTDIR=<folder>       install below this folder'
