@@ -55,6 +55,8 @@ export PROVIDERDIR UNITDIR UDEVDIR MODPROBEDIR MODULESDIR
 # What packagers give has to be in the environment: tools/host asks the compiler for headers.
 export CC
 
+# The + hands make's job server on. It also runs the command under -n, -t and -q, which tools/host
+# knows; what installs or deletes has no job for the server, and no +.
 module:
 	+tools/host module
 
@@ -65,16 +67,16 @@ provider:
 	+tools/host provider
 
 sign:
-	+tools/host sign
+	tools/host sign
 
 install:
-	+tools/install $(PARTS)
+	tools/install $(PARTS)
 
 modules_install:
-	+tools/install module
+	tools/install module
 
 uninstall:
-	+tools/install --uninstall $(PARTS) module
+	tools/install --uninstall library headers utils man provider module
 
 deb:
 	tools/deb --suite $(SUITE)
@@ -92,7 +94,7 @@ help:
 	@echo 'make install           what was built: libvrnic, headers, the command vrnic, manual, provider'
 	@echo '                       (PARTS="library headers utils man provider" are all of them)'
 	@echo 'make modules_install   the module'
-	@echo 'make uninstall         remove what these two installed'
+	@echo 'make uninstall         remove what these two installed below PREFIX and DESTDIR'
 	@echo
 	@echo 'BUILD=<folder>         where results go: build/host'
 	@echo 'DESTDIR=<folder>       install below this folder'

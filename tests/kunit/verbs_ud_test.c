@@ -16,7 +16,9 @@
 #include "queue/datagram.h"
 #include "queue/mcast.h"
 #include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "verbs/verbs.h"
+#include "vrnic.h"
 
 #define MSG	500
 #define GRH	VRNIC_GRH_BYTES
