@@ -7,7 +7,13 @@
 #define VRNIC_COMPAT_H
 
 #include <linux/hrtimer.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
+
+/* system_dfl_wq was system_unbound_wq before 6.18. */
+#ifndef VRNIC_HAVE_DFL_WQ
+#define system_dfl_wq system_unbound_wq
+#endif
 
 /* linux/unaligned.h was asm/unaligned.h before 6.12. */
 #ifdef VRNIC_HAVE_LINUX_UNALIGNED

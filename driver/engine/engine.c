@@ -429,6 +429,7 @@ static void kick_atomic(struct vrnic_runnable *r)
 		mine = serve_atomic(r, &left);
 		/* softirqs run here */
 		local_bh_enable();
+		cond_resched();
 		local_bh_disable();
 		mine = mine && serve_settle(r, came, &left);
 	}

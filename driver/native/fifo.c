@@ -7,9 +7,10 @@
 #include <linux/eventfd.h>
 #include <linux/hashtable.h>
 #include <linux/random.h>
+#include <linux/once.h>
 #include <linux/sched/mm.h>
+#include <linux/siphash.h>
 #include <linux/slab.h>
-#include <linux/stringhash.h>
 #include <rdma/ib_cache.h>
 #include <rdma/uverbs_std_types.h>
 #include <rdma/uverbs_types.h>
@@ -151,7 +152,11 @@ int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 
 static u32 name_hash(const char *name, u32 task, u32 context)
 {
-	return full_name_hash(names, name, strlen(name)) + task * 31 + context;
+	static siphash_key_t key;
+
+	/* users choose all three, and must not be able to put many FIFOs into one bucket */
+	get_random_once(&key, sizeof(key));
+	return siphash_3u32(siphash(name, strlen(name), &key), task, context, &key);
 }
 
 /* Names are unique within a network namespace, because its FIFOs can reach each other. */

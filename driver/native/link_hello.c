@@ -283,7 +283,7 @@ static bool desk_add(struct net *net, const struct vrnic_heard *heard)
 	}
 	if (!queue_add(&desk->queue, copy))
 		return false;
-	queue_work(system_unbound_wq, &desk->work);
+	queue_work(system_dfl_wq, &desk->work);
 	return true;
 }
 

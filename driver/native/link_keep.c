@@ -38,7 +38,7 @@ MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of 
 static LIST_HEAD(all_links);
 
 /*
- * Every link in the list has a queue pair. Writers hold all_lock. A reader is under RCU, or holds
+ * Every link in the list has a queue pair. Writers of the list hold all_lock. Readers hold
  * links_lock, without which no link leaves the list. Only work items take links_lock, because
  * their CPU time is never that of a control group.
  */
@@ -46,6 +46,8 @@ static DEFINE_SPINLOCK(all_lock);
 static DEFINE_MUTEX(links_lock);
 
 static struct workqueue_struct *ends;
+/* Consumers that deregister memory to free memory may wait for these; links that end must not. */
+static struct workqueue_struct *cuts;
 
 static void look_around(struct work_struct *work);
 static DECLARE_DELAYED_WORK(looks, look_around);
@@ -287,7 +289,7 @@ static void links_let_go(const struct vrnic_mr *mr)
 	struct letting_go go = { .mr = mr };
 
 	INIT_WORK_ONSTACK(&go.work, let_go_work);
-	queue_work(ends, &go.work);
+	queue_work(cuts, &go.work);
 	flush_work(&go.work);
 	destroy_work_on_stack(&go.work);
 }
@@ -297,6 +299,11 @@ int vrnic_links_init(void)
 	ends = alloc_workqueue("vrnic-links", WQ_UNBOUND, 0);
 	if (!ends)
 		return -ENOMEM;
+	cuts = alloc_workqueue("vrnic-cuts", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!cuts) {
+		destroy_workqueue(ends);
+		return -ENOMEM;
+	}
 	vrnic_mr_on_long_use(links_let_go);
 	return 0;
 }
@@ -305,5 +312,6 @@ int vrnic_links_init(void)
 void vrnic_links_exit(void)
 {
 	cancel_delayed_work_sync(&looks);
+	destroy_workqueue(cuts);
 	destroy_workqueue(ends);
 }

@@ -307,7 +307,11 @@ static int serve_start_request(struct vrnic_link *link)
 		return -EAGAIN;
 	/* use the answer of an earlier request, if that did not come to its end */
 	if (!rx->answer)
-		rx->answer = link_zalloc(link, sizeof(*rx->answer));
+		/*
+		 * Not charged, because a peer that gets no answer asks again at once, for as long as the
+		 * process has no memory. can_answer() and the host's quota bound what there may be.
+		 */
+		rx->answer = kzalloc(sizeof(*rx->answer), GFP_KERNEL | __GFP_NOWARN);
 	if (!rx->answer)
 		return -EAGAIN;
 	INIT_LIST_HEAD(&rx->answer->link);

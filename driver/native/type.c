@@ -89,15 +89,22 @@ static void pair_unlink(struct vrnic_type *local, struct vrnic_pair *pair)
 	vrnic_pair_put(pair);
 }
 
+static struct vrnic_pair *first_pair(struct vrnic_type *type)
+{
+	return list_first_entry_or_null(&type->as_local, struct vrnic_pair, in_local) ?:
+	       list_first_entry_or_null(&type->as_remote, struct vrnic_pair, in_remote);
+}
+
 static void pairs_unlink(struct vrnic_type *type)
 {
-	struct vrnic_pair *pair, *next;
+	struct vrnic_pair *pair;
 
 	spin_lock(&pairs_lock);
-	list_for_each_entry_safe(pair, next, &type->as_local, in_local)
-		pair_unlink(type, pair);
-	list_for_each_entry_safe(pair, next, &type->as_remote, in_remote)
+	while ((pair = first_pair(type))) {
 		pair_unlink(pair->local, pair);
+		/* there may be as many tables as the process has types */
+		cond_resched_lock(&pairs_lock);
+	}
 	spin_unlock(&pairs_lock);
 }
 

@@ -165,7 +165,7 @@ static void group_settle(struct vrnic_dev *dev, const union ib_gid *gid)
 	rtnl_lock();
 	spin_lock(&dev->mcast_lock);
 	g = group_find(dev, gid);
-	change = g && g->announced != !!g->nr;
+	change = g && g->announced != (g->nr && is_announced(dev));
 	if (change)
 		g->announced = !g->announced;
 	if (change && g->announced) {
@@ -310,7 +310,7 @@ int vrnic_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (mcast_join_again(dev, qp, gid))
 		return 0;
 	err = mcast_join(dev, qp, gid);
-	if (is_announced(dev))
+	if (err || is_announced(dev))
 		group_settle(dev, gid);
 	return err;
 }

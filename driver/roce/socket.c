@@ -53,6 +53,9 @@ bool vrnic_force_roce(void)
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
+/* Consumers that connect to a disk, to free memory, may wait for the work items. */
+static struct workqueue_struct *openers;
+
 static void enqueue_member(struct vrnic_qp *qp, void *arg)
 {
 	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
@@ -425,11 +428,13 @@ static bool wire_is_open(struct vrnic_dev *dev)
 static void opener_work(struct work_struct *work)
 {
 	struct vrnic_dev *dev = container_of(work, struct vrnic_dev, opener);
+	int err;
 
 	if (wire_is_open(dev))
 		return;
-	WRITE_ONCE(dev->wire_err, wire_open(dev));
+	err = wire_open(dev);
 	WRITE_ONCE(dev->wire_tried, jiffies);
+	WRITE_ONCE(dev->wire_err, err);
 }
 
 /* After a failure it takes so long until the sockets are tried again, so that tries are few. */
@@ -458,12 +463,12 @@ int vrnic_wire_open(struct vrnic_dev *dev)
 {
 	if (wire_is_open(dev))
 		return 0;
-	while (tried_lately(dev)) {
+	if (tried_lately(dev)) {
 		schedule_timeout_killable(msecs_to_jiffies(RETRY_MS));
 		if (fatal_signal_pending(current))
 			return -EINTR;
 	}
-	queue_work(system_unbound_wq, &dev->opener);
+	queue_work(openers, &dev->opener);
 	flush_work(&dev->opener);
 	return wire_is_open(dev) ? 0 : READ_ONCE(dev->wire_err);
 }
@@ -481,8 +486,9 @@ int vrnic_wire_ready(struct vrnic_dev *dev)
 		return 0;
 	if (tried_lately(dev))
 		return READ_ONCE(dev->wire_err);
-	queue_work(system_unbound_wq, &dev->opener);
-	return -EAGAIN;
+	queue_work(openers, &dev->opener);
+	/* after a failure, datagrams do not wait for the next try */
+	return READ_ONCE(dev->wire_err) ?: -EAGAIN;
 }
 
 /* Give the sockets of a device back. No sender uses the device any more. */
@@ -599,7 +605,7 @@ void vrnic_wire_end(struct vrnic_wire *w)
 	list_for_each_entry(dev, &w->devs, wired)
 		vrnic_avs_forget(dev);
 	mutex_unlock(&wires_lock);
-	/* not under wires_lock: a modify call holds @ctrl and waits for wires_lock */
+	/* not under wires_lock: a modify call holds @ctrl and waits for opener_work() */
 	while ((qp = next_qp(w))) {
 		forget_route(qp);
 		vrnic_qp_put(qp);
@@ -639,15 +645,27 @@ int vrnic_wire_init(void)
 
 	if (err)
 		return err;
+	openers = alloc_workqueue("vrnic-openers", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!openers) {
+		err = -ENOMEM;
+		goto err_room;
+	}
 	err = register_pernet_subsys(&wire_net_ops);
 	if (err)
-		vrnic_room_exit();
+		goto err_openers;
+	return 0;
+
+err_openers:
+	destroy_workqueue(openers);
+err_room:
+	vrnic_room_exit();
 	return err;
 }
 
 void vrnic_wire_exit(void)
 {
 	unregister_pernet_subsys(&wire_net_ops);
+	destroy_workqueue(openers);
 	/* a softirq may still be in data_ready() for a socket that was released */
 	synchronize_net();
 	vrnic_room_exit();
