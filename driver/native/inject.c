@@ -199,7 +199,7 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
-/* Free what @inj has. The caller has parked @inj for good, and no link has a request of @inj. */
+/* Free what @inj holds, but not @inj. Nobody runs @inj any more, and no link uses @inj->req. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);

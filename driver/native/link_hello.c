@@ -143,8 +143,9 @@ static bool hellos_serve(struct vrnic_fifo *fifo)
 }
 
 /*
- * Handle what waits at the FIFO. The holder of the FIFO's lock may wait for a thread of this crew,
- * so the thread only tries the lock, and does other work until the next try.
+ * Handle the FIFO's failed links and queued hellos. A holder of fifo->ctrl may wait in vrnic_park()
+ * for a thread of fifo->crew, so such a thread, which runs this, only tries ctrl. If ctrl is taken,
+ * the thread does other work until the next try.
  */
 static enum vrnic_verdict hellos_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
 {

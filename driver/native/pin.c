@@ -190,7 +190,7 @@ struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj)
 /**
  * vrnic_virtual_fault() - fault in and pin pages of the current process, however long that takes
  * @virt: result of vrnic_virtual_faults()
- * @leave: have a thread go on with the ring; else the caller has to
+ * @leave: after the fault, have a thread run the FIFO's injection ring; else the caller runs it
  *
  * The caller holds nothing that other tasks wait for. Ends early if the task is killed.
  */

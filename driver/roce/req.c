@@ -141,10 +141,10 @@ static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 }
 
 /*
- * May a local operation, which needs no peer, run at once? LOCAL_INV may not: earlier operations
- * may still use the memory. Others make memory valid, and may, unless they are behind a fence:
- * memory that a READ fills must not be announced before the READ is complete. An operation that may
- * not run at once runs when it is the oldest.
+ * May @w, a local operation, run as soon as req_admit() adds it? LOCAL_INV may not: earlier
+ * operations may still use the region. BIND_MW and REG_MR only give access to memory, so they may,
+ * unless @w has a fence and an earlier answer is missing: nobody may get access to memory that a
+ * READ has not filled yet. If @w may not run now, retire_one() runs it when it is the oldest.
  */
 static bool may_run_local(const struct vrnic_req *q, const struct vrnic_wop *w)
 {

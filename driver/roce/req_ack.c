@@ -46,8 +46,8 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 }
 
 /*
- * Handle an acknowledgment or a NAK. Return: false if the answer to an earlier request is missing,
- * for which the packet has to wait.
+ * Handle an acknowledgment or a NAK. Return: false if @skb is too early: an earlier request still
+ * lacks the answer (to a READ, for example) that has to be handled before @skb.
  */
 static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {

@@ -53,7 +53,10 @@ bool vrnic_force_roce(void)
 static LIST_HEAD(wires);
 static DEFINE_MUTEX(wires_lock);
 
-/* Consumers that connect to a disk, to free memory, may wait for the work items. */
+/*
+ * Runs the devices' openers. To free memory, the kernel may have to connect to a disk over RDMA,
+ * and then wait for an opener: hence WQ_MEM_RECLAIM.
+ */
 static struct workqueue_struct *openers;
 
 static void enqueue_member(struct vrnic_qp *qp, void *arg)
