@@ -47,7 +47,7 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
 	mmgrab(uc->mm);
-	/* the memcg is taken now, as uc->mm has no owner, and so no memcg, once this process exits */
+	/* taken now, because uc->mm has no owner, and so no memcg, once this process exits */
 	uc->memcg = get_mem_cgroup_from_mm(uc->mm);
 	return 0;
 }

@@ -308,8 +308,8 @@ static int serve_start_request(struct vrnic_link *link)
 	/* use the answer of an earlier request, if that did not come to its end */
 	if (!rx->answer)
 		/*
-		 * Not charged, because a peer that gets no answer asks again at once, for as long as the
-		 * process has no memory. can_answer() and the host's quota bound what there may be.
+		 * Not charged: a peer that gets no answer would ask again at once, for as long as
+		 * the process has no memory. can_answer() bounds how many answers there are.
 		 */
 		rx->answer = kzalloc(sizeof(*rx->answer), GFP_KERNEL | __GFP_NOWARN);
 	if (!rx->answer)

@@ -208,7 +208,7 @@ static int may_join(const struct vrnic_dev *dev, const struct vrnic_qp *qp)
 	return is_announced(dev) && qp->groups >= max ? -ENOBUFS : 0;
 }
 
-/* Count a member that will be in the group, so that the group stays. @new is used if it is the first. */
+/* Count a future member, so that the group stays. If it is the first one, @new is the group. */
 static struct vrnic_group *group_enter(struct vrnic_dev *dev, struct vrnic_qp *qp,
 				       struct vrnic_group *new)
 {

@@ -169,7 +169,7 @@ static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 }
 
 /* Have the timer try again when what the datagram needs may be there. */
-static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
+static enum vrnic_step ud_wait(struct vrnic_qp *qp, u64 ns)
 {
 	qp->wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
@@ -181,7 +181,7 @@ static enum vrnic_step send_wire(struct loop_ud *l, struct vrnic_op *op)
 	struct vrnic_qp *qp = l->qp;
 
 	if (vrnic_wire_ready(qp->dev) == -EAGAIN)
-		return wait_for(qp, VRNIC_WIRE_OPENING_NS);
+		return ud_wait(qp, VRNIC_WIRE_OPENING_NS);
 	vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
 	return VRNIC_STEP_DONE;
 }
@@ -208,7 +208,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 		busy = to != qp && !ud_deliver(to, l);
 		vrnic_qp_put(to);
 		if (busy && !give_up(qp, op))
-			return wait_for(qp, VRNIC_TARGET_BUSY_NS);
+			return ud_wait(qp, VRNIC_TARGET_BUSY_NS);
 		op->tries = 0;
 		op->member++;
 		vrnic_budget_spend(budget, 1);
@@ -228,7 +228,7 @@ static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
 	done = ud_deliver(to, l);
 	vrnic_qp_put(to);
 	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE :
-					    wait_for(l->qp, VRNIC_TARGET_BUSY_NS);
+					    ud_wait(l->qp, VRNIC_TARGET_BUSY_NS);
 }
 
 static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)

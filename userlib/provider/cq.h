@@ -51,7 +51,7 @@ static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 static inline void vrnic_cq_arm(struct vrnic_cq *cq, bool solicited)
 {
 	vrnic_ring_arm(&cq->ring, solicited);
-	/* A1: release of the count after the arm word, with the acquire in vrnic_cq_note_raised() */
+	/* A1: release the count after the arm word; the acquire is in vrnic_cq_note_raised() */
 	__atomic_store_n(&cq->arms, cq->arms + 1, __ATOMIC_RELEASE);
 }
 
@@ -147,7 +147,7 @@ static inline const struct vrnic_cqe *vrnic_cq_take(struct vrnic_cq *cq)
 		return NULL;
 	cq->ring.next++;
 	cq->copy = *cqe;
-	/* give the entry back first: a thread that sees the count may post a request that needs it */
+	/* give the entry back first: a thread that sees the count may post and need the entry */
 	vrnic_ring_release(&cq->ring);
 	vrnic_cq_retire(cq, &cq->copy);
 	return &cq->copy;
