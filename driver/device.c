@@ -410,11 +410,16 @@ static int device_new(const char *name, struct net_device *ndev)
 	return err;
 }
 
-static void adding_begin(struct net_device *ndev)
+/* Return: false if the interface was unregistered, or moved, since the caller looked it up. */
+static bool adding_begin(struct net_device *ndev, struct net *net)
 {
+	bool there;
+
 	rtnl_lock();
-	adding_to = ndev->reg_state == NETREG_REGISTERED ? ndev : NULL;
+	there = ndev->reg_state == NETREG_REGISTERED && net_eq(dev_net(ndev), net);
+	adding_to = there ? ndev : NULL;
 	rtnl_unlock();
+	return there;
 }
 
 /*
@@ -441,19 +446,21 @@ static int adding_end(struct net_device *ndev)
  * vrnic_device_add() - add a device (`rdma link add`)
  * @name: name of the device, or a pattern with %d
  * @ndev: interface below the device
+ * @net: namespace that the interface is in
  *
  * Return: 0, -EEXIST (there is a device on @ndev), or another negative errno.
  */
-int vrnic_device_add(const char *name, struct net_device *ndev)
+int vrnic_device_add(const char *name, struct net_device *ndev, struct net *net)
 {
 	struct vrnic_dev *dev;
-	int err, gone;
+	int err = -ENODEV, gone;
 
 	/* the core gives the addresses of a VLAN to the device on the interface below the VLAN */
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	mutex_lock(&add_lock);
-	adding_begin(ndev);
+	if (!adding_begin(ndev, net))
+		goto out;
 	dev = vdev_get(ndev);
 	if (dev) {
 		ib_device_put(&dev->ibdev);
@@ -462,8 +469,10 @@ int vrnic_device_add(const char *name, struct net_device *ndev)
 		err = device_new(name, ndev);
 	}
 	gone = adding_end(ndev);
+	err = err ?: gone;
+out:
 	mutex_unlock(&add_lock);
-	return err ?: gone;
+	return err;
 }
 
 static void port_event(struct vrnic_dev *dev, enum ib_event_type type)

@@ -9,10 +9,11 @@
 struct ib_grh;
 struct ib_mad;
 struct ib_wc;
+struct net;
 struct net_device;
 
 /* device.c */
-int vrnic_device_add(const char *name, struct net_device *ndev);
+int vrnic_device_add(const char *name, struct net_device *ndev, struct net *net);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);
 
