@@ -47,7 +47,7 @@ vrnic_send_op(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
 {
 	const struct vrnic_send_op *op;
 
-	/* types of queue pairs that send are 2 (RC) to 4 (UD); larger ones must not be shifted by */
+	/* types of queue pairs that send are 2 (RC) to 4 (UD); never shift by a larger number */
 	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_UD)
 		return NULL;
 	op = &vrnic_send_ops[opcode];
