@@ -20,6 +20,7 @@
 #include "base/stats.h"
 #include "engine/budget.h"
 #include "engine/engine.h"
+#include "compat/compat.h"
 #include "lib/link_wire.h"
 #include "native/link.h"
 #include "native/native.h"
