@@ -329,9 +329,11 @@ static bool refused_for_now(struct vrnic_link *link)
 }
 
 /*
- * Wait for an answer. After a refusal for now, wait for another answer for the rest of the time.
+ * Wait for an answer. A refusal for want of memory or room may not last: then wait for another
+ * answer for the rest of the time.
  *
- * Return: 0: YES, or a final NO; -EHOSTUNREACH: no answer came; -ENOMEM: refused for now; -EINTR.
+ * Return: 0: YES, or a final NO; -EHOSTUNREACH: no answer came; -ENOMEM: such a refusal
+ * came last; -EINTR.
  */
 static int link_await(struct vrnic_link *link, unsigned long wait)
 {

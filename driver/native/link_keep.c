@@ -46,7 +46,10 @@ static DEFINE_SPINLOCK(all_lock);
 static DEFINE_MUTEX(links_lock);
 
 static struct workqueue_struct *ends;
-/* Consumers that deregister memory to free memory may wait for these; links that end must not. */
+/*
+ * Runs let_go_work(). To free memory, the kernel may have to deregister a region, and then waits
+ * for this work: hence WQ_MEM_RECLAIM, and a queue that links which end do not fill.
+ */
 static struct workqueue_struct *cuts;
 
 static void look_around(struct work_struct *work);

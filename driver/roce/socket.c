@@ -480,8 +480,8 @@ int vrnic_wire_open(struct vrnic_dev *dev)
  * vrnic_wire_ready() - has a device its sockets? If not, begin to open them
  * @dev: device
  *
- * Return: 0; -EAGAIN: ask again after VRNIC_WIRE_OPENING_NS; another negative errno: there are none
- * for now.
+ * Return: 0; -EAGAIN: ask again after VRNIC_WIRE_OPENING_NS; another negative errno: the last try
+ * failed, and a datagram is to be dropped.
  */
 int vrnic_wire_ready(struct vrnic_dev *dev)
 {
