@@ -98,7 +98,6 @@ TEST_F(wire, acknowledgments_do_not_use_up_the_rate)
 }
 
 #define LINK	"vrroute"
-#define DEVICE	"vrnic_route"
 
 /* A device on an interface of its own, and an address handle for a host behind that. */
 FIXTURE(route)
@@ -108,21 +107,28 @@ FIXTURE(route)
 	struct buf buf;
 };
 
+/*
+ * Each test's device has a name of its own: the kernel ends a network namespace, and the device in
+ * it, some time after the test that made them.
+ */
 static int route_links(void)
 {
-	static const char *const commands[] = {
+	char name[32], add[96];
+	const char *const commands[] = {
 		"ip link set lo up", "ip link add " LINK " type dummy",
-		"ip addr add 10.1.0.1/24 dev " LINK, "ip link set " LINK " up",
-		"rdma link add " DEVICE " type vrnic netdev " LINK,
+		"ip addr add 10.1.0.1/24 dev " LINK, "ip link set " LINK " up", add,
 	};
 	unsigned int i;
+
+	snprintf(name, sizeof(name), "vrnic_route%d", getpid());
+	snprintf(add, sizeof(add), "rdma link add %s type vrnic netdev " LINK, name);
 
 	if (unshare(CLONE_NEWNET))
 		return -errno;
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		if (system(commands[i]))
 			return -ENODEV;
-	return 0;
+	return setenv("VRNIC_DEV", name, 1);
 }
 
 static union ibv_gid gid_of(const char *ipv4)
@@ -160,7 +166,6 @@ FIXTURE_SETUP(route)
 	unsetenv("VRNIC_PEER_DEV");
 	unsetenv("VRNIC_GID");
 	ASSERT_OK(route_links());
-	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
 	ASSERT_OK(dev_open(&self->dev));
 	ASSERT_OK(route_gid(&self->dev, "10.1.0.1"));
 	ASSERT_OK(side_open(&self->side, &self->dev, &opts, false));
