@@ -103,7 +103,10 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 	if (!vrnic_host_charge(link->host, bytes))
 		return NULL;
 	was = vrnic_charge_begin(link->fifo);
-	/* this tries one reclaim, which delays only runners for this process, then it fails */
+	/*
+	 * If the memory cgroup of this process is at its limit, __GFP_NORETRY makes the allocation
+	 * reclaim once and then fail. That delays only what runs rings for the same cgroup.
+	 */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	vrnic_charge_end(was);
 	if (!mem)

@@ -179,7 +179,10 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 	return skb;
 }
 
-/* Put a packet that the run has taken, or a part of a train, back as the next packet. */
+/*
+ * Put a packet at the head of the queue, even if the queue is full: a request to be tried again, an
+ * early packet whose turn has come, or a packet that vrnic_pkt_uncouple() split off its train.
+ */
 void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	spin_lock_bh(&qp->rxq.lock);

@@ -191,11 +191,11 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 own = vrnic_pkt(skb)->psn;
 	u64 psn = vrnic_psn_extend(own, q->fly.una);
 
-	/* answers to settled requests, and to requests that were never sent, have no effect */
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)
 		vrnic_early_came(&q->early, own);
+	/* an answer to a settled request, or to one that was never sent, is dropped */
 	if (psn >= q->fly.una && psn < q->fly.top) {
 		if (rx_any(qp, skb))
 			vrnic_early_learn(&q->early, skb);

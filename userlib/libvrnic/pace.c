@@ -181,8 +181,9 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
 }
 
 /*
- * Post the table with one put, and the first batch. If the batch cannot be posted, the put is
- * on its way already. It does no harm: without a batch the origin's engine never uses the table.
+ * Fill the origin's table with one put, and send batch 0 (see the head of this file). If batch 0
+ * cannot be posted, the put may be on its way. That is harmless: the put holds a reference to the
+ * memory that it reads, and the engines use the table only because of batch 0.
  */
 static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {

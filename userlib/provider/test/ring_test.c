@@ -798,7 +798,11 @@ static void test_credit_recv(void)
 
 #define CREDIT_QPS	100
 
-/* Polls find each queue pair by its number after others came and went; RESET counts anew. */
+/*
+ * A poll finds the right one of many queue pairs, also after all were removed from the completion
+ * queue and added again. vrnic_cq_forget_qp(), as at RESET, sets the count of one to 0, and of no
+ * other.
+ */
 static void test_credit_many(void)
 {
 	static struct fixture f[CREDIT_QPS];
