@@ -10,6 +10,8 @@
 #include <sys/types.h>
 
 #include <vrnic.h>
+#include <vrnic_rts.h>
+#include <vrnic_type.h>
 
 #include "verbs_util.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../userlib/libvrnic/rows.h"
-#include "../../userlib/libvrnic/vrnic.h"
+#include "../../userlib/libvrnic/vrnic_type.h"
 #include "unit.h"
 
 #define MODEL_CHUNKS	20000

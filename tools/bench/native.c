@@ -28,6 +28,8 @@
 #include <unistd.h>
 
 #include <vrnic.h>
+#include <vrnic_rts.h>
+#include <vrnic_type.h>
 
 #define WINDOW		64
 #define BUFFER		(64ul << 20)

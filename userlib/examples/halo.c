@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <vrnic_type.h>
 
 #include "tasks.h"
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <vrnic_type.h>
 
 #include "tasks.h"
 

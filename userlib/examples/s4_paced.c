@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <vrnic_rts.h>
 
 #include "tasks.h"
 

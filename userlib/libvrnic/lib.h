@@ -22,6 +22,8 @@
 #include "record.h"
 #include "rows.h"
 #include "vrnic.h"
+#include "vrnic_rts.h"
+#include "vrnic_type.h"
 
 #define VRNIC_EXPORT	__attribute__((visibility("default")))
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rows.h"
-#include "vrnic.h"
+#include "vrnic_type.h"
 
 /* ---- bounds of sums ---- */
 

@@ -4,7 +4,9 @@
  * man page. Unless that page says otherwise, a function returns 0 or a negative errno.
  *
  *	client > context > endpoint	(a device, a pair of rings, a peer)
- *	counter, type			(belong to a client)
+ *	counter				(belongs to a client)
+ *
+ * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
  *
  * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
  * struct has such a bit yet, so the program sets comp_mask to 0, also in a struct that a function
@@ -28,7 +30,6 @@ struct vrnic_client;
 struct vrnic_context;
 struct vrnic_endpoint;
 struct vrnic_counter;
-struct vrnic_type;
 
 #define VRNIC_NO_TIMEOUT	UINT64_MAX	/* for all timeouts, which are in nanoseconds */
 #define VRNIC_DISPATCH_MAX	4096		/* ids of messages are smaller */
@@ -84,26 +85,10 @@ struct vrnic_message {		/* a message; header and data are valid until the handle
 	size_t length;
 };
 
-struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow */
-	uint64_t comp_mask;	/* which of the reserved members have a meaning */
-	struct vrnic_peer peer;
-	uint64_t length;	/* bytes of the message */
-	uint64_t remote;	/* address of the message, for vrnic_get() */
-	uint32_t rkey;
-	uint32_t id;		/* the sender's number for the offer */
-	uint64_t table;		/* the sender's table, for vrnic_accept(): address, key, rows */
-	uint32_t table_rkey;
-	uint32_t table_rows;
-	uint64_t reserved[8];
-};
-
 typedef void (*vrnic_callback)(struct vrnic_context *context, const struct vrnic_status *status,
 			       void *arg);
 typedef void (*vrnic_handler)(struct vrnic_context *context, const struct vrnic_message *message,
 			      void *arg);
-typedef void (*vrnic_rts_handler)(struct vrnic_context *context, const struct vrnic_rts *rts,
-				  const void *header, size_t header_len, void *arg);
-
 struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fence */
 	uint64_t comp_mask;
 	struct vrnic_counter *local;	/* falls once the local buffer is free, or filled */
@@ -122,17 +107,6 @@ struct vrnic_wr {		/* put, get, put_inline, read, write */
 	size_t length;
 	uint64_t remote;
 	uint32_t rkey;
-};
-
-struct vrnic_typed_wr {		/* put_typed, get_typed; types count offsets from local, remote */
-	uint64_t comp_mask;
-	void *local;
-	const struct ibv_mr *mr;
-	const struct vrnic_type *local_type;
-	uint64_t remote;
-	const struct vrnic_type *remote_type;
-	uint32_t rkey;
-	uint32_t mode;		/* enum vrnic_typed_mode */
 };
 
 struct vrnic_rmw_wr {
@@ -156,31 +130,6 @@ struct vrnic_send_wr {		/* header and data together up to VRNIC_MAX_MESSAGE byte
 	uint32_t id;		/* of the peer's handler */
 };
 
-struct vrnic_rts_wr {		/* an offer to be made */
-	uint64_t comp_mask;
-	const void *local;	/* in mr, which allows remote read */
-	const struct ibv_mr *mr;
-	size_t length;
-	const void *header;	/* for the peer's handler */
-	size_t header_len;	/* up to 1024 */
-};
-
-struct vrnic_accept_wr {	/* where the message of an accepted offer goes */
-	uint64_t comp_mask;
-	void *local;		/* in mr, which allows remote write */
-	const struct ibv_mr *mr;
-	uint64_t portion;	/* bytes of a portion; 0: automatic */
-};
-
-struct vrnic_type_info {
-	uint64_t comp_mask;
-	uint64_t bytes;		/* data in it */
-	int64_t lower;		/* offset of its first byte */
-	int64_t upper;		/* offset after its last byte */
-	uint64_t chunks;	/* contiguous ones; each element of a vector counts */
-	uint64_t rows;		/* of its metadata */
-};
-
 int vrnic_client_open(const char *device, struct vrnic_client **client);
 int vrnic_client_from_verbs(struct ibv_context *verbs, struct ibv_pd *pd,
 			    struct vrnic_client **client);
@@ -200,7 +149,6 @@ int vrnic_advance_try(struct vrnic_context *context, int max);
 int vrnic_advance_wait(struct vrnic_context *context, int max, uint64_t timeout_ns);
 int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id, vrnic_handler handler,
 		       void *arg);
-int vrnic_rts_handler_set(struct vrnic_context *context, vrnic_rts_handler handler, void *arg);
 
 int vrnic_endpoint_create(struct vrnic_context *context, const struct vrnic_address *address,
 			  struct vrnic_endpoint **endpoint);
@@ -229,36 +177,15 @@ int vrnic_put(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct
 int vrnic_get(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
 int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
 		     const struct vrnic_done *done);
-int vrnic_put_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
-		    const struct vrnic_done *done);
-int vrnic_get_typed(struct vrnic_endpoint *ep, const struct vrnic_typed_wr *wr,
-		    const struct vrnic_done *done);
 int vrnic_rmw(struct vrnic_endpoint *ep, const struct vrnic_rmw_wr *wr,
 	      const struct vrnic_done *done);
 int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	       const struct vrnic_done *done);
-int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
-		   const struct vrnic_done *done);
-int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
-		 const struct vrnic_accept_wr *wr, const struct vrnic_done *done);
-int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts);
 int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done);
 int vrnic_fence_all(struct vrnic_context *context, const struct vrnic_done *done);
 int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns, struct vrnic_status *status);
 int vrnic_fence_all_wait(struct vrnic_context *context, uint64_t timeout_ns,
 			 struct vrnic_status *status);
-
-int vrnic_type_create(struct vrnic_client *client, struct vrnic_type **type);
-int vrnic_type_add_simple(struct vrnic_type *type, uint64_t bytes, int64_t offset,
-			  uint64_t count, int64_t stride);
-int vrnic_type_add_typed(struct vrnic_type *type, const struct vrnic_type *subtype,
-			 int64_t offset, uint64_t count, int64_t stride);
-int vrnic_type_complete(struct vrnic_type *type);
-int vrnic_type_query(const struct vrnic_type *type, struct vrnic_type_info *info);
-int vrnic_type_serialize(const struct vrnic_type *type, void *buffer, size_t *length);
-int vrnic_type_deserialize(struct vrnic_client *client, const void *buffer, size_t length,
-			   struct vrnic_type **type);
-int vrnic_type_destroy(struct vrnic_type *type);
 
 const char *vrnic_version(void);
 const char *vrnic_vendor_err_str(uint32_t vendor_err);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * libvrnic: large messages, which their receiver accepts: the sender offers one (RTS, ready to
+ * send), and remote gets move it in portions. See vrnic_rts_send(3).
+ */
+#ifndef LIBVRNIC_RTS_H
+#define LIBVRNIC_RTS_H
+
+#include "vrnic.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow */
+	uint64_t comp_mask;	/* which of the reserved members have a meaning */
+	struct vrnic_peer peer;
+	uint64_t length;	/* bytes of the message */
+	uint64_t remote;	/* address of the message, for vrnic_get() */
+	uint32_t rkey;
+	uint32_t id;		/* the sender's number for the offer */
+	uint64_t table;		/* the sender's table, for vrnic_accept(): address, key, rows */
+	uint32_t table_rkey;
+	uint32_t table_rows;
+	uint64_t reserved[8];
+};
+
+typedef void (*vrnic_rts_handler)(struct vrnic_context *context, const struct vrnic_rts *rts,
+				  const void *header, size_t header_len, void *arg);
+
+struct vrnic_rts_wr {		/* an offer to be made */
+	uint64_t comp_mask;
+	const void *local;	/* in mr, which allows remote read */
+	const struct ibv_mr *mr;
+	size_t length;
+	const void *header;	/* for the peer's handler */
+	size_t header_len;	/* up to 1024 */
+};
+
+struct vrnic_accept_wr {	/* where the message of an accepted offer goes */
+	uint64_t comp_mask;
+	void *local;		/* in mr, which allows remote write */
+	const struct ibv_mr *mr;
+	uint64_t portion;	/* bytes of a portion; 0: automatic */
+};
+
+int vrnic_rts_handler_set(struct vrnic_context *context, vrnic_rts_handler handler, void *arg);
+int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+		   const struct vrnic_done *done);
+int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+		 const struct vrnic_accept_wr *wr, const struct vrnic_done *done);
+int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBVRNIC_RTS_H */
