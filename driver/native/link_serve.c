@@ -104,9 +104,9 @@ static void *alloc_charged(struct vrnic_link *link, u64 bytes)
 		return NULL;
 	was = vrnic_charge_begin(link->fifo);
 	/*
-	 * The memory cgroup of the FIFO's owner pays. If that is at its limit, __GFP_NORETRY makes the
-	 * allocation reclaim once and then fail. The reclaim delays only threads that run rings of
-	 * this cgroup.
+	 * The memory cgroup of the FIFO's owner pays. If that is at its limit, __GFP_NORETRY
+	 * makes the allocation reclaim once and then fail. The reclaim delays only threads that
+	 * run rings of this cgroup.
 	 */
 	mem = kvmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
 	vrnic_charge_end(was);
