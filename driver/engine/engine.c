@@ -159,6 +159,27 @@ static bool claim_soon(struct vrnic_runnable *r)
 	return run_claim(r, true);
 }
 
+/*
+ * Each run asks for doorbells before it looks at the ring. Only a run that ends with its timer set
+ * spares them, so there is always a run to come for what is posted without a doorbell.
+ */
+static void ask_for_doorbells(struct vrnic_runnable *r)
+{
+	if (!r->spared)
+		return;
+	r->spared = false;
+	r->ops->ask(r);
+}
+
+/* While a thread polls the ring, they are spared anyway. */
+static void spare_doorbells(struct vrnic_runnable *r)
+{
+	if (r->polled || !r->ops->spare)
+		return;
+	r->spared = true;
+	r->ops->spare(r);
+}
+
 /**
  * vrnic_run() - do one run; the caller has the run bit
  * @r: the runnable
@@ -175,6 +196,7 @@ enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budg
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
 	/* so that this run sees what was posted before AGAIN was set */
 	smp_mb__after_atomic();
+	ask_for_doorbells(r);
 	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
 		       test_bit(VRNIC_RUN_GATHER, &r->state) || !budget->atomic;
 	verdict = r->ops->run(r, budget);
@@ -571,6 +593,31 @@ void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
 }
 
+/**
+ * vrnic_must_wait() - is it too early for the ring's next operation?
+ * @r: the runnable; the caller is its run function
+ *
+ * If so, the run has to end: the ring's timer, which is set here, has a thread run it again. The
+ * process need not ring until then.
+ *
+ * Return: is it before @r->wait_until?
+ */
+bool vrnic_must_wait(struct vrnic_runnable *r)
+{
+	u64 now;
+
+	if (!r->wait_until)
+		return false;
+	now = ktime_get_ns();
+	if (now >= r->wait_until) {
+		r->wait_until = 0;
+		return false;
+	}
+	spare_doorbells(r);
+	vrnic_queue_after(r, r->wait_until - now);
+	return true;
+}
+
 static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 {
 	vrnic_queue(container_of(timer, struct vrnic_runnable, timer));
@@ -623,6 +670,9 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 	r->brief = false;
 	r->caller = NULL;
 	r->in_order = false;
+	r->polled = false;
+	r->spared = false;
+	r->wait_until = 0;
 	r->patience = VRNIC_PATIENCE_MIN;
 	r->left = get_cycles();
 	r->crew = crew;

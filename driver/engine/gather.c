@@ -64,19 +64,22 @@ static enum hrtimer_restart once_more(struct vrnic_gather *g)
 }
 
 /*
- * Since the timer last fired, did doorbells bring two requests or more on average? One period
- * without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
+ * Since the timer last fired, did doorbells bring two requests or more on average? Those that
+ * brought none do not count: the requests that they announced have to wait for another reason. One
+ * period without a doorbell proves nothing: after a pause of a virtual CPU, its timer fires first.
  */
 static bool gather_flows(struct vrnic_gather *g)
 {
 	u32 calls = READ_ONCE(g->calls) - g->calls_before;
+	u32 served = READ_ONCE(g->served) - g->served_before;
 	u32 descs = READ_ONCE(g->descs) - g->descs_before;
 
 	g->calls_before += calls;
+	g->served_before += served;
 	g->descs_before += descs;
 	g->idle = calls ? 0 : g->idle + 1;
 	g->flowed += !!calls;
-	return calls ? descs >= 2 * calls : g->idle < IDLE_PERIODS;
+	return calls ? descs >= 2 * served : g->idle < IDLE_PERIODS;
 }
 
 /*
@@ -94,7 +97,7 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 {
 	struct vrnic_gather *g = container_of(timer, struct vrnic_gather, timer);
 	struct vrnic_runnable *r = container_of(g, struct vrnic_runnable, gather);
-	bool left;
+	bool left, late;
 
 	/* a runner has the ring, so no request is forgotten; it may need longer than a period */
 	if (test_bit(VRNIC_RUN_BUSY, &r->state))
@@ -107,7 +110,9 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 	if (!vrnic_take(r, true))
 		return once_more(g);
 	left = r->ops->gather(r, false);
-	gather_learn(g, g->flowed >= LONG_PERIODS || (g->idle && !left));
+	/* requests of a ring that waits are not late for want of a doorbell */
+	late = left && !r->spared;
+	gather_learn(g, g->flowed >= LONG_PERIODS || (g->idle && !late));
 	clear_bit(VRNIC_RUN_GATHER, &r->state);
 	if (left)
 		set_bit(VRNIC_RUN_RUNG, &r->state);
@@ -122,6 +127,7 @@ static void gather_begin(struct vrnic_runnable *r)
 	if (test_and_set_bit(VRNIC_RUN_GATHER, &r->state))
 		return;
 	g->calls_before = g->calls;
+	g->served_before = g->served;
 	g->descs_before = g->descs;
 	g->idle = 0;
 	g->flowed = 0;
@@ -144,6 +150,7 @@ void vrnic_gather_note(struct vrnic_runnable *r, bool stream, u32 descs)
 	if (!r->ops->gather)
 		return;
 	WRITE_ONCE(g->calls, g->calls + 1);
+	WRITE_ONCE(g->served, g->served + !!descs);
 	WRITE_ONCE(g->descs, g->descs + descs);
 	g->streak = stream && descs ? g->streak + 1 : 0;
 	if (g->streak < READ_ONCE(g->patience) || !READ_ONCE(gather_us))

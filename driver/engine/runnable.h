@@ -27,10 +27,10 @@ struct vrnic_runnable;
  * struct vrnic_runnable_ops - functions of the ring's owner that the engine calls
  * @run: execute descriptors within the budget. One runner calls this at a time; it may sleep unless
  *	the budget's @atomic is set.
- * @stay: a thread polls the ring from now on: let the process post without doorbells. NULL: no
- *	thread ever stays
- * @leave: the thread stops polling: ask for doorbells again. The thread runs the ring once more
- *	afterwards, for what was posted before the process could see this.
+ * @spare: doorbells would bring nothing: let the process post without them. NULL: all have to ring,
+ *	and no thread ever stays
+ * @ask: ask for doorbells again. The runner looks at the ring once more afterwards, for what was
+ *	posted before the process could see this.
  * @gather: @on: let the process ring for several requests at once; !@on: ask for each doorbell.
  *	Return: may there be requests without a doorbell? Called in any context, with the run bit
  *	held, but not while @run runs. NULL: every post rings
@@ -40,8 +40,8 @@ struct vrnic_runnable;
  */
 struct vrnic_runnable_ops {
 	enum vrnic_verdict (*run)(struct vrnic_runnable *r, struct vrnic_budget *budget);
-	void (*stay)(struct vrnic_runnable *r);
-	void (*leave)(struct vrnic_runnable *r);
+	void (*spare)(struct vrnic_runnable *r);
+	void (*ask)(struct vrnic_runnable *r);
 	bool (*gather)(struct vrnic_runnable *r, bool on);
 	bool (*atomic)(struct vrnic_runnable *r);
 	void (*deliver)(struct vrnic_runnable *r, struct vrnic_parcel *parcel);
@@ -51,8 +51,10 @@ struct vrnic_runnable_ops {
  * struct vrnic_gather - one doorbell for many requests; see gather.c
  * @timer: checks whether doorbells still come
  * @calls: number of doorbells; protected by VRNIC_RUN_BUSY, and read by @timer
+ * @served: number of doorbells that brought a descriptor; protected as @calls
  * @descs: number of descriptors that the doorbells brought; protected as @calls
  * @calls_before: value of @calls when @timer last fired
+ * @served_before: value of @served when @timer last fired
  * @descs_before: value of @descs when @timer last fired
  * @us: microseconds from one check to the next
  * @idle: periods in a row without a doorbell, up to now
@@ -63,8 +65,10 @@ struct vrnic_runnable_ops {
 struct vrnic_gather {
 	struct hrtimer timer;
 	u32 calls;
+	u32 served;
 	u32 descs;
 	u32 calls_before;
+	u32 served_before;
 	u32 descs_before;
 	u32 us;
 	u32 idle;
@@ -94,6 +98,9 @@ struct vrnic_gather {
  * @streak: doorbells in a row that came sooner after the one before than it takes to serve one
  * @patience: streak at which a thread takes over
  * @alone: cycles to post and run a descriptor without a thread: a moving average; 0: not known
+ * @polled: a thread stays with the ring
+ * @spared: the ring waits for its timer, and its process was told not to ring meanwhile
+ * @wait_until: time, in ns, before which the ring's next operation must not run; 0: it may run
  * @gather: one doorbell for many requests
  *
  * A runnable has to be parked before it is freed, and freed after an RCU grace period.
@@ -115,6 +122,9 @@ struct vrnic_runnable {
 	u32 streak;
 	u32 patience;
 	u64 alone;
+	bool polled;
+	bool spared;
+	u64 wait_until;
 	struct vrnic_gather gather;
 };
 

@@ -157,7 +157,7 @@ static bool may_stay(struct vrnic_runnable *r)
  */
 bool vrnic_thread_stays(const struct vrnic_runnable *r)
 {
-	return r->ops->stay && READ_ONCE(stay_us);
+	return r->ops->spare && READ_ONCE(stay_us);
 }
 
 /**
@@ -201,7 +201,9 @@ static void thread_stay(struct vrnic_runnable *r)
 	u64 busy = local_clock();
 	struct vrnic_budget budget;
 
-	r->ops->stay(r);
+	r->polled = true;
+	r->spared = false;
+	r->ops->spare(r);
 	while (trial.pays && may_stay(r) && local_clock() - busy < limit) {
 		budget = (struct vrnic_budget){
 			.bytes = THREAD_BYTES,
@@ -215,7 +217,8 @@ static void thread_stay(struct vrnic_runnable *r)
 		trial_note(&trial, r, THREAD_DESCS - budget.descs);
 		busy = local_clock();
 	}
-	r->ops->leave(r);
+	r->polled = false;
+	r->ops->ask(r);
 	if (trial.pays && trial.total > 4 * r->patience)
 		r->patience = VRNIC_PATIENCE_MIN;
 	else

@@ -255,22 +255,6 @@ void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
 	inj->link = link;
 }
 
-/* Is it too early for the operation? Then set the timer, which vrnic_park() may have cancelled. */
-bool vrnic_injector_waits(struct vrnic_injector *inj)
-{
-	u64 now;
-
-	if (!inj->wait_until)
-		return false;
-	now = ktime_get_ns();
-	if (now < inj->wait_until) {
-		vrnic_queue_after(&inj->run, inj->wait_until - now);
-		return true;
-	}
-	inj->wait_until = 0;
-	return false;
-}
-
 /*
  * The operation has to wait: set the timer, if it waits for a time. Return: true if that time has
  * passed during the step, so the caller can go on; else the timer, or the event that the operation
@@ -278,7 +262,7 @@ bool vrnic_injector_waits(struct vrnic_injector *inj)
  */
 bool vrnic_injector_ready(struct vrnic_injector *inj)
 {
-	return inj->wait_until && !vrnic_injector_waits(inj);
+	return inj->run.wait_until && !vrnic_must_wait(&inj->run);
 }
 
 /**
@@ -572,7 +556,7 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
+	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active) {
 		if (!inject_fetch(inj))
@@ -625,12 +609,12 @@ static struct vrnic_ring *ring_of(struct vrnic_runnable *r)
 	return &container_of(r, struct vrnic_fifo, inject.run)->ring;
 }
 
-static void inject_stay(struct vrnic_runnable *r)
+static void inject_spare(struct vrnic_runnable *r)
 {
 	vrnic_ring_spare_doorbell(ring_of(r));
 }
 
-static void inject_leave(struct vrnic_runnable *r)
+static void inject_ask(struct vrnic_runnable *r)
 {
 	vrnic_ring_ask_doorbell(ring_of(r));
 }
@@ -643,7 +627,7 @@ static bool inject_gather(struct vrnic_runnable *r, bool on)
 /* How the engine runs the ring of an injection FIFO. */
 const struct vrnic_runnable_ops vrnic_inject_ops = {
 	.run = inject_run,
-	.stay = inject_stay,
-	.leave = inject_leave,
+	.spare = inject_spare,
+	.ask = inject_ask,
 	.gather = inject_gather,
 };

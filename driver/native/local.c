@@ -596,7 +596,7 @@ enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj)
 	if (op->tries == FULL_TRIES)
 		return vrnic_nop_fail(op, IB_WC_RNR_RETRY_EXC_ERR,
 				      VRNIC_VERR_FULL);
-	inj->wait_until = ktime_get_ns() + (FULL_FIRST_NS << op->tries++);
+	inj->run.wait_until = ktime_get_ns() + (FULL_FIRST_NS << op->tries++);
 	vrnic_count(inj->fifo->dev, RGET_WAITS);
 	return VRNIC_STEP_WAIT;
 }

@@ -143,7 +143,6 @@ struct vrnic_nop {
  * @virt: memory that is not registered (S1); allocated when first needed
  * @typed: typed transfer (S3); allocated when first needed
  * @typed_begun: a transfer is in progress in @typed
- * @wait_until: time before which @op must not run; 0: @op may run
  * @stall: entry in @stalled_on->stalled; protected by stall_lock
  * @stalled_on: FIFO whose reception ring this injector waits for, referenced; or NULL; protected by
  *	stall_lock
@@ -162,7 +161,6 @@ struct vrnic_injector {
 	struct vrnic_virtual *virt;
 	struct vrnic_typed *typed;
 	bool typed_begun;
-	u64 wait_until;
 	struct list_head stall;
 	struct vrnic_fifo *stalled_on;
 };
@@ -369,7 +367,6 @@ void vrnic_injector_release(struct vrnic_injector *inj);
 void vrnic_injector_free(struct vrnic_injector *inj);
 bool vrnic_injector_hold(struct vrnic_injector *inj,
 			 const struct vrnic_address *peer);
-bool vrnic_injector_waits(struct vrnic_injector *inj);
 bool vrnic_injector_ready(struct vrnic_injector *inj);
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);

@@ -644,7 +644,7 @@ static enum vrnic_step wait_again(struct vrnic_injector *inj)
 		return vrnic_native_wait_full(inj);
 	if (op->tries < U16_MAX)
 		op->tries++;
-	inj->wait_until = ktime_get_ns() + ns;
+	inj->run.wait_until = ktime_get_ns() + ns;
 	vrnic_count(inj->fifo->dev, RECEPTION_STALLS);
 	return VRNIC_STEP_WAIT;
 }
@@ -697,7 +697,7 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 		return ask_any(inj);
 	step = remote_collect(inj, budget);
 	/* keep the answer to a NOTIFY whose record has no room yet in this end's reception FIFO */
-	if (step != VRNIC_STEP_WAIT || inj->wait_until)
+	if (step != VRNIC_STEP_WAIT || inj->run.wait_until)
 		vrnic_wire_forget(inj);
 	return step;
 }

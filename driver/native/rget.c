@@ -587,7 +587,7 @@ static bool rget_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_injector_waits(inj) || vrnic_wire_waits(inj))
+	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active && !next_rget(inj))
 		return false;

@@ -17,7 +17,7 @@ struct vrnic_qp;
 enum vrnic_step {
 	VRNIC_STEP_DONE,	/* complete it with success */
 	VRNIC_STEP_MORE,	/* go on in the next run: the budget is used up */
-	VRNIC_STEP_WAIT,	/* try again at vrnic_qp.wait_until */
+	VRNIC_STEP_WAIT,	/* try again at vrnic_runnable.wait_until */
 	VRNIC_STEP_FAIL,	/* complete it with vrnic_op.status */
 };
 

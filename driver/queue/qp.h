@@ -67,7 +67,6 @@ struct vrnic_srq;
  * @op: the descriptor that the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst, which is what one run moves of @op
  * @hold: lock and references that a run keeps for the next operation; protected by the run bit
- * @wait_until: time, in ns, before which @op must not run; 0: @op may run
  * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
@@ -116,7 +115,6 @@ struct vrnic_qp {
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	struct vrnic_hold hold;
-	u64 wait_until;
 	u64 limit;
 	u64 paid_at;
 	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */

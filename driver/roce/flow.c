@@ -173,8 +173,8 @@ static bool receive_datagrams(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	bool busy = false;
 
 	if (!vrnic_target_catch(qp)) {
-		/* set the timer here: only in RTS does must_wait() set it from @wait_until */
-		qp->wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+		/* set the timer here: only in RTS does vrnic_must_wait() set it */
+		qp->run.wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
 		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
 		return false;
 	}

@@ -294,7 +294,7 @@ static bool retire_one(struct vrnic_qp *qp)
 		vrnic_req_load(qp, q->fly.head);
 		run_local(qp, w);
 		if (!w->chunk) {
-			vrnic_roce_wake_at(qp, qp->wait_until);
+			vrnic_roce_wake_at(qp, qp->run.wait_until);
 			return false;
 		}
 	}

@@ -48,7 +48,7 @@ struct loop {
 
 static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
 {
-	qp->wait_until = ktime_get_ns() + ns;
+	qp->run.wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
 }
 

@@ -149,7 +149,7 @@ static void to_reset(struct vrnic_qp *qp)
 	qp->op.active = false;
 	qp->sq_done = 0;
 	qp->recv.active = false;
-	qp->wait_until = 0;
+	qp->run.wait_until = 0;
 	qp->limit = 0;
 	qp->paid_at = 0;
 	qp->comm_est = false;

@@ -63,7 +63,7 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
 					struct vrnic_budget *budget)
 {
-	u64 room = vrnic_rate_room(qp, &qp->wait_until);
+	u64 room = vrnic_rate_room(qp, &qp->run.wait_until);
 	enum vrnic_step step;
 	u64 used, kept;
 
@@ -80,28 +80,12 @@ static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
 	return step;
 }
 
-/* Is it too early for the operation? Sets the timer, also if a park has cancelled it meanwhile. */
-static bool must_wait(struct vrnic_qp *qp)
-{
-	u64 now;
-
-	if (!qp->wait_until)
-		return false;
-	now = ktime_get_ns();
-	if (now < qp->wait_until) {
-		vrnic_queue_after(&qp->run, qp->wait_until - now);
-		return true;
-	}
-	qp->wait_until = 0;
-	return false;
-}
-
 /* Execute the current or next operation, or a part. Return: true if there may be more to do now. */
 static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (must_wait(qp))
+	if (vrnic_must_wait(&qp->run))
 		return false;
 	if (!qp->op.active) {
 		if (!vrnic_sq_fetch(qp, 0))
@@ -123,7 +107,7 @@ static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		return true;
 	case VRNIC_STEP_WAIT:
 		/* sets the timer, unless the time to wait for has passed during the step */
-		return !must_wait(qp);
+		return !vrnic_must_wait(&qp->run);
 	}
 	return false;
 }
@@ -138,7 +122,7 @@ static void flush_op(struct vrnic_qp *qp)
 /* Complete the next send request with WR_FLUSH_ERR, in order. Return: true if there was one. */
 static bool flush_sq(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	qp->wait_until = 0;
+	qp->run.wait_until = 0;
 	if (!vrnic_roce_flush(qp)) {
 		if (!qp->op.active && !vrnic_sq_fetch(qp, 0))
 			return false;
@@ -258,12 +242,12 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	return nothing_left(qp) ? VRNIC_IDLE : verdict;
 }
 
-static void sq_stay(struct vrnic_runnable *r)
+static void sq_spare(struct vrnic_runnable *r)
 {
 	vrnic_ring_spare_doorbell(&container_of(r, struct vrnic_qp, run)->sq);
 }
 
-static void sq_leave(struct vrnic_runnable *r)
+static void sq_ask(struct vrnic_runnable *r)
 {
 	vrnic_ring_ask_doorbell(&container_of(r, struct vrnic_qp, run)->sq);
 }
@@ -292,8 +276,8 @@ static void sq_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
 /* How the engine runs a queue pair. */
 const struct vrnic_runnable_ops vrnic_sq_ops = {
 	.run = sq_run,
-	.stay = sq_stay,
-	.leave = sq_leave,
+	.spare = sq_spare,
+	.ask = sq_ask,
 	.gather = sq_gather,
 	.atomic = sq_atomic,
 	.deliver = sq_deliver,

@@ -171,7 +171,7 @@ static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 /* Have the timer try again when what the datagram needs may be there. */
 static enum vrnic_step ud_wait(struct vrnic_qp *qp, u64 ns)
 {
-	qp->wait_until = ktime_get_ns() + ns;
+	qp->run.wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
 }
 

@@ -33,6 +33,9 @@
  * @brings: descriptors that the next run takes
  * @gathers: the engine allows doorbells to be few
  * @forgotten: work came in without a doorbell
+ * @spared: the process is not to ring
+ * @wait_ns: the operation after those of the next run has to wait so long
+ * @gives_up: the next run ends the ring's wait
  * @delay_ns: the next run asks for another one after this time
  * @sleep_ms: a run takes so long
  * @until: the next run ends when this completes
@@ -57,6 +60,9 @@ struct counter {
 	u32 brings;
 	bool gathers;
 	bool forgotten;
+	bool spared;
+	u64 wait_ns;
+	bool gives_up;
 	u64 delay_ns;
 	unsigned int sleep_ms;
 	struct completion *until;
@@ -144,7 +150,8 @@ static const struct vrnic_runnable_ops counter_ops = {
 	.gather = count_gather,
 };
 
-static struct counter *new_counter(struct kunit *test, struct vrnic_engine *engine, char id)
+static struct counter *new_counter(struct kunit *test, struct vrnic_engine *engine, char id,
+				   const struct vrnic_runnable_ops *ops)
 {
 	struct counter *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 
@@ -152,7 +159,7 @@ static struct counter *new_counter(struct kunit *test, struct vrnic_engine *engi
 	c->id = id;
 	c->test = current;
 	init_completion(&c->entered);
-	add_runnable(test, engine, &c->r, &counter_ops);
+	add_runnable(test, engine, &c->r, ops);
 	return c;
 }
 
@@ -165,9 +172,9 @@ static int engine_init(struct kunit *test)
 	start_engine(test, &rig->engine, 1);
 	start_engine(test, &rig->two, 2);
 	test->priv = rig;
-	rig->a = new_counter(test, &rig->engine, 'a');
-	rig->b = new_counter(test, &rig->engine, 'b');
-	rig->holder = new_counter(test, &rig->engine, '-');
+	rig->a = new_counter(test, &rig->engine, 'a', &counter_ops);
+	rig->b = new_counter(test, &rig->engine, 'b', &counter_ops);
+	rig->holder = new_counter(test, &rig->engine, '-', &counter_ops);
 	return 0;
 }
 
@@ -312,8 +319,8 @@ static void park_does_not_wait_for_a_turn(struct kunit *test)
 static void another_thread_takes_what_waits(struct kunit *test)
 {
 	struct rig *rig = test->priv;
-	struct counter *first = new_counter(test, &rig->two, '1');
-	struct counter *second = new_counter(test, &rig->two, '2');
+	struct counter *first = new_counter(test, &rig->two, '1', &counter_ops);
+	struct counter *second = new_counter(test, &rig->two, '2', &counter_ops);
 
 	first->until = &second->entered;
 	vrnic_queue(&first->r);
@@ -329,9 +336,9 @@ static void another_thread_takes_what_waits(struct kunit *test)
 static void no_ring_belongs_to_a_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
-	struct counter *first = new_counter(test, &rig->two, '1');
-	struct counter *second = new_counter(test, &rig->two, '2');
-	struct counter *third = new_counter(test, &rig->two, '3');
+	struct counter *first = new_counter(test, &rig->two, '1', &counter_ops);
+	struct counter *second = new_counter(test, &rig->two, '2', &counter_ops);
+	struct counter *third = new_counter(test, &rig->two, '3', &counter_ops);
 	DECLARE_COMPLETION_ONSTACK(end);
 
 	first->until = &third->entered;
@@ -402,6 +409,92 @@ static void park_cancels_the_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
+static enum vrnic_verdict wait_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
+{
+	struct counter *c = container_of(r, struct counter, r);
+
+	if (c->gives_up)
+		r->wait_until = 0;
+	if (vrnic_must_wait(r))
+		return VRNIC_IDLE;
+	count_run(r, budget);
+	if (c->wait_ns)
+		r->wait_until = ktime_get_ns() + c->wait_ns;
+	c->wait_ns = 0;
+	vrnic_must_wait(r);
+	return VRNIC_IDLE;
+}
+
+static void count_spare(struct vrnic_runnable *r)
+{
+	container_of(r, struct counter, r)->spared = true;
+}
+
+static void count_ask(struct vrnic_runnable *r)
+{
+	container_of(r, struct counter, r)->spared = false;
+}
+
+static const struct vrnic_runnable_ops waiter_ops = {
+	.run = wait_run,
+	.spare = count_spare,
+	.ask = count_ask,
+	.gather = count_gather,
+};
+
+/* A counter whose next operation must not run for @ns. */
+static struct counter *new_waiter(struct kunit *test, u64 ns)
+{
+	struct counter *c = new_counter(test, &((struct rig *)test->priv)->engine, 'w',
+					&waiter_ops);
+
+	c->r.wait_until = ktime_get_ns() + ns;
+	return c;
+}
+
+/* Its timer runs it, so doorbells would be in vain until then. */
+static void a_ring_that_waits_spares_doorbells(struct kunit *test)
+{
+	struct counter *c = new_waiter(test, NSEC_PER_SEC);
+	u64 until = c->r.wait_until;
+	bool spared;
+
+	vrnic_kick(&c->r);
+	spared = READ_ONCE(c->spared);
+	/* unless this machine needed a second for that */
+	if (ktime_get_ns() < until)
+		KUNIT_EXPECT_TRUE(test, spared);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 1));
+	KUNIT_EXPECT_GE(test, c->when, until);
+	KUNIT_EXPECT_FALSE(test, c->spared);
+}
+
+/* A park cancels the timer; the run after it sets the timer again. */
+static void a_ring_waits_on_after_a_park(struct kunit *test)
+{
+	struct counter *c = new_waiter(test, 100 * NSEC_PER_MSEC);
+
+	vrnic_kick(&c->r);
+	vrnic_park(&c->r);
+	vrnic_unpark(&c->r);
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&c->entered, PATIENCE));
+	KUNIT_EXPECT_FALSE(test, c->spared);
+}
+
+/* As when the requests are flushed, or other work comes first: a run that sets no timer asks. */
+static void a_run_that_does_not_wait_asks_for_doorbells(struct kunit *test)
+{
+	struct counter *c = new_waiter(test, 3600 * NSEC_PER_SEC);
+
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, c->spared);
+	c->gives_up = true;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
+	KUNIT_EXPECT_FALSE(test, c->spared);
+}
+
 static void kick_stream(struct counter *c)
 {
 	c->stream = true;
@@ -454,6 +547,46 @@ static void a_long_run_is_no_silence(struct kunit *test)
 	c->sleep_ms = 20;
 	kick_stream(c);
 	KUNIT_EXPECT_TRUE(test, READ_ONCE(c->gathers));
+}
+
+/* Post on, but nothing can be done, until the timer has looked twice. Return: is it content? */
+static bool gathers_in_vain(struct counter *c)
+{
+	kick_stream(c);
+	while (READ_ONCE(c->gathers) && READ_ONCE(c->r.gather.flowed) < 3)
+		vrnic_kick(&c->r);
+	return READ_ONCE(c->gathers);
+}
+
+/* What such doorbells announced waits for another reason: they say nothing of the stream. */
+static void a_doorbell_in_vain_proves_nothing(struct kunit *test)
+{
+	struct counter *c = ((struct rig *)test->priv)->a;
+	int tries = 0;
+
+	/* if this test gets no CPU for some periods, the timer finds silence */
+	while (!gathers_in_vain(c) && tries < 50) {
+		c->r.gather.patience = 1;
+		tries++;
+	}
+	KUNIT_EXPECT_LT(test, tries, 50);
+}
+
+/* Requests of a ring that waits are not late for want of a doorbell. */
+static void a_wait_is_no_reason_to_gather_less(struct kunit *test)
+{
+	struct counter *c = new_waiter(test, 0);
+	int i;
+
+	c->forgotten = true;
+	c->r.gather.patience = 2;
+	kick_stream(c);
+	c->wait_ns = 3600 * NSEC_PER_SEC;
+	kick_stream(c);
+	for (i = 0; i < 100 && READ_ONCE(c->gathers); i++)
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(c->gathers));
+	KUNIT_EXPECT_LT(test, c->r.gather.patience, 3);
 }
 
 /* Work without a doorbell is run all the same. */
@@ -618,9 +751,14 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(park_waits_for_the_run),
 	KUNIT_CASE(timer_runs_it_later),
 	KUNIT_CASE(park_cancels_the_timer),
+	KUNIT_CASE(a_ring_that_waits_spares_doorbells),
+	KUNIT_CASE(a_ring_waits_on_after_a_park),
+	KUNIT_CASE(a_run_that_does_not_wait_asks_for_doorbells),
 	KUNIT_CASE(a_stream_gathers),
 	KUNIT_CASE(an_answer_is_no_doorbell),
 	KUNIT_CASE(a_long_run_is_no_silence),
+	KUNIT_CASE(a_doorbell_in_vain_proves_nothing),
+	KUNIT_CASE(a_wait_is_no_reason_to_gather_less),
 	KUNIT_CASE(the_timer_finds_what_was_forgotten),
 	KUNIT_CASE(park_ends_the_gathering),
 	KUNIT_CASE(turns_alternate),

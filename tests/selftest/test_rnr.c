@@ -99,6 +99,42 @@ TEST_F(rnr, waiting_request_is_flushed)
 	usleep(5000);
 	ASSERT_OK(qp_to(bed->a->qp, IBV_QPS_ERR));
 	EXPECT_STATUS(IBV_WC_WR_FLUSH_ERR, wait_send(bed->a));
+	/* and one that did not wait */
+	ASSERT_OK(POST(bed->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 100));
+	EXPECT_STATUS(IBV_WC_WR_FLUSH_ERR, wait_send(bed->a));
+}
+
+#define BEHIND	30
+
+/* Nothing can be done before the timer fires (code 30: 327.68 ms), so no post needs a doorbell. */
+TEST(who_waits_need_not_ring)
+{
+	struct pair_opts opts = { .rnr_timer = 30 };
+	struct bed bed = {};
+	long long before;
+	int i;
+
+	ASSERT_OK(bed_open(&bed, 4096, &opts));
+	ASSERT_OK(POST(bed.a, .op = IBV_WR_SEND, .local = &bed.src, .len = 1));
+	before = statistic("doorbells");
+	for (i = 1; i <= BEHIND; i++)
+		EXPECT_OK(POST(bed.a, .op = IBV_WR_SEND, .local = &bed.src, .len = i + 1,
+			       .wr_id = i));
+	/* a few: the timer may fire meanwhile, and find again that it has to wait */
+	if (!over_a_wire())
+		EXPECT_LT(statistic("doorbells") - before, BEHIND / 2);
+	for (i = 0; i <= BEHIND; i++)
+		EXPECT_OK(post_recv(bed.b, &bed.dst, 0, 64, i));
+	for (i = 0; i <= BEHIND; i++) {
+		ASSERT_DONE(wait_send(bed.a));
+		EXPECT_EQ(i, bed.a->wc.wr_id);
+		ASSERT_DONE(wait_recv(bed.b));
+		EXPECT_EQ(i + 1, bed.b->rwc.byte_len);
+	}
+	/* what comes after the wait rings again */
+	EXPECT_DONE(RUN(bed.a, .op = IBV_WR_RDMA_WRITE, .len = 100, .local = &bed.src,
+			.remote = &bed.dst));
+	EXPECT_OK(bed_close(&bed));
 }
 
 FIXTURE(rnr_limit)

@@ -298,6 +298,7 @@ struct vrnic_dev {
 
 struct vrnic_runnable {
 	u64 at;		/* timer; 0: none */
+	u64 wait_until;
 };
 
 struct vrnic_budget {
@@ -372,7 +373,6 @@ struct vrnic_qp {
 	struct {
 		struct vrnic_held local, remote, recv;
 	} hold;
-	u64 wait_until;
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
