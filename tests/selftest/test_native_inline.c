@@ -93,6 +93,161 @@ TEST_F(raw_inline, s2_2_data_in_the_slots_that_follow)
 	}
 }
 
+/* The same descriptor, which says that its data lies @at bytes behind its start. */
+static struct vrnic_ndesc placed_desc(const struct raw_pair *pair, size_t len, uint64_t at)
+{
+	struct vrnic_ndesc d = inline_desc(pair, len);
+
+	d.flags |= VRNIC_NDESC_PLACED;
+	d.local_addr = at;
+	d.num_slots = (at + len + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
+	return d;
+}
+
+/* Post a descriptor with @data where it says; all other bytes of its slots are 0xee. */
+static int post_placed(struct raw_fifo *from, const struct vrnic_ndesc *d, const uint8_t *data)
+{
+	uint8_t slots[SLOTS * VRNIC_SLOT_SIZE];
+	size_t behind = (d->num_slots - 1) * VRNIC_SLOT_SIZE;
+
+	memset(slots, 0xee, behind);
+	memcpy(slots + d->local_addr - VRNIC_SLOT_SIZE, data, d->length);
+	return raw_post(from, d, slots, behind);
+}
+
+TEST_F(raw_inline, s2_2_module_says_that_it_reads_the_place)
+{
+	uint32_t features = 0;
+
+	ASSERT_OK(raw_features(self->pair.a.dev.ctx, &features));
+	EXPECT_TRUE(features & VRNIC_FEATURE_PLACED);
+	/* the provider is told the same, and by another way */
+	EXPECT_TRUE(features & VRNIC_FEATURE_SQ_DONE);
+}
+
+/* Data from any byte of the slots on, and around the end of the ring. */
+TEST_F(raw_inline, s2_2_descriptor_records_the_datas_place)
+{
+	static const size_t lens[] = { 0, 1, 63, 64, 65, 127, 500, 1000 };
+	struct raw_pair *pair = &self->pair;
+	uint32_t wraps = 0, prod;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	unsigned int i;
+	uint64_t at;
+
+	for (at = VRNIC_SLOT_SIZE; at < 900; at += at < 130 ? 3 : 37) {
+		for (i = 0; i < ARRAY_SIZE(lens); i++) {
+			memset(pair->b.buf.addr, 0, LEN);
+			d = placed_desc(pair, lens[i], at);
+			prod = pair->a.inject->prod;
+			ASSERT_OK(post_placed(&pair->a, &d, self->data));
+			ASSERT_OK(raw_take(&pair->a, &record));
+			ASSERT_EQ(IBV_WC_SUCCESS, record.status)
+				TH_LOG("%zu bytes at %lu", lens[i], (unsigned long)at);
+			ASSERT_EQ(lens[i], record.value);
+			ASSERT_OK(memcmp(pair->b.buf.addr, self->data, lens[i]));
+			ASSERT_EQ(-1, buf_is_not(&pair->b.buf, lens[i], LEN - lens[i], 0));
+			ASSERT_EQ(prod + d.num_slots, pair->a.inject->cons);
+			wraps += prod % SLOTS + d.num_slots > SLOTS;
+		}
+	}
+	EXPECT_GT(wraps, 20);
+}
+
+/* Header and data of the message that came last: its slots are given back, but still there. */
+static const uint8_t *last_message(const struct raw_fifo *fifo, const struct vrnic_record *record)
+{
+	uint32_t slot = (fifo->receive->cons - record->num_slots + 1) & (fifo->receive_entries - 1);
+
+	return fifo->receive_slots + (size_t)slot * VRNIC_SLOT_SIZE;
+}
+
+/* The header follows the descriptor; the data may lie further behind. */
+TEST_F(raw_inline, s2_2_message_records_the_datas_place)
+{
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record, done;
+	const uint8_t *message;
+	uint8_t slots[1024];
+	struct vrnic_ndesc d;
+	uint32_t header, gap;
+
+	for (header = 0; header < 200; header += 23) {
+		for (gap = 0; gap < 200; gap += 17) {
+			d = placed_desc(pair, 300, VRNIC_SLOT_SIZE + header + gap);
+			d.opcode = VRNIC_NOP_MESSAGE;
+			d.header_len = header;
+			d.arg = gap;
+			memset(slots, 0xee, sizeof(slots));
+			memcpy(slots, self->data, header);
+			memcpy(slots + header + gap, self->data + header, 300);
+			ASSERT_OK(raw_post(&pair->a, &d, slots, header + gap + 300));
+			ASSERT_OK(raw_take(&pair->b, &record));
+			ASSERT_EQ(VRNIC_REC_MESSAGE, record.kind);
+			ASSERT_EQ(header, record.header_len);
+			ASSERT_EQ(300, record.length);
+			ASSERT_EQ(gap, record.arg);
+			message = last_message(&pair->b, &record);
+			ASSERT_OK(memcmp(message, self->data, header + 300))
+				TH_LOG("header of %u, gap of %u", header, gap);
+			ASSERT_OK(raw_take(&pair->a, &done));
+			ASSERT_EQ(IBV_WC_SUCCESS, done.status);
+		}
+	}
+}
+
+/* Outside of the descriptor's slots: refused, and the ring goes on with the next descriptor. */
+TEST_F(raw_inline, s2_2_places_that_cannot_be)
+{
+	static const uint64_t places[] = {
+		0, 1, 63, 165, 192, 193, 256, 4096, 1ULL << 16, 1ULL << 32, (1ULL << 32) + 64,
+		1ULL << 63, (1ULL << 63) + 64, -100, -64, -1,
+	};
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		memset(pair->b.buf.addr, 0, LEN);
+		d = placed_desc(pair, 100, 64);
+		d.local_addr = places[i];
+		ASSERT_OK(raw_post(&pair->a, &d, self->data, 100));
+		ASSERT_OK(raw_take(&pair->a, &record));
+		EXPECT_NE(IBV_WC_SUCCESS, record.status)
+			TH_LOG("%llx", (unsigned long long)places[i]);
+		EXPECT_EQ(VRNIC_VERR_BOUNDS, record.vendor_err)
+			TH_LOG("%llx", (unsigned long long)places[i]);
+		EXPECT_EQ(-1, buf_is_not(&pair->b.buf, 0, LEN, 0));
+		d = placed_desc(pair, 100, 64);
+		ASSERT_OK(post_placed(&pair->a, &d, self->data));
+		ASSERT_OK(raw_take(&pair->a, &record));
+		ASSERT_EQ(IBV_WC_SUCCESS, record.status);
+		ASSERT_OK(memcmp(pair->b.buf.addr, self->data, 100));
+	}
+}
+
+/* Libraries from before the flag wrote no place; what is there without the flag says nothing. */
+TEST_F(raw_inline, s2_2_without_the_flag_there_is_no_place)
+{
+	static const uint64_t places[] = { 0, 1, 64, 100, 1ULL << 40, -1 };
+	struct raw_pair *pair = &self->pair;
+	struct vrnic_record record;
+	struct vrnic_ndesc d;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		memset(pair->b.buf.addr, 0, LEN);
+		d = inline_desc(pair, 100);
+		d.local_addr = places[i];
+		ASSERT_OK(raw_post(&pair->a, &d, self->data, 100));
+		ASSERT_OK(raw_take(&pair->a, &record));
+		ASSERT_EQ(IBV_WC_SUCCESS, record.status);
+		ASSERT_OK(memcmp(pair->b.buf.addr, self->data, 100));
+	}
+}
+
 /* The recorded number moves the head past descriptor and data together. */
 TEST_F(raw_inline, s2_3_number_of_slots_moves_the_head)
 {

@@ -429,6 +429,18 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
 	return 0;
 }
 
+/* Record where the data in the slots lies (S2.2), if the module knows the flag that says so. */
+static void set_place(const struct vrnic_context *ctx, struct vrnic_ndesc *desc)
+{
+	if (!(desc->flags & VRNIC_NDESC_INLINE) ||
+	    !(ctx->client->features & VRNIC_FEATURE_PLACED))
+		return;
+	desc->flags |= VRNIC_NDESC_PLACED;
+	desc->local_addr = VRNIC_SLOT_SIZE;
+	if (desc->opcode == VRNIC_NOP_MESSAGE)
+		desc->local_addr += desc->header_len;
+}
+
 /**
  * vrnic_post_locked() - post an operation
  * @ctx: context, locked
@@ -460,6 +472,7 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 			return ret;
 	}
 	req->desc.endpoint = ep ? ep->number : 0;
+	set_place(ctx, &req->desc);
 	if (!done)
 		return place(ctx, ep, req, NULL, false);
 	desc_set_done(&req->desc, done);
