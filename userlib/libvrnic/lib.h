@@ -362,15 +362,20 @@ void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
  *	and where the data in the slots lies
  * @parts: what follows its first slot
  * @nr_parts: how many
+ * @data: buffers of the program, which follow the parts
+ * @nr_data: how many
  * @types: types that it names, or NULL
  */
 struct vrnic_request {
 	struct vrnic_ndesc desc;
 	struct iovec parts[2];
 	unsigned int nr_parts;
+	const struct iovec *data;
+	unsigned int nr_data;
 	struct vrnic_type *types[2];
 };
 
+int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);
 int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done);
 int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	       struct vrnic_request *req, const struct vrnic_done *done);
