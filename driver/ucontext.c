@@ -24,13 +24,15 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
+#define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED)
+
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
 	struct vrnic_alloc_ucontext_resp resp = {
 		.abi_version = VRNIC_ABI_VERSION,
 		.max_inline = VRNIC_MAX_INLINE,
 		.max_sge = VRNIC_MAX_SGE,
-		.features = VRNIC_FEATURE_SQ_DONE,
+		.features = FEATURES,
 	};
 	struct vrnic_ucontext *uc = to_vuc(uctx);
 	int err;
@@ -177,9 +179,13 @@ static int UVERBS_HANDLER(VRNIC_METHOD_DOORBELL_ALLOC)(
 		attrs, VRNIC_ATTR_DOORBELL_ALLOC_FD);
 	struct vrnic_doorbell *db =
 		container_of(uobj, struct vrnic_doorbell, uobj);
+	u32 features = FEATURES;
 
 	db->uctx = attrs->context;
-	return 0;
+	if (!uverbs_attr_is_valid(attrs, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES))
+		return 0;
+	return uverbs_copy_to(attrs, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES,
+			      &features, sizeof(features));
 }
 
 DECLARE_UVERBS_NAMED_METHOD(
@@ -187,7 +193,9 @@ DECLARE_UVERBS_NAMED_METHOD(
 	UVERBS_ATTR_FD(VRNIC_ATTR_DOORBELL_ALLOC_FD,
 		       VRNIC_OBJECT_DOORBELL,
 		       UVERBS_ACCESS_NEW,
-		       UA_MANDATORY));
+		       UA_MANDATORY),
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_DOORBELL_ALLOC_FEATURES,
+			    UVERBS_ATTR_TYPE(u32), UA_OPTIONAL));
 
 DECLARE_UVERBS_NAMED_OBJECT(
 	VRNIC_OBJECT_DOORBELL,

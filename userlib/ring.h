@@ -37,6 +37,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 
 #include <rdma/vrnic-abi.h>
 
@@ -175,6 +176,26 @@ static inline void vrnic_ring_copy_in(const struct vrnic_ring *ring, uint32_t sl
 	memcpy(ring->slots + pos, src, first);
 	if (first < len)
 		memcpy(ring->slots, (const uint8_t *)src + first, len - first);
+}
+
+/**
+ * vrnic_ring_copy_iov() - copy buffers into slots, one behind the other
+ * @ring: a send or injection ring
+ * @slot: index of the slot from whose first byte @offset counts
+ * @offset: of the first byte to fill
+ * @iov: the buffers; with @offset at most the size of the ring
+ * @nr: number of buffers
+ *
+ * Return: the offset behind the last byte that was filled.
+ */
+static inline size_t vrnic_ring_copy_iov(const struct vrnic_ring *ring, uint32_t slot,
+					 size_t offset, const struct iovec *iov, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; offset += iov[i++].iov_len)
+		vrnic_ring_copy_in(ring, slot, offset, iov[i].iov_base, iov[i].iov_len);
+	return offset;
 }
 
 /* ---- the kernel fills the ring ---- */

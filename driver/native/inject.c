@@ -35,6 +35,7 @@ enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
 
 #define SIGNALED	VRNIC_NDESC_SIGNALED
 #define INLINE		VRNIC_NDESC_INLINE
+#define PLACED		VRNIC_NDESC_PLACED
 #define VIRTUAL		VRNIC_NDESC_VIRTUAL
 #define TYPED		VRNIC_NDESC_TYPED
 
@@ -48,13 +49,13 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 
 	switch (d->opcode) {
 	case VRNIC_NOP_PUT:
-		known = injected ? 0 : SIGNALED | INLINE | VIRTUAL | TYPED;
+		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL | TYPED;
 		break;
 	case VRNIC_NOP_GET:
 		known = SIGNALED | VIRTUAL | TYPED;
 		break;
 	case VRNIC_NOP_MESSAGE:
-		known = SIGNALED | INLINE | VIRTUAL;
+		known = SIGNALED | INLINE | PLACED | VIRTUAL;
 		break;
 	case VRNIC_NOP_NOTIFY:
 		known = VRNIC_NDESC_BACK;
@@ -63,6 +64,9 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = injected ? 0 : SIGNALED;
 		break;
 	}
+	/* only data in the ring have a place in it */
+	if ((d->flags & (PLACED | INLINE)) == PLACED)
+		return false;
 	/* at most one of the three: data have one source, and a type needs a region */
 	return !(d->flags & ~known) &&
 	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
@@ -105,23 +109,43 @@ static bool length_fits(const struct vrnic_nop *op)
 	}
 }
 
-/* Bytes that the slots after the first one hold. */
-static u64 trailing_bytes(const struct vrnic_ndesc *d)
+/* Where a descriptor ends that has nothing more behind it than the header of a message. */
+static u64 bare_end(const struct vrnic_ndesc *d)
 {
-	u64 n = d->flags & INLINE ? d->length : 0;
+	return VRNIC_SLOT_SIZE + (d->opcode == VRNIC_NOP_MESSAGE ? d->header_len : 0);
+}
 
-	if (d->opcode == VRNIC_NOP_MESSAGE)
-		n += d->header_len;
+/*
+ * Do the data of an INLINE descriptor lie in its slots, behind the header? If the descriptor does
+ * not say where they lie (S2.2), say so in its private copy, for all that follows: an older library
+ * puts them right behind slot or header.
+ */
+static bool place_fits(struct vrnic_ndesc *d)
+{
+	u64 end = (u64)d->num_slots * VRNIC_SLOT_SIZE;
+
+	if (!(d->flags & INLINE))
+		return true;
+	if (!(d->flags & PLACED)) {
+		d->local_addr = bare_end(d);
+		return true;
+	}
+	return d->local_addr >= bare_end(d) && d->local_addr <= end &&
+	       d->length <= end - d->local_addr;
+}
+
+/* Bytes from the start of the descriptor to the end of what its slots hold. */
+static u64 used_bytes(const struct vrnic_ndesc *d)
+{
 	if (d->opcode == VRNIC_NOP_RMW || d->flags & TYPED)
-		n = VRNIC_SLOT_SIZE;
-	return n;
+		return 2 * VRNIC_SLOT_SIZE;
+	/* place_fits() and length_fits() bound both, so this does not overflow */
+	return d->flags & INLINE ? d->local_addr + d->length : bare_end(d);
 }
 
 static bool slots_fit(const struct vrnic_ndesc *d)
 {
-	/* length_fits() bounds the length, so this does not overflow */
-	return DIV_ROUND_UP_ULL(trailing_bytes(d), VRNIC_SLOT_SIZE) ==
-	       d->num_slots - 1U;
+	return DIV_ROUND_UP_ULL(used_bytes(d), VRNIC_SLOT_SIZE) == d->num_slots;
 }
 
 static bool rmw_fits(const struct vrnic_nop *op)
@@ -168,6 +192,8 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_OPCODE;
 	if (!length_fits(op))
 		return VRNIC_VERR_LENGTH;
+	if (!place_fits(&op->d))
+		return VRNIC_VERR_BOUNDS;
 	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
 		return VRNIC_VERR_SLOTS;
 	/* the number of slots is right, so inject_fetch() has copied the second slot, if any */

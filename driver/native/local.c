@@ -77,15 +77,14 @@ static bool counters_fit(struct vrnic_injector *inj)
 }
 
 /*
- * Find byte @pos of the data behind the descriptor, and the number @len of bytes up to the end of
+ * Find byte @pos from the start of the descriptor, and the number @len of bytes up to the end of
  * the ring. Data are used where they lie (S2): if the process changes them meanwhile, that harms
  * only its own message.
  */
 static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 {
 	struct vrnic_ring *ring = &inj->fifo->ring;
-	u32 at = (ring->idx + 1 + (u32)(pos / VRNIC_SLOT_SIZE)) &
-		 (ring->entries - 1);
+	u32 at = (ring->idx + (u32)(pos / VRNIC_SLOT_SIZE)) & (ring->entries - 1);
 	u64 offset = pos % VRNIC_SLOT_SIZE;
 
 	*len = (u64)(ring->entries - at) * VRNIC_SLOT_SIZE - offset;
@@ -93,9 +92,9 @@ static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 }
 
 /**
- * vrnic_native_ring() - find data that follows a descriptor in its ring
- * @inj: injector of the ring
- * @pos: offset of the first byte
+ * vrnic_native_ring() - find data in the slots of a descriptor
+ * @inj: injector of the ring; the descriptor's slots have all of the data
+ * @pos: offset of the first byte from the start of the descriptor
  * @n: number of bytes
  * @seg: to be filled in: one segment, or two where the ring wraps
  *
@@ -114,6 +113,24 @@ unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 		run = min(run, n);
 		seg[nr].len = run;
 	}
+	return nr;
+}
+
+/**
+ * vrnic_native_message() - find header and data of a message, as far as they lie in the ring
+ * @inj: injector of the ring
+ * @seg: to be filled in: up to three segments, because the ring wraps once at most
+ *
+ * Return: number of segments.
+ */
+unsigned int vrnic_native_message(struct vrnic_injector *inj, struct vrnic_seg *seg)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	unsigned int nr;
+
+	nr = vrnic_native_ring(inj, VRNIC_SLOT_SIZE, d->header_len, seg);
+	if (d->flags & VRNIC_NDESC_INLINE)
+		nr += vrnic_native_ring(inj, d->local_addr, d->length, seg + nr);
 	return nr;
 }
 
@@ -143,8 +160,9 @@ static void local_put_inline(struct vrnic_injector *inj, struct vrnic_seg *remot
 {
 	u64 end = inj->op.done + n, pos = 0;
 	struct vrnic_seg seg[2];
-	unsigned int i, nr = vrnic_native_ring(inj, inj->op.done, n, seg);
+	unsigned int i, nr;
 
+	nr = vrnic_native_ring(inj, inj->op.d.local_addr + inj->op.done, n, seg);
 	for (i = 0; i < nr; i++) {
 		vrnic_seg_copy(remote, pos, &seg[i], 0, seg[i].len,
 			       end == inj->op.d.length && i == nr - 1);
@@ -574,8 +592,7 @@ static enum vrnic_step local_message(struct vrnic_injector *inj,
 	unsigned int nr;
 	int verr;
 
-	nr = vrnic_native_ring(inj, 0, d->header_len +
-			       (in_ring ? d->length : 0), seg);
+	nr = vrnic_native_message(inj, seg);
 	if (in_ring)
 		return local_send(inj, seg, nr);
 	if (d->flags & VRNIC_NDESC_VIRTUAL)

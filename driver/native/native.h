@@ -410,6 +410,7 @@ enum vrnic_step vrnic_loop_native(struct vrnic_injector *inj,
 				  struct vrnic_budget *budget);
 unsigned int vrnic_native_ring(struct vrnic_injector *inj, u64 pos, u64 n,
 			       struct vrnic_seg *seg);
+unsigned int vrnic_native_message(struct vrnic_injector *inj, struct vrnic_seg *seg);
 u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 		     const struct vrnic_ndesc_rmw *rmw);
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj);

@@ -181,7 +181,7 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 	if (!*n)
 		return 0;
 	if (d->flags & VRNIC_NDESC_INLINE) {
-		if (vrnic_native_ring(inj, inj->op.done, *n, seg) == 2)
+		if (vrnic_native_ring(inj, addr, *n, seg) == 2)
 			vrnic_nmsg_add(&req->msg, &seg[0]);
 		else
 			seg[1] = seg[0];
@@ -260,7 +260,6 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
 	bool in_ring = d->flags & VRNIC_NDESC_INLINE || !d->length;
-	u64 ring = d->header_len + (in_ring ? d->length : 0);
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_nhdr h = {
 		.op = VRNIC_NWIRE_MESSAGE,
@@ -289,7 +288,7 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 	}
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
-	nr = vrnic_native_ring(inj, 0, ring, seg);
+	nr = vrnic_native_message(inj, seg);
 	for (i = 0; i < nr; i++)
 		vrnic_nmsg_add(&req->msg, &seg[i]);
 	if (!in_ring)

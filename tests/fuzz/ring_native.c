@@ -256,6 +256,18 @@ static uint64_t some_length(struct nbatch *b, const struct vrnic_ndesc *d)
 	return rng_below(b->rng, rng_one_in(b->rng, 16) ? 1024 : 72);
 }
 
+/* The data of half the inline descriptors lies where they say. */
+static void set_place(struct nbatch *b, struct vrnic_ndesc *d)
+{
+	if (!(d->flags & VRNIC_NDESC_INLINE) || rng_one_in(b->rng, 2))
+		return;
+	d->flags |= VRNIC_NDESC_PLACED;
+	d->local_addr = VRNIC_SLOT_SIZE +
+			(rng_one_in(b->rng, 4) ? rng_below(b->rng, 150) : 0);
+	if (d->opcode == VRNIC_NOP_MESSAGE)
+		d->local_addr += d->header_len;
+}
+
 static uint32_t slots_of(const struct vrnic_ndesc *d)
 {
 	uint64_t bytes = 0;
@@ -264,6 +276,8 @@ static uint32_t slots_of(const struct vrnic_ndesc *d)
 		return 2;
 	if (d->opcode == VRNIC_NOP_MESSAGE)
 		bytes = d->header_len;
+	if (d->flags & VRNIC_NDESC_PLACED)
+		bytes = d->local_addr - VRNIC_SLOT_SIZE;
 	if (d->flags & VRNIC_NDESC_INLINE)
 		bytes += d->length;
 	return 1 + (bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
@@ -295,6 +309,7 @@ static struct vrnic_ndesc right_desc(struct nbatch *b)
 	if (d.opcode == VRNIC_NOP_RMW)
 		d.arg = rng_below(b->rng, 6) |
 			(rng_one_in(b->rng, 4) ? VRNIC_RMW_COMPARE : 0);
+	set_place(b, &d);
 	d.num_slots = slots_of(&d);
 	return d;
 }
@@ -337,6 +352,8 @@ static void spoil(struct nbatch *b, struct vrnic_ndesc *d, uint32_t often)
 		rng_mutate(b->rng, d, sizeof(*d));
 	if (rng_one_in(b->rng, 3 * often))
 		rng_mutate(b->rng, d, sizeof(*d));
+	if (d->flags & VRNIC_NDESC_PLACED && rng_one_in(b->rng, often))
+		d->local_addr = rng_value(b->rng);
 	if (d->opcode == VRNIC_NOP_GET)
 		d->flags &= ~VRNIC_NDESC_VIRTUAL;
 }

@@ -91,6 +91,21 @@ int raw_open_bell(struct ibv_context *ctx)
 	return ret ? ret : (int)fd->data_s64;
 }
 
+int raw_features(struct ibv_context *ctx, uint32_t *features)
+{
+	struct ib_uverbs_attr *fd;
+	struct call call;
+	int ret;
+
+	call_start(&call, VRNIC_OBJECT_DOORBELL, VRNIC_METHOD_DOORBELL_ALLOC);
+	fd = call_attr(&call, VRNIC_ATTR_DOORBELL_ALLOC_FD, 0, 0);
+	call_ptr(&call, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES, features, sizeof(*features));
+	ret = call_run(&call, ctx);
+	if (!ret)
+		close((int)fd->data_s64);
+	return ret;
+}
+
 int raw_create_fifo(struct raw_fifo *fifo,
 		    const struct vrnic_create_fifo_req *req, uint32_t *handle,
 		    struct vrnic_create_fifo_resp *resp)

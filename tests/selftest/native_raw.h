@@ -38,6 +38,8 @@ struct raw_fifo {
 
 /* Another doorbell file of a context, or -errno. */
 int raw_open_bell(struct ibv_context *ctx);
+/* VRNIC_FEATURE_* of the module: 0 or -errno. */
+int raw_features(struct ibv_context *ctx, uint32_t *features);
 
 int raw_open(struct raw_fifo *fifo, uint32_t inject_slots,
 	     uint32_t receive_slots, size_t len);

@@ -206,6 +206,37 @@ static const struct bad_desc {
 	BAD("2^64 - 1 bytes inline", VRNIC_VERR_LENGTH,
 	    .opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = ~0ULL,
 	    .flags = VRNIC_NDESC_INLINE),
+	BAD("inline data within its descriptor", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 2, .length = 1, .local_addr = 63,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("inline data in the slots of the next one", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 2, .length = 64, .local_addr = 65,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("inline data before its descriptor", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 3, .length = 128, .local_addr = -64,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("inline data 4 GiB away", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 2, .length = 64,
+	    .local_addr = (1ULL << 32) + 64,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("2^63 - 1 bytes in the right place", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 2, .length = INT64_MAX, .local_addr = 64,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("no inline data, behind the slots", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 0, .local_addr = 65,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("a slot behind the inline data", VRNIC_VERR_SLOTS,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 3, .length = 64, .local_addr = 64,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("the data of a message in its header", VRNIC_VERR_BOUNDS,
+	    .opcode = VRNIC_NOP_MESSAGE, .num_slots = 2, .length = 8, .header_len = 8,
+	    .local_addr = 71, .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
+	BAD("a place for registered memory", VRNIC_VERR_OPCODE,
+	    .opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 8, .local_addr = 64,
+	    .flags = VRNIC_NDESC_PLACED),
+	BAD("a place for what was got", VRNIC_VERR_OPCODE,
+	    .opcode = VRNIC_NOP_GET, .num_slots = 2, .length = 8, .local_addr = 64,
+	    .flags = VRNIC_NDESC_INLINE | VRNIC_NDESC_PLACED),
 	BAD("message of 2^64 - 1 bytes", VRNIC_VERR_LENGTH,
 	    .opcode = VRNIC_NOP_MESSAGE, .num_slots = 1, .length = ~0ULL),
 	BAD("message of 4097 bytes", VRNIC_VERR_LENGTH,
@@ -424,6 +455,17 @@ static uint64_t random_length(struct rng *rng, const struct vrnic_ndesc *d)
 	return rng_below(rng, 200);
 }
 
+/* The data of half the inline descriptors lies where they say, of which half have a gap. */
+static void random_place(struct rng *rng, struct vrnic_ndesc *d)
+{
+	if (!(d->flags & VRNIC_NDESC_INLINE) || rng_below(rng, 2))
+		return;
+	d->flags |= VRNIC_NDESC_PLACED;
+	d->local_addr = VRNIC_SLOT_SIZE + (rng_below(rng, 2) ? rng_below(rng, 150) : 0);
+	if (d->opcode == VRNIC_NOP_MESSAGE)
+		d->local_addr += d->header_len;
+}
+
 static unsigned int slots_of(const struct vrnic_ndesc *d)
 {
 	uint64_t bytes = 0;
@@ -432,6 +474,8 @@ static unsigned int slots_of(const struct vrnic_ndesc *d)
 		return 2;
 	if (d->opcode == VRNIC_NOP_MESSAGE)
 		bytes = d->header_len;
+	if (d->flags & VRNIC_NDESC_PLACED)
+		bytes = d->local_addr - VRNIC_SLOT_SIZE;
 	if (d->flags & VRNIC_NDESC_INLINE)
 		bytes += d->length;
 	return 1 + (bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
@@ -464,8 +508,21 @@ static struct vrnic_ndesc right_desc(FIXTURE_DATA(abuse) *self, bool injected,
 	if (d.opcode == VRNIC_NOP_RMW || d.opcode == VRNIC_NOP_MESSAGE ||
 	    d.opcode == VRNIC_NOP_NOTIFY)
 		d.arg = rng_below(&self->rng, 6);
+	random_place(&self->rng, &d);
 	d.num_slots = slots_of(&d);
 	return d;
+}
+
+/*
+ * A virtual get may write to any memory of this process, as it should: also around the buffer of a,
+ * where raw_close() looks for what the engine must not write.
+ */
+static void keep_in_buffer(FIXTURE_DATA(abuse) *self, struct vrnic_ndesc *d)
+{
+	uint64_t at = d->local_addr - (uintptr_t)self->pair.a.buf.addr;
+
+	if (d->opcode == VRNIC_NOP_GET && (at > LEN || d->length > LEN - at))
+		d->flags &= ~VRNIC_NDESC_VIRTUAL;
 }
 
 /* Right, or with a word or two that are not, or nothing but garbage. */
@@ -485,6 +542,7 @@ static struct vrnic_ndesc random_desc(FIXTURE_DATA(abuse) *self, bool injected,
 			rng_below(rng, 2) ? rng_next(rng) :
 					    1U << rng_below(rng, 32);
 	memcpy(&d, words, sizeof(d));
+	keep_in_buffer(self, &d);
 	return d;
 }
 

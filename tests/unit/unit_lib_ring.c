@@ -117,6 +117,34 @@ static void bytes_go_on_at_the_start(void)
 	free(ring.hdr);
 }
 
+/* Several buffers, one behind the other, at each place of the ring; some are empty. */
+static void buffers_follow_each_other_around_the_end(void)
+{
+	const size_t size = ENTRIES * STRIDE;
+	uint8_t data[5 * STRIDE];
+	struct iovec iov[] = {
+		{ data, 1 }, { NULL, 0 }, { data + 1, 2 * STRIDE }, { data + 1 + 2 * STRIDE, 0 },
+		{ data + 1 + 2 * STRIDE, 3 * STRIDE - 1 },
+	};
+	struct vrnic_ring ring;
+	unsigned int i;
+	size_t from;
+
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = i % 255 + 1;
+	for (from = 0; from < size; from++) {
+		ring = ring_new(0);
+		CHECK_EQ(from % STRIDE + sizeof(data),
+			 vrnic_ring_copy_iov(&ring, from / STRIDE, from % STRIDE, iov, 5));
+		for (i = 0; i < sizeof(data); i++)
+			CHECK_EQ(data[i], ring.slots[(from + i) % size]);
+		for (; i < size; i++)
+			CHECK_EQ(0, ring.slots[(from + i) % size]);
+		CHECK_EQ(7, vrnic_ring_copy_iov(&ring, 0, 7, NULL, 0));
+		free(ring.hdr);
+	}
+}
+
 /* What is taken is given back once; an empty ring's header is not written. */
 static void taken_entries_are_given_back(void)
 {
@@ -156,6 +184,7 @@ static const struct unit_test tests[] = {
 	UNIT(late_doorbells_are_rung_once),
 	UNIT(there_is_room_until_the_ring_is_full),
 	UNIT(bytes_go_on_at_the_start),
+	UNIT(buffers_follow_each_other_around_the_end),
 	UNIT(taken_entries_are_given_back),
 	UNIT(answers_that_cannot_be_are_refused),
 };

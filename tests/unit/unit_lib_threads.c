@@ -63,10 +63,11 @@ static unsigned int nr_objects(void)
 	return n;
 }
 
-int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
+int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd, uint32_t *features)
 {
 	(void)verbs;
 	(void)fd;
+	(void)features;
 	return -EOPNOTSUPP;
 }
 

@@ -297,7 +297,7 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_KEY		= 4,	/* no region or window has this key */
 	VRNIC_VERR_PD		= 5,	/* protection domains differ */
 	VRNIC_VERR_ACCESS	= 6,	/* region or window lacks the right */
-	VRNIC_VERR_BOUNDS	= 7,	/* offset and length leave the region */
+	VRNIC_VERR_BOUNDS	= 7,	/* offset and length leave the region, or the slots */
 	VRNIC_VERR_ALIGN	= 8,	/* atomic address not a multiple of 8 */
 	VRNIC_VERR_PEER		= 9,	/* peer does not answer */
 	VRNIC_VERR_RNR		= 10,	/* peer posts no receive */
@@ -344,6 +344,7 @@ struct vrnic_alloc_ucontext_resp {
 };
 
 #define VRNIC_FEATURE_SQ_DONE	(1U << 0)	/* struct vrnic_cqe.flags and sq_done */
+#define VRNIC_FEATURE_PLACED	(1U << 1)	/* VRNIC_NDESC_PLACED */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 
@@ -434,6 +435,7 @@ enum vrnic_native_opcode {
 #define VRNIC_NDESC_VIRTUAL	(1U << 4)	/* local_addr is not in a region */
 #define VRNIC_NDESC_TYPED	(1U << 5)	/* struct vrnic_ndesc_typed follows */
 #define VRNIC_NDESC_BACK	(1U << 6)	/* NOTIFY: record for the peer that sent it */
+#define VRNIC_NDESC_PLACED	(1U << 7)	/* INLINE: local_addr says where the data lies */
 
 /**
  * struct vrnic_ndesc - a native descriptor: the first slot of an operation
@@ -446,12 +448,12 @@ enum vrnic_native_opcode {
  *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors.
  * @local_addr: in the region @lkey; with VRNIC_NDESC_VIRTUAL any address of the
  *	process that made the FIFO, whose memory need not be registered (S1).
- *	RMW: where the old value goes, if @lkey is not 0.
+ *	RMW: where the old value goes, if @lkey is not 0. With VRNIC_NDESC_PLACED the
+ *	offset of the data from the start of this descriptor, in bytes (S2.2).
  * @remote_addr: in the region @rkey of the peer
  * @lkey: local key
  * @rkey: remote key
- * @header_len: MESSAGE: bytes of header. They follow the first slot; with
- *	VRNIC_NDESC_INLINE the data follows them without a gap.
+ * @header_len: MESSAGE: bytes of header. They follow the first slot.
  * @local_counter: counter of this process, or 0: falls by @length (FENCE, RMW,
  *	MESSAGE, RGET: by 1) once the local buffer may be reused (PUT, MESSAGE,
  *	RGET) or holds the data (GET, RMW), or all earlier ones are done (FENCE)
@@ -462,7 +464,14 @@ enum vrnic_native_opcode {
  * @arg: MESSAGE and NOTIFY: dispatch id, for the record. RMW: enum vrnic_rmw_op.
  *	Otherwise zero.
  *
- * INLINE: @length bytes follow the first slot; @local_addr and @lkey are ignored.
+ * INLINE: @length bytes of data lie in the slots that @num_slots covers, and end in the
+ * last one; @lkey is ignored. PLACED: they begin @local_addr bytes behind the start of the
+ * descriptor, so an offset does not change with the slot that the descriptor gets, and
+ * cannot lead to other descriptors. It is at least VRNIC_SLOT_SIZE, plus @header_len of a
+ * MESSAGE. At the end of the ring the bytes go on in the ring's first slot. A module
+ * without VRNIC_FEATURE_PLACED refuses PLACED. Without PLACED @local_addr is ignored, and
+ * the data follows the first slot (MESSAGE: the header) without a gap.
+ *
  * PUT and MESSAGE can be INLINE; PUT and GET can be VIRTUAL (MESSAGE's data, too)
  * or TYPED. RMW has a second slot, struct vrnic_ndesc_rmw.
  *
@@ -797,6 +806,11 @@ enum vrnic_doorbell_methods {
 
 enum vrnic_doorbell_alloc_attrs {
 	VRNIC_ATTR_DOORBELL_ALLOC_FD = (1U << 12),	/* out: the file */
+	/*
+	 * out: __u32 VRNIC_FEATURE_*, for a library that does not see the answer to
+	 * alloc_ucontext. Optional: an older module ignores it.
+	 */
+	VRNIC_ATTR_DOORBELL_ALLOC_FEATURES,
 };
 
 enum vrnic_fifo_methods {

@@ -80,7 +80,7 @@ static int check_version(const struct ibv_device *device)
 /* Return: 0 or a negative errno: -ENODEV for other drivers, or a module without native objects. */
 static int open_doorbell(struct vrnic_client *client)
 {
-	int ret = vrnic_uv_doorbell(client->verbs, &client->doorbell_fd);
+	int ret = vrnic_uv_doorbell(client->verbs, &client->doorbell_fd, &client->features);
 
 	switch (ret) {
 	case 0:

@@ -57,6 +57,7 @@ struct vrnic_transfer;
  * @own_pd: @pd is freed with the client
  * @doorbell_fd: doorbell file of this client; the provider has another one
  * @one_cpu: the thread that opened the device may use one CPU only
+ * @features: VRNIC_FEATURE_* of the module
  * @page_size: of this machine; a page of counters has it
  * @vain: how often a look at records or counters was in vain; atomic
  * @late: doorbells that are due; atomic
@@ -74,6 +75,7 @@ struct vrnic_client {
 	bool own_pd;
 	int doorbell_fd;
 	bool one_cpu;
+	uint32_t features;
 	size_t page_size;
 	unsigned int vain;
 	struct vrnic_late late;
@@ -294,7 +296,7 @@ static inline void vrnic_unlock(struct vrnic_context *ctx)
 
 /* ---- uverbs.c: calls into the kernel ---- */
 
-int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd);
+int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd, uint32_t *features);
 int vrnic_uv_fifo_create(struct vrnic_client *client,
 			 const struct vrnic_create_fifo_req *req,
 			 struct vrnic_create_fifo_resp *resp, uint32_t *handle);
@@ -356,18 +358,24 @@ void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 
 /**
  * struct vrnic_request - an operation to be posted
- * @desc: descriptor; the post functions fill in endpoint, cookie, counters and number of slots
+ * @desc: descriptor; the post functions fill in endpoint, cookie, counters, number of slots,
+ *	and where the data in the slots lies
  * @parts: what follows its first slot
  * @nr_parts: how many
+ * @data: buffers of the program, which follow the parts
+ * @nr_data: how many
  * @types: types that it names, or NULL
  */
 struct vrnic_request {
 	struct vrnic_ndesc desc;
 	struct iovec parts[2];
 	unsigned int nr_parts;
+	const struct iovec *data;
+	unsigned int nr_data;
 	struct vrnic_type *types[2];
 };
 
+int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);
 int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done);
 int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	       struct vrnic_request *req, const struct vrnic_done *done);

@@ -6,41 +6,67 @@
 
 #include "lib.h"
 
-static int send_check(const struct vrnic_send_wr *wr)
+/* Return: 0, -EINVAL or -E2BIG. */
+static int wr_check(const struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr)
 {
+	if (!ep || !wr)
+		return -EINVAL;
 	if (vrnic_is_extended(wr->comp_mask, 0))
 		return -E2BIG;
-	if (wr->id >= VRNIC_DISPATCH_MAX || (!wr->header && wr->header_len) ||
-	    (!wr->data && wr->length))
+	if (wr->id >= VRNIC_DISPATCH_MAX || (!wr->header && wr->header_len))
 		return -EINVAL;
-	if (wr->header_len > VRNIC_MAX_MESSAGE ||
-	    wr->length > VRNIC_MAX_MESSAGE - wr->header_len)
-		return -EMSGSIZE;
 	return 0;
+}
+
+/* Send the header of @wr, which was checked, and the data of @nr buffers. */
+static int send_iov(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		    const struct iovec *iov, int nr, const struct vrnic_done *done)
+{
+	struct vrnic_request req = { .nr_parts = 1, .data = iov };
+	uint64_t length;
+	int ret = vrnic_iov_length(iov, nr, &length);
+
+	if (ret)
+		return ret;
+	if (wr->header_len > VRNIC_MAX_MESSAGE ||
+	    length > VRNIC_MAX_MESSAGE - wr->header_len)
+		return -EMSGSIZE;
+	req.desc = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_MESSAGE,
+		.flags = VRNIC_NDESC_INLINE,
+		.length = length,
+		.header_len = (uint32_t)wr->header_len,
+		.arg = wr->id,
+	};
+	req.parts[0] = (struct iovec){ (void *)wr->header, wr->header_len };
+	req.nr_data = (unsigned int)nr;
+	return vrnic_post(ep->context, ep, &req, done);
 }
 
 VRNIC_EXPORT
 int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	       const struct vrnic_done *done)
 {
-	struct vrnic_request req = { .nr_parts = 2 };
-	int ret;
+	struct iovec one;
+	int ret = wr_check(ep, wr);
 
-	if (!ep || !wr)
-		return -EINVAL;
-	ret = send_check(wr);
 	if (ret)
 		return ret;
-	req.desc = (struct vrnic_ndesc){
-		.opcode = VRNIC_NOP_MESSAGE,
-		.flags = VRNIC_NDESC_INLINE,
-		.length = wr->length,
-		.header_len = (uint32_t)wr->header_len,
-		.arg = wr->id,
-	};
-	req.parts[0] = (struct iovec){ (void *)wr->header, wr->header_len };
-	req.parts[1] = (struct iovec){ (void *)wr->data, wr->length };
-	return vrnic_post(ep->context, ep, &req, done);
+	one = (struct iovec){ (void *)wr->data, wr->length };
+	return send_iov(ep, wr, &one, 1, done);
+}
+
+VRNIC_EXPORT
+int vrnic_sendv(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		const struct iovec *iov, int iovcnt, const struct vrnic_done *done)
+{
+	int ret = wr_check(ep, wr);
+
+	if (ret)
+		return ret;
+	if (wr->data || wr->length)
+		return -EINVAL;
+	return send_iov(ep, wr, iov, iovcnt, done);
 }
 
 /* ---- handlers ---- */

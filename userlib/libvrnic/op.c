@@ -2,6 +2,7 @@
 /* Operations on memory: read, write, put, get, rmw. */
 
 #include <errno.h>
+#include <limits.h>
 
 #include "lib.h"
 
@@ -78,6 +79,7 @@ static inline int post_plain(uint8_t opcode, struct vrnic_endpoint *ep,
 		.rkey = wr->rkey,
 	};
 	req.nr_parts = 0;
+	req.nr_data = 0;
 	req.types[0] = NULL;
 	req.types[1] = NULL;
 	return vrnic_post(ep->context, ep, &req, done);
@@ -95,26 +97,78 @@ int vrnic_get(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct
 	return post_plain(VRNIC_NOP_GET, ep, wr, done);
 }
 
-VRNIC_EXPORT
-int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
-		     const struct vrnic_done *done)
+/* ---- data in the slots of the ring (S2), from one buffer or several ---- */
+
+/**
+ * vrnic_iov_length() - check the buffers of a program, and add up their lengths
+ * @iov: the buffers
+ * @nr: number of buffers
+ * @length: the sum; UINT64_MAX if it overflows: more than any operation takes
+ *
+ * Return: 0 or -EINVAL.
+ */
+int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length)
 {
-	struct vrnic_request req = { .nr_parts = 1 };
-	int ret = wr_check(ep, wr);
+	int i;
+
+	if (nr < 0 || nr > IOV_MAX || (!iov && nr))
+		return -EINVAL;
+	*length = 0;
+	for (i = 0; i < nr; i++) {
+		if (!iov[i].iov_base && iov[i].iov_len)
+			return -EINVAL;
+		if (__builtin_add_overflow(*length, iov[i].iov_len, length))
+			*length = UINT64_MAX;
+	}
+	return 0;
+}
+
+static int put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		      const struct iovec *iov, int nr, const struct vrnic_done *done)
+{
+	struct vrnic_request req = { .data = iov };
+	uint64_t length;
+	int ret = vrnic_iov_length(iov, nr, &length);
 
 	if (ret)
 		return ret;
-	if (!wr->local && wr->length)
+	if (!range_fits(wr->remote, length))
 		return -EINVAL;
 	req.desc = (struct vrnic_ndesc){
 		.opcode = VRNIC_NOP_PUT,
 		.flags = VRNIC_NDESC_INLINE,
-		.length = wr->length,
+		.length = length,
 		.remote_addr = wr->remote,
 		.rkey = wr->rkey,
 	};
-	req.parts[0] = (struct iovec){ wr->local, wr->length };
+	req.nr_data = (unsigned int)nr;
 	return vrnic_post(ep->context, ep, &req, done);
+}
+
+VRNIC_EXPORT
+int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		     const struct vrnic_done *done)
+{
+	struct iovec one;
+	int ret = wr_check(ep, wr);
+
+	if (ret)
+		return ret;
+	one = (struct iovec){ wr->local, wr->length };
+	return put_inline(ep, wr, &one, 1, done);
+}
+
+VRNIC_EXPORT
+int vrnic_put_inlinev(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		      const struct iovec *iov, int iovcnt, const struct vrnic_done *done)
+{
+	int ret = wr_check(ep, wr);
+
+	if (ret)
+		return ret;
+	if (wr->local || wr->length)
+		return -EINVAL;
+	return put_inline(ep, wr, iov, iovcnt, done);
 }
 
 static int rmw_check(const struct vrnic_rmw_wr *wr)

@@ -181,19 +181,15 @@ static bool has_room(struct vrnic_context *ctx, uint32_t slots)
 	return vrnic_ring_room(&ctx->inject, ctx->inject.next + slots);
 }
 
-/* Write a descriptor into the ring. Its parts follow the first slot without a gap. */
+/* Write a descriptor into the ring. Parts and data follow the first slot without a gap. */
 static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 {
 	struct vrnic_ndesc *slot = vrnic_ring_slot(ring, ring->next);
 	size_t offset = sizeof(*slot);
-	unsigned int i;
 
 	*slot = req->desc;
-	for (i = 0; i < req->nr_parts; i++) {
-		vrnic_ring_copy_in(ring, ring->next, offset, req->parts[i].iov_base,
-				   req->parts[i].iov_len);
-		offset += req->parts[i].iov_len;
-	}
+	offset = vrnic_ring_copy_iov(ring, ring->next, offset, req->parts, req->nr_parts);
+	vrnic_ring_copy_iov(ring, ring->next, offset, req->data, req->nr_data);
 }
 
 /* Move on behind @slots slots that were filled with a descriptor to @ep. */
@@ -253,6 +249,17 @@ static void queued_free(struct vrnic_queued *item)
 	free(item);
 }
 
+static uint8_t *copy_iov(uint8_t *to, const struct iovec *iov, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; to += iov[i++].iov_len)
+		if (iov[i].iov_len)	/* otherwise the address may be NULL */
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+	return to;
+}
+
+/* The descriptor need not know its slot: what it says of its data counts from its own start. */
 static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		     const struct vrnic_request *req, struct vrnic_op *op)
 {
@@ -268,13 +275,8 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	item->op = op;
 	item->slots = req->desc.num_slots;
 	to = memcpy(item->image, &req->desc, sizeof(req->desc));
-	to += sizeof(req->desc);
-	for (i = 0; i < req->nr_parts; i++) {
-		if (req->parts[i].iov_len)
-			memcpy(to, req->parts[i].iov_base,
-			       req->parts[i].iov_len);
-		to += req->parts[i].iov_len;
-	}
+	to = copy_iov(to + sizeof(req->desc), req->parts, req->nr_parts);
+	copy_iov(to, req->data, req->nr_data);
 	for (i = 0; i < 2; i++) {
 		item->types[i] = req->types[i];
 		vrnic_type_get(req->types[i]);
@@ -412,21 +414,42 @@ static int post_done(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return ret;
 }
 
-/* Set the number of slots that descriptor and parts take. Return: 0 or -EMSGSIZE. */
+static bool add_length(size_t *bytes, const struct iovec *iov, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (__builtin_add_overflow(*bytes, iov[i].iov_len, bytes))
+			return false;
+	return true;
+}
+
+/* Set the number of slots that descriptor, parts and data take. Return: 0 or -EMSGSIZE. */
 static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
 {
 	size_t bytes = VRNIC_SLOT_SIZE;
-	unsigned int i;
 
-	for (i = 0; i < req->nr_parts; i++)
-		if (__builtin_add_overflow(bytes, req->parts[i].iov_len, &bytes))
-			return -EMSGSIZE;
+	if (!add_length(&bytes, req->parts, req->nr_parts) ||
+	    !add_length(&bytes, req->data, req->nr_data))
+		return -EMSGSIZE;
 	if (bytes > (size_t)ctx->inject.entries * VRNIC_SLOT_SIZE ||
 	    bytes > (size_t)UINT16_MAX * VRNIC_SLOT_SIZE)
 		return -EMSGSIZE;
 	req->desc.num_slots =
 		(uint16_t)((bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE);
 	return 0;
+}
+
+/* Record where the data in the slots lies (S2.2), if the module knows the flag that says so. */
+static void set_place(const struct vrnic_context *ctx, struct vrnic_ndesc *desc)
+{
+	if (!(desc->flags & VRNIC_NDESC_INLINE) ||
+	    !(ctx->client->features & VRNIC_FEATURE_PLACED))
+		return;
+	desc->flags |= VRNIC_NDESC_PLACED;
+	desc->local_addr = VRNIC_SLOT_SIZE;
+	if (desc->opcode == VRNIC_NOP_MESSAGE)
+		desc->local_addr += desc->header_len;
 }
 
 /**
@@ -460,6 +483,7 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 			return ret;
 	}
 	req->desc.endpoint = ep ? ep->number : 0;
+	set_place(ctx, &req->desc);
 	if (!done)
 		return place(ctx, ep, req, NULL, false);
 	desc_set_done(&req->desc, done);

@@ -50,13 +50,21 @@ static void cmd_in(union cmd *cmd, unsigned int id, const void *data,
 		attr->data = (uintptr_t)data;
 }
 
-static void cmd_out(union cmd *cmd, unsigned int id, void *data, size_t size)
+static struct ib_uverbs_attr *cmd_out(union cmd *cmd, unsigned int id, void *data,
+				      size_t size)
 {
 	struct ib_uverbs_attr *attr = cmd_attr(cmd, id);
 
 	memset(data, 0, size);	/* an older module may fill in less */
 	attr->len = size;
 	attr->data = (uintptr_t)data;
+	return attr;
+}
+
+/* An older module does not know the attribute, and leaves @data as it is: zero. */
+static void cmd_out_optional(union cmd *cmd, unsigned int id, void *data, size_t size)
+{
+	cmd_out(cmd, id, data, size)->flags = 0;
 }
 
 static void cmd_object(union cmd *cmd, unsigned int id, uint32_t handle)
@@ -77,11 +85,12 @@ static int cmd_run(union cmd *cmd, struct ibv_context *verbs)
  * vrnic_uv_doorbell() - open a doorbell file
  * @verbs: context of the doorbell
  * @fd: the result
+ * @features: VRNIC_FEATURE_* of the module
  *
  * Return: 0 or a negative errno: -EINVAL from devices of other drivers, because the core compares
  * the driver's number.
  */
-int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
+int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd, uint32_t *features)
 {
 	struct ib_uverbs_attr *attr;
 	union cmd cmd;
@@ -89,6 +98,8 @@ int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd)
 
 	cmd_init(&cmd, VRNIC_OBJECT_DOORBELL, VRNIC_METHOD_DOORBELL_ALLOC);
 	attr = cmd_attr(&cmd, VRNIC_ATTR_DOORBELL_ALLOC_FD);
+	cmd_out_optional(&cmd, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES, features,
+			 sizeof(*features));
 	ret = cmd_run(&cmd, verbs);
 	if (!ret)
 		*fd = attr->data_s64;

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/vrnic-abi.h>
@@ -100,7 +101,7 @@ struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fenc
 	uint32_t flags;			/* VRNIC_QUEUE */
 };
 
-struct vrnic_wr {		/* put, get, put_inline, read, write */
+struct vrnic_wr {		/* put, get, read, write, put_inline; put_inlinev has no local */
 	uint64_t comp_mask;
 	void *local;		/* get and read write to it, the others only read it */
 	const struct ibv_mr *mr;	/* of local; only put and get look at it */
@@ -121,7 +122,7 @@ struct vrnic_rmw_wr {
 	uint32_t op;		/* enum vrnic_rmw_op, possibly with VRNIC_RMW_COMPARE */
 };
 
-struct vrnic_send_wr {		/* header and data together up to VRNIC_MAX_MESSAGE bytes */
+struct vrnic_send_wr {		/* up to VRNIC_MAX_MESSAGE bytes; sendv has no data here */
 	uint64_t comp_mask;
 	const void *header;
 	size_t header_len;
@@ -177,10 +178,14 @@ int vrnic_put(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct
 int vrnic_get(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
 int vrnic_put_inline(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
 		     const struct vrnic_done *done);
+int vrnic_put_inlinev(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
+		      const struct iovec *iov, int iovcnt, const struct vrnic_done *done);
 int vrnic_rmw(struct vrnic_endpoint *ep, const struct vrnic_rmw_wr *wr,
 	      const struct vrnic_done *done);
 int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	       const struct vrnic_done *done);
+int vrnic_sendv(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		const struct iovec *iov, int iovcnt, const struct vrnic_done *done);
 int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done);
 int vrnic_fence_all(struct vrnic_context *context, const struct vrnic_done *done);
 int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns, struct vrnic_status *status);
