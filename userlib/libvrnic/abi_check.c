@@ -103,7 +103,9 @@ AT(vrnic_offer, remote, 16);
 AT(vrnic_offer, table, 24);
 AT(vrnic_offer, rkey, 32);
 AT(vrnic_offer, id, 44);
+AT(vrnic_offer, counter, 48);
 
 /* Programs copy these structs, so they never grow. */
 SIZE(vrnic_peer, 16);
 SIZE(vrnic_rts, 128);
+AT(vrnic_rts, counter, 64);

@@ -162,6 +162,7 @@ int vrnic_counter_make(struct vrnic_client *client, struct vrnic_counter_group *
 	made->cell->group = group;
 	made->cell->bit = 1ULL << bit;
 	made->refs = 1;
+	made->open = flags & VRNIC_COUNTER_PEERS;
 	made->eventfd = -1;
 	ret = create_in_kernel(made, flags, bit);
 	if (ret) {

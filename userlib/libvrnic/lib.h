@@ -31,10 +31,9 @@
 
 /*
  * Does a struct have members that this library does not know? @known: bits of comp_mask that the
- * library knows of this kind of struct; no kind has one yet. A program's struct ends where the
- * program's own header says: so the library reads and writes members that were there from the
- * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
- * whole.
+ * library knows of this kind of struct. A program's struct ends where the program's own header
+ * says: so the library reads and writes members that were there from the beginning, one by one, and
+ * others only if their bit is set. It never copies such a struct as a whole.
  */
 static inline bool vrnic_is_extended(uint64_t comp_mask, uint64_t known)
 {
@@ -235,6 +234,7 @@ struct vrnic_endpoint {
  * @handle: uverbs object; once @dead, it may be that of another counter
  * @refs: of the user, of self-paced transfers and of waiting threads; atomic
  * @dead: the user destroyed it
+ * @open: peers may name it
  * @eventfd: for poll(2), or -1 until it is asked for
  */
 struct vrnic_counter {
@@ -245,6 +245,7 @@ struct vrnic_counter {
 	uint32_t handle;
 	unsigned int refs;
 	bool dead;
+	bool open;
 	int eventfd;
 };
 

@@ -9,7 +9,7 @@
  * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
  *
  * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
- * struct has such a bit yet, so the program sets comp_mask to 0, also in a struct that a function
+ * struct of a program has such a bit yet: it sets comp_mask to 0, also in a struct that a function
  * fills in. A function that finds an unknown bit returns -E2BIG. Zero is the default of all other
  * members.
  */
