@@ -68,6 +68,9 @@ CHECK_OFFSET(vrnic_record, host, 56);
 static_assert(sizeof(struct vrnic_counter_cell) == 64);
 CHECK_OFFSET(vrnic_counter_cell, errors, 8);
 CHECK_OFFSET(vrnic_counter_cell, cookie, 24);
+CHECK_OFFSET(vrnic_counter_cell, turn, 40);
+static_assert(sizeof(struct vrnic_group_cell) == 64);
+CHECK_OFFSET(vrnic_group_cell, failed, 8);
 static_assert(sizeof(struct vrnic_address) == 32);
 static_assert(sizeof(struct vrnic_create_fifo_req) == 64);
 static_assert(sizeof(struct vrnic_create_fifo_resp) == 80);
@@ -75,11 +78,14 @@ static_assert(sizeof(struct vrnic_lookup_req) == 40);
 static_assert(sizeof(struct vrnic_create_endpoint_resp) == 16);
 static_assert(sizeof(struct vrnic_create_counter_req) == 8);
 static_assert(sizeof(struct vrnic_create_counter_resp) == 16);
+static_assert(sizeof(struct vrnic_create_group_req) == 8);
+static_assert(sizeof(struct vrnic_create_group_resp) == 16);
 static_assert(sizeof(struct vrnic_type_row) == 32);
 static_assert(sizeof(struct vrnic_create_type_req) == 16);
 static_assert(sizeof(struct vrnic_create_type_resp) == 8);
 static_assert(sizeof(struct vrnic_wait) == 24);
 static_assert(sizeof(struct vrnic_count) == 32);
+static_assert(sizeof(struct vrnic_wait_group) == 40);
 
 /* A kernel consumer's send_flags become descriptor flags unchanged: verbs/post.c. */
 static_assert(VRNIC_DESC_FENCE == IB_SEND_FENCE);

@@ -127,6 +127,20 @@ static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
 	}
 }
 
+static long doorbell_wait_group(struct vrnic_doorbell *db, void __user *arg)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	struct vrnic_wait_group wait;
+	long ret;
+
+	if (!uctx)
+		return -EIO;
+	if (copy_from_user(&wait, arg, sizeof(wait)))
+		return -EFAULT;
+	ret = vrnic_group_wait(uctx, &wait);
+	return copy_to_user(arg, &wait, sizeof(wait)) ? -EFAULT : ret;
+}
+
 static long doorbell_count(struct vrnic_doorbell *db, void __user *arg)
 {
 	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
@@ -146,6 +160,8 @@ static long doorbell_ioctl(struct file *file, unsigned int cmd,
 
 	if (cmd == VRNIC_WAIT)
 		return doorbell_wait(db, (void __user *)arg);
+	if (cmd == VRNIC_WAIT_GROUP)
+		return doorbell_wait_group(db, (void __user *)arg);
 	if (cmd == VRNIC_COUNT)
 		return doorbell_count(db, (void __user *)arg);
 	if (cmd != VRNIC_DOORBELL && cmd != VRNIC_ADVANCE)
@@ -209,6 +225,7 @@ const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),
 	UAPI_DEF_CHAIN(vrnic_endpoint_defs),
 	UAPI_DEF_CHAIN(vrnic_counter_defs),
+	UAPI_DEF_CHAIN(vrnic_group_defs),
 	UAPI_DEF_CHAIN(vrnic_type_defs),
 	{},
 };

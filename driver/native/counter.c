@@ -23,6 +23,7 @@
 
 #include "compat/compat.h"
 #include "lib/ids_find.h"
+#include "native/counter.h"
 #include "native/native.h"
 #include "queue/mmap.h"
 #include "ucontext.h"
@@ -34,7 +35,7 @@
 #define PAGE_CELLS	(PAGE_SIZE / sizeof(struct vrnic_counter_cell))
 
 /**
- * struct vrnic_counter_page - a page of counters
+ * struct vrnic_counter_page - a page of counters, and of the words of groups
  * @link: entry in struct vrnic_ucontext.counter_pages
  * @map: memory of the page, which the process maps
  * @used: cells in use; atomic bits
@@ -43,48 +44,6 @@ struct vrnic_counter_page {
 	struct list_head link;
 	struct vrnic_mmap *map;
 	DECLARE_BITMAP(used, PAGE_CELLS);
-};
-
-/**
- * struct vrnic_counter - a counter (RDMA object)
- * @rcu: for the RCU grace period between the end of the counter and its release
- * @refs: references of the owner and of tasks that wait; destruction waits for the latter
- * @id: number; unique on this host
- * @dev: device
- * @uctx: context of the process; only compared
- * @page: page with @cell
- * @cell: the values
- * @index: index of @cell in @page
- * @open: peers may name the counter
- * @eventfd: signalled when the counter falls to zero or fails; or NULL. Set once.
- * @wait: tasks that sleep until the counter reaches their threshold
- * @lock: protects @waiters, @threshold, and writes of an error into @cell
- * @waiters: number of these tasks
- * @threshold: highest threshold of these tasks
- * @gone: the counter was destroyed
- * @unused: completed when the last reference was put
- * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
- * @nr_bindings: number of @bindings; protected by bind_lock
- */
-struct vrnic_counter {
-	struct rcu_head rcu;
-	refcount_t refs;
-	u32 id;
-	struct vrnic_dev *dev;
-	struct ib_ucontext *uctx;
-	struct vrnic_counter_page *page;
-	struct vrnic_counter_cell *cell;
-	u32 index;
-	bool open;
-	struct eventfd_ctx *eventfd;
-	wait_queue_head_t wait;
-	spinlock_t lock;	/* protects @waiters, @threshold, and errors in @cell */
-	u32 waiters;
-	s64 threshold;
-	bool gone;
-	struct completion unused;
-	struct list_head bindings;
-	u32 nr_bindings;
 };
 
 /**
@@ -117,11 +76,19 @@ static struct vrnic_ids vrnic_counters;
 
 int vrnic_counters_init(void)
 {
-	return vrnic_ids_init(&vrnic_counters);
+	int err = vrnic_ids_init(&vrnic_counters);
+
+	if (err)
+		return err;
+	err = vrnic_groups_init();
+	if (err)
+		vrnic_ids_exit(&vrnic_counters);
+	return err;
 }
 
 void vrnic_counters_exit(void)
 {
+	vrnic_groups_exit();
 	vrnic_ids_exit(&vrnic_counters);
 	rcu_barrier();	/* for cell_release() */
 }
@@ -166,11 +133,6 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
 	return own;
 }
 
-static atomic64_t *counter_remaining(struct vrnic_counter *c)
-{
-	return (atomic64_t *)&c->cell->remaining;
-}
-
 static void counter_signal(struct vrnic_counter *c)
 {
 	/* pairs with the cmpxchg() in the handler of VRNIC_METHOD_COUNTER_EVENTFD */
@@ -195,6 +157,14 @@ static void counter_wake(struct vrnic_counter *c, s64 left, u64 n)
 		counter_signal(c);
 }
 
+/* Return: the bytes that remain. */
+static s64 counter_fall(struct vrnic_counter *c, u64 n)
+{
+	if (unlikely(c->group))
+		return vrnic_group_fall(c, n);
+	return atomic64_sub_return(n, vrnic_counter_remaining(c));
+}
+
 /**
  * vrnic_counter_down() - count bytes that have come
  * @id: number that a user or a peer claims
@@ -210,7 +180,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	rcu_read_lock();
 	c = counter_find(id, owner);
 	if (c)
-		counter_wake(c, atomic64_sub_return(n, counter_remaining(c)), n);
+		counter_wake(c, counter_fall(c, n), n);
 	rcu_read_unlock();
 	return c ? 0 : -ENOENT;
 }
@@ -237,7 +207,11 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 			 u64 placed, u32 times)
 {
 	spin_lock(&c->lock);
+	if (c->group)
+		vrnic_group_fail_begin(c);
 	cell_fail(c->cell, failure, placed, times);
+	if (c->group)
+		vrnic_group_fail_end(c);
 	spin_unlock(&c->lock);
 	wake_up_all(&c->wait);
 	counter_signal(c);
@@ -479,7 +453,7 @@ static void cell_release(struct rcu_head *rcu)
 {
 	struct vrnic_counter *c = container_of(rcu, struct vrnic_counter, rcu);
 
-	clear_bit(c->index, c->page->used);
+	vrnic_place_put(&c->place);
 	if (c->eventfd)
 		eventfd_ctx_put(c->eventfd);
 	kfree(c);
@@ -505,7 +479,7 @@ static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner
 
 static bool counter_reached(struct vrnic_counter *c, s64 threshold)
 {
-	return atomic64_read(counter_remaining(c)) <= threshold ||
+	return atomic64_read(vrnic_counter_remaining(c)) <= threshold ||
 	       READ_ONCE(c->cell->errors) || READ_ONCE(c->gone);
 }
 
@@ -574,30 +548,64 @@ static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
 	return page;
 }
 
-/* Take a free cell for @c, in an old or a new page, which becomes the first of the list. */
-static int cell_get(struct vrnic_ucontext *uc, struct vrnic_counter *c)
+/* Find a page with room. Return: the page, or NULL; @i: its first free piece. */
+static struct vrnic_counter_page *page_find(struct vrnic_ucontext *uc, unsigned int *i)
 {
 	struct vrnic_counter_page *page;
-	unsigned int i;
 
 	lockdep_assert_held(&uc->counter_lock);
 	list_for_each_entry(page, &uc->counter_pages, link) {
-		i = find_first_zero_bit(page->used, PAGE_CELLS);
-		if (i < PAGE_CELLS)
-			goto found;
+		*i = find_first_zero_bit(page->used, PAGE_CELLS);
+		if (*i < PAGE_CELLS)
+			return page;
 	}
-	page = page_new(uc);
-	if (!page)
-		return -ENOMEM;
-	i = 0;
-found:
-	list_move(&page->link, &uc->counter_pages);
-	set_bit(i, page->used);
-	c->page = page;
-	c->index = i;
-	c->cell = (struct vrnic_counter_cell *)page->map->mem + i;
-	memset(c->cell, 0, sizeof(*c->cell));
-	return 0;
+	return NULL;
+}
+
+/**
+ * vrnic_place_get() - take 64 bytes that the process maps, in an old or a new page
+ * @uc: context of the process
+ * @place: filled in; the memory is zero
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place)
+{
+	struct vrnic_counter_page *page;
+	unsigned int i;
+	int err = 0;
+
+	mutex_lock(&uc->counter_lock);
+	page = page_find(uc, &i);
+	if (!page) {
+		page = page_new(uc);
+		i = 0;
+	}
+	if (page) {
+		/* the page that has room becomes the first of the list */
+		list_move(&page->link, &uc->counter_pages);
+		set_bit(i, page->used);
+		place->page = page;
+		place->index = i;
+		place->mem = (struct vrnic_counter_cell *)page->map->mem + i;
+		memset(place->mem, 0, sizeof(struct vrnic_counter_cell));
+	} else {
+		err = -ENOMEM;
+	}
+	mutex_unlock(&uc->counter_lock);
+	return err;
+}
+
+/* The page has to be there still: see vrnic_counter_pages_free(). */
+void vrnic_place_put(const struct vrnic_place *place)
+{
+	clear_bit(place->index, place->page->used);
+}
+
+/* Return: offset of the page, for mmap(2). */
+u64 vrnic_place_offset(const struct vrnic_place *place)
+{
+	return rdma_user_mmap_get_offset(&place->page->map->rdma);
 }
 
 /**
@@ -630,8 +638,12 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	list_for_each_entry_safe(b, next, &c->bindings, of_counter)
 		binding_drop(b);
 	spin_unlock(&bind_lock);
+	spin_lock(&c->lock);
 	WRITE_ONCE(c->gone, true);
+	spin_unlock(&c->lock);
 	wake_up_all(&c->wait);
+	if (c->group)
+		vrnic_group_leave(c);
 	vrnic_count_add(c->dev, COUNTERS, -1);
 	/* wait for the tasks that slept: they read the cell once more, so it must not go before */
 	counter_put(c);
@@ -646,6 +658,11 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 
 	if (!c)
 		return NULL;
+	if (vrnic_place_get(uc, &c->place)) {
+		kfree(c);
+		return NULL;
+	}
+	c->cell = c->place.mem;
 	refcount_set(&c->refs, 1);
 	c->dev = to_vdev(uc->ibuc.device);
 	c->uctx = &uc->ibuc;
@@ -659,19 +676,16 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 }
 
 /* Make the counter visible: from here on other code can find it. */
-static int counter_publish(struct vrnic_ucontext *uc, struct vrnic_counter *c)
+static int counter_publish(struct vrnic_counter *c, struct vrnic_counter_group *group, u32 bit)
 {
-	int err;
+	int err = group ? vrnic_group_join(group, c, bit) : 0;
 
-	mutex_lock(&uc->counter_lock);
-	err = cell_get(uc, c);
-	mutex_unlock(&uc->counter_lock);
 	if (err)
 		return err;
 	err = vrnic_ids_alloc(&vrnic_counters, c, GFP_KERNEL_ACCOUNT, 1, U32_MAX - 1,
 			      &c->id);
-	if (err)
-		clear_bit(c->index, c->page->used);
+	if (err && group)
+		vrnic_group_leave(c);
 	return err;
 }
 
@@ -679,8 +693,8 @@ static void counter_resp(const struct vrnic_counter *c,
 			 struct vrnic_create_counter_resp *resp)
 {
 	*resp = (struct vrnic_create_counter_resp) {
-		.offset = rdma_user_mmap_get_offset(&c->page->map->rdma),
-		.cell = c->index,
+		.offset = vrnic_place_offset(&c->place),
+		.cell = c->place.index,
 		.counter = c->id,
 	};
 }
@@ -693,20 +707,24 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_CREATE)(
 	struct vrnic_ucontext *uc = to_vuc(attrs->context);
 	struct vrnic_create_counter_resp resp;
 	struct vrnic_create_counter_req req;
+	struct vrnic_counter_group *group = NULL;
 	struct vrnic_counter *c;
 	int err;
 
 	err = uverbs_copy_from(&req, attrs, VRNIC_ATTR_COUNTER_CREATE_REQ);
 	if (err)
 		return err;
-	if (req.flags & ~VRNIC_COUNTER_OPEN || req.reserved)
+	if (uverbs_attr_is_valid(attrs, VRNIC_ATTR_COUNTER_CREATE_GROUP))
+		group = uverbs_attr_get_obj(attrs, VRNIC_ATTR_COUNTER_CREATE_GROUP);
+	if (req.flags & ~VRNIC_COUNTER_OPEN || (req.bit && !group))
 		return -EINVAL;
 	c = counter_new(uc, req.flags);
 	if (!c)
 		return -ENOMEM;
-	err = counter_publish(uc, c);
+	err = counter_publish(c, group, req.bit);
 	if (err) {
-		kfree(c);
+		/* not at once: a task that waits for the group may have found the counter there */
+		call_rcu(&c->rcu, cell_release);
 		return err;
 	}
 	vrnic_count(c->dev, COUNTERS);
@@ -724,12 +742,14 @@ DECLARE_UVERBS_NAMED_METHOD(
 			UVERBS_ACCESS_NEW, UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(VRNIC_ATTR_COUNTER_CREATE_REQ,
 			   UVERBS_ATTR_STRUCT(struct vrnic_create_counter_req,
-					      reserved),
+					      bit),
 			   UA_MANDATORY),
 	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_COUNTER_CREATE_RESP,
 			    UVERBS_ATTR_STRUCT(struct vrnic_create_counter_resp,
 					       counter),
-			    UA_MANDATORY));
+			    UA_MANDATORY),
+	UVERBS_ATTR_IDR(VRNIC_ATTR_COUNTER_CREATE_GROUP, VRNIC_OBJECT_GROUP,
+			UVERBS_ACCESS_READ, UA_OPTIONAL));
 
 /*
  * Attach an eventfd on which the process wants to poll(2). The counter may have reached zero, or

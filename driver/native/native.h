@@ -350,6 +350,10 @@ void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
 int vrnic_counters_init(void);
 void vrnic_counters_exit(void);
 
+/* counter_group.c */
+extern const struct uapi_definition vrnic_group_defs[];
+int vrnic_group_wait(struct ib_ucontext *uctx, struct vrnic_wait_group *wait);
+
 /* reception.c */
 int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 		      const struct vrnic_seg *seg, unsigned int nr_segs);

@@ -132,7 +132,7 @@ static int write_script(void)
  * struct abuser - a thread of a child
  * @rng: its own
  * @fd, @bell: uverbs file and doorbell file
- * @fifo, @counter, @qpn: numbers of objects that a doorbell may name
+ * @fifo, @counter, @group, @qpn: numbers of objects that a doorbell may name
  * @arena: memory for arguments; what follows it is not there
  * @at: bytes of @arena in use
  * @spare: descriptors from here on were made by calls
@@ -142,7 +142,7 @@ struct abuser {
 	pthread_t thread;
 	struct rng rng;
 	int fd, bell;
-	uint32_t fifo, counter, qpn;
+	uint32_t fifo, counter, group, qpn;
 	uint8_t *arena;
 	size_t at;
 	int spare;
@@ -410,12 +410,22 @@ static void ring_something(struct abuser *a)
 		.bytes = rng_value(rng),
 		.cookie = rng_value(rng),
 	};
+	struct vrnic_wait_group wait_group = {
+		.group = rng_one_in(rng, 4) ? rng_value(rng) : a->group,
+		.flags = rng_below(rng, 3),
+		.mask = rng_one_in(rng, 4) ? rng_value(rng) : 1 << 5,
+		.timeout_ns = wait.timeout_ns,
+	};
 	uint64_t id = rng_one_in(rng, 2) ? a->fifo : a->qpn;
 
 	count(&tally->bells);
 	if (rng_one_in(rng, 4))
 		id = rng_value(rng);
-	switch (rng_below(rng, 5)) {
+	switch (rng_below(rng, 6)) {
+	case 5:
+		call_kernel(a->bell, VRNIC_WAIT_GROUP,
+			    rng_one_in(rng, 8) ? (void *)bad_pointer(a) : &wait_group);
+		break;
 	case 4:
 		call_kernel(a->bell, VRNIC_COUNT, &counted);
 		break;
@@ -532,6 +542,7 @@ static int child(uint64_t number)
 			.bell = s.fifo.bell,
 			.fifo = s.fifo.address.fifo,
 			.counter = s.counter.number,
+			.group = s.group,
 			.qpn = s.pair[i].a.qp->qp_num,
 			.arena = new_arena(),
 			.spare = first_spare(),

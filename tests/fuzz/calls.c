@@ -143,7 +143,10 @@ static int make_native(struct script *s)
 		ret = raw_endpoint(&s->fifo, &s->fifo.address, &s->endpoint,
 				   &s->endpoint_handle);
 	if (!ret)
-		ret = raw_counter(&s->fifo, VRNIC_COUNTER_OPEN, &s->counter);
+		ret = raw_group(&s->fifo, &s->group, &s->group_handle);
+	if (!ret)
+		ret = raw_counter_in(&s->fifo, s->group_handle, 5, VRNIC_COUNTER_OPEN,
+				     &s->counter);
 	for (i = 0; i < 2 && !ret; i++)
 		ret = raw_type(&s->fifo, rows[i], i + 1, &s->type[i],
 			       &s->type_handle[i]);
@@ -207,6 +210,8 @@ static int end_native(struct script *s)
 {
 	int i, ret = raw_counter_destroy(&s->fifo, &s->counter);
 
+	if (!ret)
+		ret = raw_group_destroy(&s->fifo, s->group_handle);
 	for (i = 0; i < 2 && !ret; i++)
 		ret = raw_type_destroy(&s->fifo, s->type_handle[i]);
 	if (!ret)

@@ -45,7 +45,8 @@ struct script {
 	struct dev dev;
 	struct raw_fifo fifo;
 	uint32_t endpoint, endpoint_handle;
-	struct raw_counter counter;
+	uint32_t group, group_handle;
+	struct raw_counter counter;	/* in @group */
 	int eventfd;
 	uint32_t type[2], type_handle[2];
 	struct pair pair[SCRIPT_TYPES];

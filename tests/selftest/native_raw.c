@@ -233,10 +233,10 @@ int raw_endpoint_destroy(struct raw_fifo *fifo, uint32_t handle)
 			   VRNIC_ATTR_ENDPOINT_DESTROY_HANDLE, handle);
 }
 
-int raw_counter(struct raw_fifo *fifo, uint32_t flags,
-		struct raw_counter *counter)
+/* @group: handle of the group, or NULL */
+static int create_counter(struct raw_fifo *fifo, const struct vrnic_create_counter_req *req,
+			  const uint32_t *group, struct raw_counter *counter)
 {
-	struct vrnic_create_counter_req req = { .flags = flags };
 	struct vrnic_create_counter_resp resp = {};
 	struct ib_uverbs_attr *out;
 	struct call call;
@@ -245,8 +245,10 @@ int raw_counter(struct raw_fifo *fifo, uint32_t flags,
 	memset(counter, 0, sizeof(*counter));
 	call_start(&call, VRNIC_OBJECT_COUNTER, VRNIC_METHOD_COUNTER_CREATE);
 	out = call_attr(&call, VRNIC_ATTR_COUNTER_CREATE_HANDLE, 0, 0);
-	call_in(&call, VRNIC_ATTR_COUNTER_CREATE_REQ, &req, sizeof(req));
+	call_in(&call, VRNIC_ATTR_COUNTER_CREATE_REQ, req, sizeof(*req));
 	call_ptr(&call, VRNIC_ATTR_COUNTER_CREATE_RESP, &resp, sizeof(resp));
+	if (group)
+		call_attr(&call, VRNIC_ATTR_COUNTER_CREATE_GROUP, 0, *group);
 	ret = call_run(&call, fifo->dev.ctx);
 	if (ret)
 		return ret;
@@ -258,6 +260,22 @@ int raw_counter(struct raw_fifo *fifo, uint32_t flags,
 		return -errno;
 	counter->cell = (struct vrnic_counter_cell *)counter->page + resp.cell;
 	return 0;
+}
+
+int raw_counter(struct raw_fifo *fifo, uint32_t flags,
+		struct raw_counter *counter)
+{
+	const struct vrnic_create_counter_req req = { .flags = flags };
+
+	return create_counter(fifo, &req, NULL, counter);
+}
+
+int raw_counter_in(struct raw_fifo *fifo, uint32_t group, uint32_t bit, uint32_t flags,
+		   struct raw_counter *counter)
+{
+	const struct vrnic_create_counter_req req = { .flags = flags, .bit = bit };
+
+	return create_counter(fifo, &req, &group, counter);
 }
 
 int raw_counter_destroy(struct raw_fifo *fifo, struct raw_counter *counter)
@@ -305,6 +323,30 @@ int raw_lookup(struct raw_fifo *fifo, const char *name, uint32_t task,
 	call_in(&call, VRNIC_ATTR_FIFO_LOOKUP_REQ, &req, sizeof(req));
 	call_ptr(&call, VRNIC_ATTR_FIFO_LOOKUP_RESP, address, sizeof(*address));
 	return call_run(&call, fifo->dev.ctx);
+}
+
+int raw_group(struct raw_fifo *fifo, uint32_t *group, uint32_t *handle)
+{
+	struct vrnic_create_group_req req = {};
+	struct vrnic_create_group_resp resp = {};
+	struct ib_uverbs_attr *out;
+	struct call call;
+	int ret;
+
+	call_start(&call, VRNIC_OBJECT_GROUP, VRNIC_METHOD_GROUP_CREATE);
+	out = call_attr(&call, VRNIC_ATTR_GROUP_CREATE_HANDLE, 0, 0);
+	call_in(&call, VRNIC_ATTR_GROUP_CREATE_REQ, &req, sizeof(req));
+	call_ptr(&call, VRNIC_ATTR_GROUP_CREATE_RESP, &resp, sizeof(resp));
+	ret = call_run(&call, fifo->dev.ctx);
+	*handle = out->data;
+	*group = resp.group;
+	return ret;
+}
+
+int raw_group_destroy(struct raw_fifo *fifo, uint32_t handle)
+{
+	return raw_destroy(fifo->dev.ctx, VRNIC_OBJECT_GROUP, VRNIC_METHOD_GROUP_DESTROY,
+			   VRNIC_ATTR_GROUP_DESTROY_HANDLE, handle);
 }
 
 int raw_type(struct raw_fifo *fifo, const struct vrnic_type_row *rows,

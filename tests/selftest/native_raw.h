@@ -62,6 +62,9 @@ struct raw_counter {
 
 int raw_counter(struct raw_fifo *fifo, uint32_t flags,
 		struct raw_counter *counter);
+/* In a group, by the group's handle. */
+int raw_counter_in(struct raw_fifo *fifo, uint32_t group, uint32_t bit, uint32_t flags,
+		   struct raw_counter *counter);
 int raw_counter_destroy(struct raw_fifo *fifo, struct raw_counter *counter);
 int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
 			int fd);
@@ -69,6 +72,10 @@ int raw_counter_eventfd(struct raw_fifo *fifo, struct raw_counter *counter,
 /* VRNIC_METHOD_COUNTER_BIND or _UNBIND, by an endpoint's handle: 0 or -errno. */
 int raw_counter_bind(struct raw_fifo *fifo, struct raw_counter *counter,
 		     uint32_t endpoint, bool on);
+
+/* A group of counters: its number, and its handle. */
+int raw_group(struct raw_fifo *fifo, uint32_t *group, uint32_t *handle);
+int raw_group_destroy(struct raw_fifo *fifo, uint32_t handle);
 
 int raw_type(struct raw_fifo *fifo, const struct vrnic_type_row *rows,
 	     uint32_t nr_rows, uint32_t *type, uint32_t *handle);

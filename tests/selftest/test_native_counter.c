@@ -2,12 +2,15 @@
 /* Counters: exact under concurrency, and no thread waits for an event that has happened. */
 #include <pthread.h>
 #include <signal.h>
+#include <sched.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "native.h"
+#include "native_raw.h"
 
 #define LEN	65536
 
@@ -490,6 +493,662 @@ TEST_F(counter, destroyed_under_way)
 		vrnic_fence_wait(bed->a.to, WAIT_NS, NULL);
 	}
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+}
+
+/* ---- groups (S4.6) ---- */
+
+#define BIT(i)	(1ULL << (i))
+
+FIXTURE(group)
+{
+	struct nbed bed;
+	struct vrnic_counter_group *group;
+	struct vrnic_counter *c[VRNIC_GROUP_COUNTERS];
+};
+
+/* b has a group with a counter for each bit; a lets them fall. */
+FIXTURE_SETUP(group)
+{
+	struct node *b = &self->bed.b;
+	uint32_t i;
+
+	NEED_NATIVE();
+	ASSERT_OK(nbed_open(&self->bed, LEN, NULL));
+	ASSERT_OK(vrnic_counter_group_create(b->client, 0, &self->group));
+	for (i = 0; i < VRNIC_GROUP_COUNTERS; i++)
+		ASSERT_OK(vrnic_counter_create_in(self->group, i, VRNIC_COUNTER_PEERS,
+						  &self->c[i]));
+}
+
+FIXTURE_TEARDOWN(group)
+{
+	int i;
+
+	for (i = 0; i < VRNIC_GROUP_COUNTERS; i++)
+		if (self->c[i])
+			EXPECT_OK(vrnic_counter_destroy(self->c[i]));
+	if (self->group)
+		EXPECT_OK(vrnic_counter_group_destroy(self->group));
+	EXPECT_OK(nbed_close(&self->bed));
+}
+
+static uint64_t word(const struct vrnic_counter_group *group)
+{
+	return __atomic_load_n(vrnic_counter_group_word(group), __ATOMIC_ACQUIRE);
+}
+
+static uint64_t failed(const struct vrnic_counter_group *group)
+{
+	uint64_t bits;
+
+	vrnic_counter_group_read(group, &bits);
+	return bits;
+}
+
+/* Bytes come for a counter, and have been counted when this returns. */
+static int come(struct nbed *bed, const struct vrnic_counter *c, size_t bytes)
+{
+	int ret = nbed_put(bed, 0, 0, bytes, DONE(.target = vrnic_counter_number(c)));
+
+	return ret ? ret : vrnic_fence_wait(bed->a.to, WAIT_NS, NULL);
+}
+
+/* A bit for each of 64 transfers, all in one word. */
+TEST_F(group, s4_6_one_word_tells_of_64)
+{
+	uint64_t all = UINT64_MAX, expected = 0;
+	struct rng rng = { 46 };
+	int i, n;
+
+	EXPECT_EQ(all, word(self->group));
+	for (i = 0; i < VRNIC_GROUP_COUNTERS; i++) {
+		vrnic_counter_add(self->c[i], 100);
+		EXPECT_EQ(i < 63 ? all << (i + 1) : 0, word(self->group));
+	}
+	for (n = 0; n < 2 * VRNIC_GROUP_COUNTERS; n++) {
+		i = rng_below(&rng, VRNIC_GROUP_COUNTERS);
+		while (vrnic_counter_read(self->c[i]) <= 0)
+			i = (i + 1) % VRNIC_GROUP_COUNTERS;
+		if (vrnic_counter_read(self->c[i]) == 40)
+			expected |= BIT(i);
+		ASSERT_OK(come(&self->bed, self->c[i], expected & BIT(i) ? 40 : 60));
+		ASSERT_EQ(expected, word(self->group));
+	}
+	EXPECT_EQ(all, word(self->group));
+	EXPECT_EQ(0, failed(self->group));
+}
+
+/* The bit says what the counter says, whatever the process does with it. */
+TEST_F(group, s4_6_bits_follow_add_and_set)
+{
+	static const struct {
+		bool set;
+		int64_t n;
+	} steps[] = {
+		{ true, 5 }, { true, 0 }, { false, 1 }, { true, -3 }, { false, 2 }, { false, 1 },
+		{ false, 1 }, { false, 7 }, { true, INT64_MIN }, { true, INT64_MAX }, { true, -1 },
+		{ false, 1 }, { false, 1 }, { true, 1 }, { true, 0 },
+	};
+	struct vrnic_counter *c = self->c[63];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		if (steps[i].set)
+			vrnic_counter_set(c, steps[i].n);
+		else
+			vrnic_counter_add(c, steps[i].n);
+		ASSERT_EQ(vrnic_counter_read(c) <= 0 ? UINT64_MAX : UINT64_MAX >> 1,
+			  word(self->group)) TH_LOG("step %u", i);
+	}
+}
+
+/* Bytes that come early are no reason to say that all have come. */
+TEST_F(group, s4_6_below_zero_and_back)
+{
+	struct vrnic_counter *c = self->c[7];
+
+	ASSERT_OK(come(&self->bed, c, 100));
+	EXPECT_EQ(UINT64_MAX, word(self->group));
+	vrnic_counter_add(c, 100);
+	EXPECT_EQ(UINT64_MAX, word(self->group));
+	vrnic_counter_add(c, 100);
+	EXPECT_EQ(~BIT(7), word(self->group));
+	ASSERT_OK(come(&self->bed, c, 100));
+	EXPECT_EQ(UINT64_MAX, word(self->group));
+}
+
+/* A post arms the counters that it names. */
+TEST_F(group, s4_6_posts_arm)
+{
+	struct nbed *bed = &self->bed;
+	uint64_t end = now_ns() + WAIT_NS, done = 0;
+	struct vrnic_counter_group *group;
+	struct vrnic_counter *c[2];
+
+	ASSERT_OK(vrnic_counter_group_create(bed->a.client, 0, &group));
+	ASSERT_OK(vrnic_counter_create_in(group, 3, 0, &c[0]));
+	ASSERT_OK(vrnic_counter_create_in(group, 5, 0, &c[1]));
+	EXPECT_EQ(BIT(3) | BIT(5), word(group));
+	/* b does not look, so the put waits */
+	ASSERT_GT(node_fill(&bed->a, 512, NULL), 0);
+	ASSERT_OK(nbed_put(bed, 0, 0, 8, DONE(.local = c[0], .remote = c[1],
+					      .flags = VRNIC_QUEUE)));
+	EXPECT_EQ(0, word(group));
+	EXPECT_EQ(-ETIME, vrnic_counter_group_wait(group, BIT(3) | BIT(5), 0, MSEC_NS, &done));
+	EXPECT_EQ(0, done);
+	while (word(group) != (BIT(3) | BIT(5)) && now_ns() < end) {
+		vrnic_advance(bed->b.context, 10);
+		vrnic_advance(bed->a.context, 10);
+	}
+	EXPECT_EQ(BIT(3) | BIT(5), word(group));
+	EXPECT_OK(vrnic_counter_group_wait(group, BIT(3) | BIT(5), VRNIC_WAIT_ALL, WAIT_NS,
+					   &done));
+	EXPECT_EQ(BIT(3) | BIT(5), done);
+	EXPECT_OK(vrnic_counter_destroy(c[0]));
+	EXPECT_EQ(BIT(5), word(group));
+	EXPECT_OK(vrnic_counter_destroy(c[1]));
+	EXPECT_OK(vrnic_counter_group_destroy(group));
+}
+
+/* A failure is an end, too, and the second word tells it from a success. */
+TEST_F(group, s4_6_failures_set_both_bits)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_counter_group *group;
+	struct vrnic_counter *c[2];
+	uint64_t done = 0;
+	uint32_t i;
+
+	ASSERT_OK(vrnic_counter_group_create(a->client, 0, &group));
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(vrnic_counter_create_in(group, i, 0, &c[i]));
+		vrnic_counter_add(c[i], 1000);
+	}
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+				      .remote = a->peer.addr, .rkey = ~a->peer.rkey),
+			    DONE(.remote = c[1])));
+	EXPECT_EQ(-EIO, vrnic_counter_group_wait(group, 3, VRNIC_WAIT_ALL, WAIT_NS, &done));
+	EXPECT_EQ(2, done);
+	EXPECT_EQ(2, word(group));
+	EXPECT_EQ(2, failed(group));
+	EXPECT_EQ(-EIO, vrnic_counter_group_wait(group, 2, 0, 0, NULL));
+	EXPECT_EQ(-ETIME, vrnic_counter_group_wait(group, 1, 0, MSEC_NS, NULL));
+	/* more to come does not undo a failure, ... */
+	vrnic_counter_add(c[1], 1000);
+	EXPECT_EQ(2, word(group));
+	/* ... only vrnic_counter_set() does */
+	vrnic_counter_set(c[1], 10);
+	EXPECT_EQ(0, word(group));
+	EXPECT_EQ(0, failed(group));
+	vrnic_counter_set(c[1], 0);
+	EXPECT_EQ(2, word(group));
+	EXPECT_EQ(0, failed(group));
+	for (i = 0; i < 2; i++)
+		EXPECT_OK(vrnic_counter_destroy(c[i]));
+	EXPECT_OK(vrnic_counter_group_destroy(group));
+}
+
+/**
+ * struct group_waiting - a thread that waits for counters of a group
+ * @seen: what it was told
+ */
+struct group_waiting {
+	struct vrnic_counter_group *group;
+	uint64_t mask;
+	uint32_t flags;
+	uint64_t timeout;
+	int ret;
+	uint64_t seen;
+	pthread_t thread;
+	int tid;
+};
+
+static void *group_wait(void *arg)
+{
+	struct group_waiting *w = arg;
+
+	__atomic_store_n(&w->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	w->ret = vrnic_counter_group_wait(w->group, w->mask, w->flags, w->timeout, &w->seen);
+	return NULL;
+}
+
+static int group_sleeper(struct group_waiting *w)
+{
+	struct waiting who = {};
+	int ret;
+
+	w->tid = 0;
+	ret = pthread_create(&w->thread, NULL, group_wait, w);
+	while (!ret && !is_asleep(&who)) {
+		usleep(200);
+		who.tid = __atomic_load_n(&w->tid, __ATOMIC_ACQUIRE);
+	}
+	return ret;
+}
+
+TEST_F(group, s4_6_waits_for_any_and_for_all)
+{
+	struct group_waiting any = { self->group, 0xf0, 0, WAIT_NS };
+	struct group_waiting all = { self->group, 0xf0, VRNIC_WAIT_ALL, WAIT_NS };
+	int i;
+
+	for (i = 0; i < 8; i++)
+		vrnic_counter_add(self->c[i], 64);
+	ASSERT_OK(group_sleeper(&any));
+	ASSERT_OK(group_sleeper(&all));
+	/* nobody waits for this one */
+	ASSERT_OK(come(&self->bed, self->c[0], 64));
+	for (i = 5; i < 8; i++) {
+		ASSERT_OK(come(&self->bed, self->c[i], 64));
+		if (i > 5)
+			continue;
+		ASSERT_OK(pthread_join(any.thread, NULL));
+		EXPECT_OK(any.ret);
+		EXPECT_EQ(0x20, any.seen);
+	}
+	EXPECT_EQ(-ETIME, vrnic_counter_group_wait(self->group, 0xff, VRNIC_WAIT_ALL, 0,
+						   &any.seen));
+	EXPECT_EQ(0xe1, any.seen);
+	ASSERT_OK(come(&self->bed, self->c[4], 64));
+	ASSERT_OK(pthread_join(all.thread, NULL));
+	EXPECT_OK(all.ret);
+	EXPECT_EQ(0xf0, all.seen);
+}
+
+/* Somebody goes to sleep just as the last of them is done: no wake-up is lost. */
+TEST_F(group, s4_6_wake_up_races)
+{
+	struct group_waiting w = { self->group, 3, VRNIC_WAIT_ALL, WAIT_NS };
+	struct rng rng = { 3 };
+	int i, spin;
+
+	for (i = 0; i < scaled(2000); i++) {
+		vrnic_counter_add(self->c[0], 64);
+		vrnic_counter_add(self->c[1], 64);
+		ASSERT_OK(pthread_create(&w.thread, NULL, group_wait, &w));
+		spin = rng_below(&rng, 2000);
+		while (spin--)
+			__asm__ volatile("" ::: "memory");
+		if (rng_below(&rng, 8) == 0)
+			usleep(rng_below(&rng, 200));
+		ASSERT_OK(nbed_put(&self->bed, 0, 0, 64,
+				   DONE(.target = vrnic_counter_number(self->c[i & 1]))));
+		ASSERT_OK(nbed_put(&self->bed, 0, 0, 64,
+				   DONE(.target = vrnic_counter_number(self->c[~i & 1]))));
+		ASSERT_OK(pthread_join(w.thread, NULL));
+		ASSERT_OK(w.ret);
+		ASSERT_EQ(3, w.seen);
+		ASSERT_EQ(3, word(self->group) & 3);
+	}
+}
+
+/**
+ * struct faller - a thread that lets a counter fall by 8, as often as it is asked to
+ * @fall: how
+ * @asked: how often it is to do so; -1: no more
+ * @fell: how often it did
+ */
+struct faller {
+	struct nbed *bed;
+	struct vrnic_counter *c;
+	int bell;
+	int (*fall)(struct faller *f);
+	int asked;
+	int fell;
+	int ret;
+	pthread_t thread;
+};
+
+static int fall_by_put(struct faller *f)
+{
+	return come(f->bed, f->c, 8);
+}
+
+/* Faster, so that both threads meet more often. */
+static int fall_by_call(struct faller *f)
+{
+	const struct vrnic_count count = {
+		.id = vrnic_counter_number(f->c), .bytes = 8,
+	};
+
+	return ioctl(f->bell, VRNIC_COUNT, &count) ? -errno : 0;
+}
+
+static void *fall_on(void *arg)
+{
+	struct faller *f = arg;
+	int asked;
+
+	for (;;) {
+		asked = __atomic_load_n(&f->asked, __ATOMIC_ACQUIRE);
+		if (asked < 0)
+			return NULL;
+		if (asked == f->fell) {
+			sched_yield();
+			continue;
+		}
+		if (f->fall(f))
+			f->ret = -EIO;
+		__atomic_store_n(&f->fell, asked, __ATOMIC_RELEASE);
+	}
+}
+
+static void ask_fall(struct faller *f, struct rng *rng)
+{
+	int spin = rng_below(rng, 3000);
+
+	__atomic_store_n(&f->asked, f->asked + 1, __ATOMIC_RELEASE);
+	while (spin--)
+		__asm__ volatile("" ::: "memory");
+}
+
+static void await_fall(struct faller *f)
+{
+	while (__atomic_load_n(&f->fell, __ATOMIC_ACQUIRE) != f->asked)
+		sched_yield();
+}
+
+/**
+ * struct lies - how often the word said what is not so
+ * @lost: a bit was not set although the counter was done
+ * @stale: a bit was set although the counter was armed
+ */
+struct lies {
+	int lost, stale;
+};
+
+/*
+ * Two rounds: the counter is armed, and falls to zero, at the same time, in either order; and
+ * it falls to zero and is armed again at the same time. What the word says counts when the thread
+ * that armed the counter is done with that.
+ */
+static void two_rounds(struct faller *f, const struct vrnic_counter_group *group, uint64_t bit,
+		       struct rng *rng, struct lies *lies)
+{
+	ask_fall(f, rng);
+	vrnic_counter_add(f->c, 8);
+	await_fall(f);
+	lies->lost += !(word(group) & bit);
+
+	vrnic_counter_add(f->c, 8);
+	lies->stale += !!(word(group) & bit);
+	ask_fall(f, rng);
+	vrnic_counter_add(f->c, 8);
+	lies->stale += !!(word(group) & bit);
+	await_fall(f);
+	lies->stale += !!(word(group) & bit);
+	/* from 8 to zero */
+	ask_fall(f, rng);
+	await_fall(f);
+	lies->lost += !(word(group) & bit);
+}
+
+/* Not for long: on busy CPUs the threads wait for each other most of the time. */
+static struct lies race(struct faller *f, const struct vrnic_counter_group *group, uint64_t bit,
+			int rounds)
+{
+	uint64_t end = now_ns() + 5000 * MSEC_NS;
+	struct rng rng = { 64 };
+	struct lies lies = {};
+
+	if (pthread_create(&f->thread, NULL, fall_on, f)) {
+		f->ret = -EAGAIN;
+		return lies;
+	}
+	while (rounds-- > 0 && now_ns() < end)
+		two_rounds(f, group, bit, &rng, &lies);
+	__atomic_store_n(&f->asked, -1, __ATOMIC_RELEASE);
+	pthread_join(f->thread, NULL);
+	return lies;
+}
+
+/* No bit is lost, and none is left from before. */
+TEST_F(group, s4_6_arming_races_with_the_fall)
+{
+	struct faller f = { .bed = &self->bed, .c = self->c[9], .fall = fall_by_put };
+	struct lies lies = race(&f, self->group, BIT(9), scaled(5000));
+
+	EXPECT_OK(f.ret);
+	EXPECT_EQ(0, lies.lost);
+	EXPECT_EQ(0, lies.stale);
+	EXPECT_EQ(0, vrnic_counter_read(self->c[9]));
+	EXPECT_EQ(UINT64_MAX, word(self->group));
+}
+
+TEST_F(group, s4_6_arming_races_with_the_call)
+{
+	struct faller f = { .c = self->c[10], .fall = fall_by_call };
+	struct lies lies;
+
+	f.bell = raw_open_bell(vrnic_client_verbs(self->bed.b.client));
+	ASSERT_GE(f.bell, 0);
+	lies = race(&f, self->group, BIT(10), scaled(100000));
+	EXPECT_OK(f.ret);
+	EXPECT_EQ(0, lies.lost);
+	EXPECT_EQ(0, lies.stale);
+	EXPECT_EQ(0, vrnic_counter_read(self->c[10]));
+	close(f.bell);
+}
+
+/* Many threads arm one counter, and one lets it fall: the word is right in the end. */
+static void *arm_often(void *arg)
+{
+	struct vrnic_counter *c = arg;
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		vrnic_counter_add(c, 8);
+	return NULL;
+}
+
+TEST_F(group, s4_6_threads_arm_one_counter)
+{
+	struct faller f = { .c = self->c[11] };
+	pthread_t thread[THREADS];
+	int i, round;
+
+	f.bell = raw_open_bell(vrnic_client_verbs(self->bed.b.client));
+	ASSERT_GE(f.bell, 0);
+	for (round = 0; round < scaled(20); round++) {
+		for (i = 0; i < THREADS; i++)
+			ASSERT_OK(pthread_create(&thread[i], NULL, arm_often, f.c));
+		for (i = 0; i < THREADS * 1000; i++)
+			ASSERT_OK(fall_by_call(&f));
+		for (i = 0; i < THREADS; i++)
+			ASSERT_OK(pthread_join(thread[i], NULL));
+		ASSERT_EQ(0, vrnic_counter_read(f.c));
+		ASSERT_EQ(UINT64_MAX, word(self->group));
+	}
+	close(f.bell);
+}
+
+/* Whoever writes to the words deceives himself, and not the kernel. */
+TEST_F(group, s4_6_the_kernel_does_not_believe_the_words)
+{
+	uint64_t *words = (uint64_t *)vrnic_counter_group_word(self->group);
+	struct group_waiting w = { self->group, 2, 0, WAIT_NS };
+	uint64_t done;
+
+	vrnic_counter_add(self->c[0], 64);
+	words[0] = 0;
+	words[1] = UINT64_MAX << 1;
+	/* the kernel is asked, because the words say that nothing is done */
+	EXPECT_EQ(-ETIME, vrnic_counter_group_wait(self->group, 1, 0, MSEC_NS, &done));
+	words[1] = 0;
+	EXPECT_OK(vrnic_counter_group_wait(self->group, 3, 0, WAIT_NS, &done));
+	EXPECT_EQ(2, done);
+	vrnic_counter_add(self->c[1], 64);
+	ASSERT_OK(group_sleeper(&w));
+	words[0] = UINT64_MAX;
+	words[1] = UINT64_MAX;
+	usleep(1000);
+	words[0] = 0;
+	words[1] = 0;
+	EXPECT_TRUE(is_asleep(&(struct waiting){ .tid = w.tid }));
+	ASSERT_OK(come(&self->bed, self->c[1], 64));
+	ASSERT_OK(pthread_join(w.thread, NULL));
+	EXPECT_OK(w.ret);
+	EXPECT_EQ(2, word(self->group));
+}
+
+/* A counter may go while it is waited for; the group goes when it has no counter any more. */
+TEST_F(group, s4_6_destroyed_while_waited_for)
+{
+	struct group_waiting w = { .timeout = WAIT_NS };
+	struct vrnic_counter *c[2];
+	int i, j;
+
+	for (i = 0; i < scaled(100); i++) {
+		ASSERT_OK(vrnic_counter_group_create(self->bed.b.client, 0, &w.group));
+		for (j = 0; j < 2; j++) {
+			ASSERT_OK(vrnic_counter_create_in(w.group, 62 + j, 0, &c[j]));
+			vrnic_counter_set(c[j], 1);
+		}
+		w.mask = 3ULL << 62;
+		w.flags = i & 1 ? VRNIC_WAIT_ALL : 0;
+		ASSERT_OK(group_sleeper(&w));
+		ASSERT_EQ(-EBUSY, vrnic_counter_group_destroy(w.group));
+		ASSERT_OK(vrnic_counter_destroy(c[0]));
+		if (i & 2) {
+			ASSERT_OK(vrnic_counter_destroy(c[1]));
+			ASSERT_OK(vrnic_counter_group_destroy(w.group));
+		}
+		ASSERT_OK(pthread_join(w.thread, NULL));
+		ASSERT_EQ(-ECANCELED, w.ret);
+		if (!(i & 2)) {
+			ASSERT_OK(vrnic_counter_destroy(c[1]));
+			ASSERT_OK(vrnic_counter_group_destroy(w.group));
+		}
+	}
+}
+
+/* A counter and its group go while bytes come for it; the next one has the bit at once. */
+TEST_F(group, s4_6_destroyed_under_way)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_counter_group *group;
+	struct vrnic_counter *c;
+	int i, j;
+
+	for (i = 0; i < scaled(200); i++) {
+		ASSERT_OK(vrnic_counter_group_create(bed->a.client, 0, &group));
+		for (j = 0; j < 3; j++) {
+			ASSERT_OK(vrnic_counter_create_in(group, 1, 0, &c));
+			ASSERT_EQ(2, word(group));
+			ASSERT_OK(nbed_put(bed, 0, 0, LEN,
+					   DONE(.local = c, .remote = c, .flags = VRNIC_QUEUE)));
+			ASSERT_OK(vrnic_counter_destroy(c));
+			ASSERT_EQ(0, word(group));
+		}
+		ASSERT_OK(vrnic_counter_group_destroy(group));
+		vrnic_fence_wait(bed->a.to, WAIT_NS, NULL);
+	}
+}
+
+TEST_F(group, s4_6_a_signal_interrupts)
+{
+	struct sigaction act = { .sa_handler = nothing };
+	struct group_waiting w = { self->group, 1, 0, WAIT_NS };
+	int i;
+
+	ASSERT_OK(sigaction(SIGUSR1, &act, NULL));
+	vrnic_counter_set(self->c[0], 1);
+	ASSERT_OK(pthread_create(&w.thread, NULL, group_wait, &w));
+	for (i = 0; i < 2000 && !__atomic_load_n(&w.ret, __ATOMIC_RELAXED); i++) {
+		usleep(1000);
+		pthread_kill(w.thread, SIGUSR1);
+	}
+	ASSERT_OK(pthread_join(w.thread, NULL));
+	EXPECT_EQ(-EINTR, w.ret);
+}
+
+TEST_F(group, s4_6_refuses_what_makes_no_sense)
+{
+	struct vrnic_counter_group *group;
+	struct vrnic_counter *c;
+
+	EXPECT_EQ(-EBUSY, vrnic_counter_create_in(self->group, 0, 0, &c));
+	EXPECT_EQ(-EINVAL, vrnic_counter_create_in(self->group, 64, 0, &c));
+	EXPECT_EQ(-EINVAL, vrnic_counter_create_in(self->group, UINT32_MAX, 0, &c));
+	EXPECT_EQ(-EINVAL, vrnic_counter_create_in(NULL, 0, 0, &c));
+	EXPECT_EQ(-EINVAL, vrnic_counter_group_create(self->bed.a.client, 1, &group));
+	EXPECT_EQ(-EINVAL, vrnic_counter_group_wait(self->group, 0, 0, 0, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_counter_group_wait(self->group, 1, 2, 0, NULL));
+	EXPECT_EQ(-EINVAL, vrnic_counter_group_wait(NULL, 1, 0, 0, NULL));
+	EXPECT_EQ(-EBUSY, vrnic_counter_group_destroy(self->group));
+	ASSERT_OK(vrnic_counter_group_create(self->bed.a.client, 0, &group));
+	EXPECT_EQ(-EINVAL, vrnic_counter_group_wait(group, 1, 0, 0, NULL));
+	EXPECT_OK(vrnic_counter_group_destroy(group));
+}
+
+/* The kernel's own answers, which the library does not ask for. */
+TEST_F(group, s4_6_refuses_waits_that_make_no_sense)
+{
+	struct vrnic_wait_group wait = { .mask = 1, .timeout_ns = 1 };
+	int bell = raw_open_bell(vrnic_client_verbs(self->bed.b.client));
+	uint32_t i;
+
+	ASSERT_GE(bell, 0);
+	for (i = 0; i < 1000; i++) {
+		wait.group = i;
+		ASSERT_EQ(-1, ioctl(bell, VRNIC_WAIT_GROUP, &wait));
+		ASSERT_EQ(EINVAL, errno);
+	}
+	ASSERT_EQ(-1, ioctl(bell, VRNIC_WAIT_GROUP, NULL));
+	ASSERT_EQ(EFAULT, errno);
+	close(bell);
+}
+
+/* It sleeps for what nobody will bring, and is killed. */
+static int sleeps_on_a_group(int fd, const void *arg)
+{
+	struct group_waiting w = { .mask = 1, .timeout = VRNIC_NO_TIMEOUT };
+	struct vrnic_counter *c;
+	struct node node = {};
+	int ret = node_open(&node, LEN, NULL);
+
+	(void)arg;
+	if (!ret)
+		ret = vrnic_counter_group_create(node.client, 0, &w.group);
+	if (!ret)
+		ret = vrnic_counter_create_in(w.group, 0, VRNIC_COUNTER_PEERS, &c);
+	if (ret)
+		return ret;
+	vrnic_counter_set(c, INT64_MAX);
+	node.open = c;
+	ret = node_meet(&node, fd);
+	if (!ret)
+		ret = group_sleeper(&w);
+	if (!ret)
+		ret = say(fd);
+	for (;;)
+		pause();
+	return ret;
+}
+
+/* A process dies while it sleeps, and while bytes come for its group. */
+TEST(s4_6_a_process_dies_while_it_waits)
+{
+	char before[256], after[256];
+	struct node node = {};
+	struct peer peer;
+	int i;
+
+	NEED_NATIVE();
+	ASSERT_LE(0, native_objects(before, sizeof(before)));
+	ASSERT_OK(peer_start(&peer, sleeps_on_a_group, NULL));
+	ASSERT_OK(node_open(&node, LEN, NULL));
+	ASSERT_OK(node_meet(&node, peer.fd));
+	ASSERT_OK(hear(peer.fd));
+	for (i = 0; i < 50; i++)
+		vrnic_put(node.to, WR(.local = node.buf.addr, .mr = node.buf.mr, .length = LEN,
+				      .remote = node.peer.addr, .rkey = node.peer.rkey),
+			  DONE(.target = node.peer.counter, .flags = VRNIC_QUEUE));
+	ASSERT_OK(peer_kill(&peer));
+	vrnic_fence_wait(node.to, WAIT_NS, NULL);
+	EXPECT_OK(node_close(&node));
+	ASSERT_LE(0, native_objects(after, sizeof(after)));
+	EXPECT_STREQ(before, after);
 }
 
 TEST_HARNESS_MAIN

@@ -101,8 +101,10 @@ TEST_F(paced, offers_that_the_library_does_not_understand)
 		rts = self->offers->rts[0];
 		EXPECT_EQ(0, rts.comp_mask);
 		rts.comp_mask = 1ULL << i;
-		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &rts, &wr, NULL));
-		EXPECT_EQ(-E2BIG, vrnic_reject(b->to, &rts));
+		if (rts.comp_mask != VRNIC_RTS_COUNTER) {
+			EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &rts, &wr, NULL));
+			EXPECT_EQ(-E2BIG, vrnic_reject(b->to, &rts));
+		}
 		wr.comp_mask = 1ULL << i;
 		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &self->offers->rts[0], &wr, NULL));
 		wr.comp_mask = 0;
@@ -116,6 +118,12 @@ TEST_F(paced, offers_that_the_library_does_not_understand)
 		EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
 		EXPECT_EQ(-EINVAL, vrnic_reject(b->to, &rts));
 	}
+	rts = self->offers->rts[0];
+	rts.counter = vrnic_counter_number(self->bed.a.open);
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
+	rts = self->offers->rts[0];
+	rts.reserved0 = 1;
+	EXPECT_EQ(-EINVAL, vrnic_reject(b->to, &rts));
 	rts = self->offers->rts[0];
 	rts.peer.fifo ^= 1;
 	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, &rts, &wr, NULL));
@@ -149,6 +157,154 @@ TEST_F(paced, s4_1_offer_says_what_there_is)
 }
 
 /* The target answers once; it does nothing more until all is there. */
+/* Offer all of a's buffer, with these counters, and see the offer at b. */
+static int offer_counted(FIXTURE_DATA(paced) *self, struct vrnic_counter *local,
+			 struct vrnic_counter *remote)
+{
+	struct node *a = &self->bed.a;
+	int n = self->offers->count;
+	int ret = vrnic_rts_send(a->to, OFFER(.local = a->buf.addr, .mr = a->buf.mr,
+					      .length = LEN),
+				 DONE(TELL(&self->sent), .local = local, .remote = remote));
+
+	return ret ? ret : nbed_until(&self->bed, &self->offers->count, n + 1);
+}
+
+/* Peers may name the counters that the program has opened to them; of these the offer has one. */
+TEST_F(paced, s4_1_offer_names_the_counter_that_tracks_it)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_rts *rts = self->offers->rts;
+	struct vrnic_counter *other;
+
+	ASSERT_OK(vrnic_counter_create(a->client, VRNIC_COUNTER_PEERS, &other));
+	ASSERT_OK(offer_counted(self, NULL, NULL));
+	ASSERT_OK(offer_counted(self, a->counter, a->counter));
+	ASSERT_OK(offer_counted(self, a->open, a->counter));
+	ASSERT_OK(offer_counted(self, a->open, other));
+	EXPECT_EQ(0, rts[0].comp_mask);
+	EXPECT_EQ(0, rts[0].counter);
+	EXPECT_EQ(0, rts[1].comp_mask);
+	EXPECT_EQ(0, rts[1].counter);
+	EXPECT_EQ(VRNIC_RTS_COUNTER, rts[2].comp_mask);
+	EXPECT_EQ(vrnic_counter_number(a->open), rts[2].counter);
+	EXPECT_EQ(VRNIC_RTS_COUNTER, rts[3].comp_mask);
+	EXPECT_EQ(vrnic_counter_number(other), rts[3].counter);
+	EXPECT_EQ(LEN, vrnic_counter_read(other));
+	EXPECT_OK(vrnic_endpoint_destroy(a->to));
+	a->to = NULL;
+	EXPECT_OK(vrnic_counter_destroy(other));
+}
+
+/* The origin's process does nothing: its counter falls by itself. It falls once. */
+TEST_F(paced, s4_1_origins_counter_falls_as_the_message_is_taken)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	int n;
+
+	for (n = 1; n <= 4; n++) {
+		ASSERT_OK(offer_counted(self, n & 1 ? a->counter : a->open,
+					n & 2 ? NULL : a->open));
+		EXPECT_EQ(n & 1 && n & 2 ? 0 : LEN * (n == 4 ? 2 : 1),
+			  vrnic_counter_read(a->open));
+		ASSERT_OK(take(self, 0, LEN / 16));
+		if (n != 3)
+			EXPECT_OK(vrnic_counter_wait(a->open, n == 4 ? LEN : 0, WAIT_NS));
+		EXPECT_OK(vrnic_counter_wait(b->counter, 0, WAIT_NS));
+		EXPECT_EQ(n - 1, self->sent.count);
+		ASSERT_OK(both_told(self, n));
+		EXPECT_EQ(0, vrnic_counter_read(a->open));
+		EXPECT_EQ(0, vrnic_counter_read(a->counter));
+		EXPECT_EQ(LEN, self->sent.status.value);
+	}
+}
+
+/* It falls by the portions that were taken, and tells what became of the others. */
+TEST_F(paced, s4_1_origins_counter_tells_how_much_was_taken)
+{
+	struct node *a = &self->bed.a;
+
+	ASSERT_OK(offer_counted(self, NULL, a->open));
+	/* the second half does not fit b's memory */
+	ASSERT_OK(take(self, LEN / 2, LEN / 16));
+	ASSERT_OK(nbed_until(&self->bed, &self->sent.count, 1));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+	EXPECT_NE(0, self->sent.status.status);
+	EXPECT_NE(0, self->taken.status.status);
+	EXPECT_EQ(LEN / 2, vrnic_counter_read(a->open));
+	EXPECT_EQ(1, vrnic_counter_error(a->open, NULL));
+}
+
+/* A target's library that knows no counter of the offer: then the origin's counts at the end. */
+TEST_F(paced, s4_1_targets_that_know_no_counter)
+{
+	struct node *a = &self->bed.a;
+	struct vrnic_rts *rts = &self->offers->rts[0];
+
+	ASSERT_OK(offer_counted(self, a->open, a->open));
+	rts->comp_mask = 0;
+	rts->counter = 0;
+	ASSERT_OK(take(self, 0, LEN / 16));
+	EXPECT_OK(vrnic_counter_wait(self->bed.b.counter, 0, WAIT_NS));
+	EXPECT_EQ(2 * LEN, vrnic_counter_read(a->open));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, vrnic_counter_read(a->open));
+}
+
+/* Nobody's counter falls who did not open it, whatever an offer claims. */
+TEST_F(paced, s4_1_offers_that_name_what_is_not_theirs)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct vrnic_rts *rts = self->offers->rts;
+	const uint32_t forged[] = {
+		vrnic_counter_number(a->counter), vrnic_counter_number(b->open), 1, UINT32_MAX,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(forged); i++) {
+		ASSERT_OK(offer_counted(self, NULL, a->open));
+		rts[i].counter = forged[i];
+		ASSERT_OK(take(self, 0, 0));
+		ASSERT_OK(nbed_until(&self->bed, &self->taken.count, i + 1));
+		ASSERT_OK(nbed_until(&self->bed, &self->sent.count, i + 1));
+		EXPECT_EQ(VRNIC_VERR_COUNTER, self->taken.status.vendor_err);
+		EXPECT_NE(0, self->sent.status.status);
+		EXPECT_EQ(0, vrnic_counter_read(a->counter));
+		EXPECT_EQ(0, vrnic_counter_read(b->open));
+		vrnic_counter_set(b->counter, 0);
+	}
+}
+
+/* A counter of a group may track a message, at either side: S4.1 and S4.6 together. */
+TEST_F(paced, s4_6_words_tell_that_transfers_are_done)
+{
+	struct node *node[] = { &self->bed.a, &self->bed.b };
+	struct vrnic_counter *c[2], *kept[2];
+	struct vrnic_counter_group *group[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(vrnic_counter_group_create(node[i]->client, 0, &group[i]));
+		ASSERT_OK(vrnic_counter_create_in(group[i], 17, VRNIC_COUNTER_PEERS, &c[i]));
+	}
+	kept[1] = node[1]->counter;
+	node[1]->counter = c[1];
+	ASSERT_OK(offer_counted(self, NULL, c[0]));
+	EXPECT_EQ(0, vrnic_counter_group_read(group[0], NULL));
+	ASSERT_OK(take(self, 0, LEN / 4));
+	for (i = 0; i < 2; i++)
+		EXPECT_OK(vrnic_counter_group_wait(group[i], 1 << 17, 0, WAIT_NS, NULL));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(1 << 17, vrnic_counter_group_read(group[i], NULL));
+	ASSERT_OK(both_told(self, 1));
+	node[1]->counter = kept[1];
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(1 << 17, vrnic_counter_group_read(group[i], NULL));
+		EXPECT_OK(vrnic_counter_destroy(c[i]));
+		EXPECT_OK(vrnic_counter_group_destroy(group[i]));
+	}
+}
+
 TEST_F(paced, s4_2_one_answer)
 {
 	struct node *a = &self->bed.a, *b = &self->bed.b;
@@ -656,6 +812,13 @@ struct sleeper {
 	int ret;
 };
 
+struct group_sleeper {
+	struct vrnic_counter_group *group;
+	pthread_t thread;
+	uint64_t done;
+	int ret;
+};
+
 static void *sleep_forever(void *arg)
 {
 	struct sleeper *s = arg;
@@ -714,6 +877,56 @@ TEST(a_sleeper_hears_that_the_origin_died)
 	ASSERT_OK(sleeper_start(&sleeper, node.counter));
 	ASSERT_OK(peer_kill(&peer));
 	ASSERT_EQ(-EIO, sleeper_end(&sleeper));
+	EXPECT_OK(node_close(&node));
+	free(offers);
+}
+
+static void *sleep_on_group(void *arg)
+{
+	struct group_sleeper *s = arg;
+
+	s->ret = vrnic_counter_group_wait(s->group, 3, 0, WAIT_NS, &s->done);
+	return NULL;
+}
+
+/* The same for a group, one of whose counters goes on. */
+TEST(s4_6_a_group_hears_that_the_origin_died)
+{
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct big big = { LEN };
+	struct group_sleeper s = {};
+	struct vrnic_counter *c[2];
+	struct node node = {};
+	struct peer peer;
+	uint64_t failed;
+	uint32_t i;
+
+	NEED_NATIVE();
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(peer_start(&peer, offers_and_waits, &big));
+	ASSERT_OK(node_open(&node, big.len, NULL));
+	ASSERT_OK(vrnic_counter_group_create(node.client, 0, &s.group));
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(vrnic_counter_create_in(s.group, i, 0, &c[i]));
+		vrnic_counter_add(c[i], 1);
+	}
+	ASSERT_OK(vrnic_rts_handler_set(node.context, keep_offer, offers));
+	ASSERT_OK(node_meet(&node, peer.fd));
+	ASSERT_OK(advance_until(node.context, &offers->count, 1));
+	ASSERT_OK(vrnic_accept(node.to, &offers->rts[0], ACCEPT(.local = node.buf.addr,
+								.mr = node.buf.mr),
+			       DONE(.local = c[1])));
+	ASSERT_OK(pthread_create(&s.thread, NULL, sleep_on_group, &s));
+	usleep(100000);	/* until it sleeps */
+	ASSERT_OK(peer_kill(&peer));
+	ASSERT_OK(pthread_join(s.thread, NULL));
+	EXPECT_EQ(-EIO, s.ret);
+	EXPECT_EQ(2, s.done);
+	EXPECT_EQ(2, vrnic_counter_group_read(s.group, &failed));
+	EXPECT_EQ(2, failed);
+	for (i = 0; i < 2; i++)
+		EXPECT_OK(vrnic_counter_destroy(c[i]));
+	EXPECT_OK(vrnic_counter_group_destroy(s.group));
 	EXPECT_OK(node_close(&node));
 	free(offers);
 }

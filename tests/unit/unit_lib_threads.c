@@ -118,11 +118,13 @@ int vrnic_uv_endpoint_create(struct vrnic_context *ctx,
 }
 
 int vrnic_uv_counter_create(struct vrnic_client *client,
+			    const struct vrnic_counter_group *group,
 			    const struct vrnic_create_counter_req *req,
 			    struct vrnic_create_counter_resp *resp,
 			    uint32_t *handle)
 {
 	(void)client;
+	(void)group;
 	(void)req;
 	*handle = handle_new(VRNIC_OBJECT_COUNTER);
 	kernel.cells[*handle] = (struct vrnic_counter_cell){};
@@ -177,6 +179,24 @@ int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count)
 	else
 		cell->remaining -= (int64_t)count->bytes;
 	return 0;
+}
+
+int vrnic_uv_group_create(struct vrnic_client *client,
+			  const struct vrnic_create_group_req *req,
+			  struct vrnic_create_group_resp *resp, uint32_t *handle)
+{
+	(void)client;
+	(void)req;
+	(void)resp;
+	(void)handle;
+	return -EOPNOTSUPP;
+}
+
+int vrnic_uv_wait_group(struct vrnic_client *client, struct vrnic_wait_group *wait)
+{
+	(void)client;
+	(void)wait;
+	return -EOPNOTSUPP;
 }
 
 int vrnic_uv_type_create(struct vrnic_client *client,

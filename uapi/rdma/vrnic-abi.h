@@ -631,6 +631,9 @@ struct vrnic_record {
  * @reserved1: zero
  * @cookie: cookie of this operation
  * @placed: bytes that this operation had placed
+ * @turn: of a counter in a group: odd while the kernel changes @remaining or @errors and then the
+ *	counter's bits in struct vrnic_group_cell
+ * @reserved2: zero
  * @reserved: zero
  */
 struct vrnic_counter_cell {
@@ -643,7 +646,38 @@ struct vrnic_counter_cell {
 	__u32 reserved1;
 	__aligned_u64 cookie;
 	__aligned_u64 placed;
-	__aligned_u64 reserved[3];
+	__u32 turn;
+	__u32 reserved2;
+	__aligned_u64 reserved[2];
+};
+
+#define VRNIC_GROUP_COUNTERS	64	/* most counters of a group */
+
+/**
+ * struct vrnic_group_cell - the status of a group of counters, in memory that both share (S4.6)
+ * @done: bit i is set if the i-th counter is done: nothing remains (vrnic_counter_cell.remaining
+ *	is zero or less), or it has failed
+ * @failed: bit i is set if the i-th counter has failed (vrnic_counter_cell.errors is not 0)
+ * @reserved: zero
+ *
+ * The kernel sets bits when it lets a counter fall to zero, or fail. It sets them in @failed first,
+ * and clears them in @done first. It never reads either.
+ *
+ * The process clears the bits of a counter when it has raised @remaining above zero, or has set
+ * @errors to 0. It does so in these steps, after which @done and @failed are right:
+ *
+ *	1. Change @remaining or @errors. Issue a full fence. Load @turn with acquire.
+ *	2. If the counter is not done, and its bit is set: clear the bit in @done, atomically. Do
+ *	   so with @failed. Issue a full fence.
+ *	3. If @turn was odd, or if @remaining, @errors and the bits do not fit each other now,
+ *	   call VRNIC_COUNT with zero bytes: the kernel sets the bits to what they have to be.
+ *
+ * driver/native/counter_group.c shows why no bit is lost and no old bit is left.
+ */
+struct vrnic_group_cell {
+	__aligned_u64 done;
+	__aligned_u64 failed;
+	__aligned_u64 reserved[6];
 };
 
 /**
@@ -729,11 +763,12 @@ struct vrnic_create_endpoint_resp {
 /**
  * struct vrnic_create_counter_req - what a counter is to be
  * @flags: VRNIC_COUNTER_*
- * @reserved: zero
+ * @bit: of a counter in a group (VRNIC_ATTR_COUNTER_CREATE_GROUP): its number in the group, below
+ *	VRNIC_GROUP_COUNTERS; else zero
  */
 struct vrnic_create_counter_req {
 	__u32 flags;
-	__u32 reserved;
+	__u32 bit;
 };
 
 /**
@@ -746,6 +781,28 @@ struct vrnic_create_counter_resp {
 	__aligned_u64 offset;
 	__u32 cell;
 	__u32 counter;
+};
+
+/**
+ * struct vrnic_create_group_req - what a group of counters is to be
+ * @flags: zero
+ * @reserved: zero
+ */
+struct vrnic_create_group_req {
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * struct vrnic_create_group_resp - where the group's status is
+ * @offset: of its page, for mmap(2); counters may lie in the same page
+ * @cell: index of its struct vrnic_group_cell in the page
+ * @group: number, never 0; struct vrnic_wait_group names the group by this
+ */
+struct vrnic_create_group_resp {
+	__aligned_u64 offset;
+	__u32 cell;
+	__u32 group;
 };
 
 /**
@@ -798,6 +855,7 @@ enum vrnic_objects {
 	VRNIC_OBJECT_ENDPOINT,
 	VRNIC_OBJECT_COUNTER,
 	VRNIC_OBJECT_TYPE,
+	VRNIC_OBJECT_GROUP,
 };
 
 enum vrnic_doorbell_methods {
@@ -863,6 +921,7 @@ enum vrnic_counter_create_attrs {
 	VRNIC_ATTR_COUNTER_CREATE_HANDLE = (1U << 12),	/* out: object */
 	VRNIC_ATTR_COUNTER_CREATE_REQ,	/* in: struct vrnic_create_counter_req */
 	VRNIC_ATTR_COUNTER_CREATE_RESP,	/* out: struct vrnic_create_counter_resp */
+	VRNIC_ATTR_COUNTER_CREATE_GROUP,	/* in: object; may be absent. EBUSY: the bit is taken */
 };
 
 enum vrnic_counter_destroy_attrs {
@@ -894,6 +953,21 @@ enum vrnic_counter_bind_attrs {
 enum vrnic_counter_unbind_attrs {
 	VRNIC_ATTR_COUNTER_UNBIND_HANDLE = (1U << 12),
 	VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT,	/* in: object */
+};
+
+enum vrnic_group_methods {
+	VRNIC_METHOD_GROUP_CREATE = (1U << 12),
+	VRNIC_METHOD_GROUP_DESTROY,
+};
+
+enum vrnic_group_create_attrs {
+	VRNIC_ATTR_GROUP_CREATE_HANDLE = (1U << 12),	/* out: object */
+	VRNIC_ATTR_GROUP_CREATE_REQ,	/* in: struct vrnic_create_group_req */
+	VRNIC_ATTR_GROUP_CREATE_RESP,	/* out: struct vrnic_create_group_resp */
+};
+
+enum vrnic_group_destroy_attrs {
+	VRNIC_ATTR_GROUP_DESTROY_HANDLE = (1U << 12),	/* EBUSY: it has counters */
 };
 
 enum vrnic_type_methods {
@@ -946,7 +1020,8 @@ enum vrnic_type_destroy_attrs {
  * @cookie: of the operation that failed
  *
  * The process does not do so in memory, because threads may sleep until a counter falls
- * or fails, and only the kernel can wake them. Errors: EINVAL, EIO (device is gone).
+ * or fails, and only the kernel can wake them. Zero bytes taken off a counter in a group
+ * make its bits right, see struct vrnic_group_cell. Errors: EINVAL, EIO (device is gone).
  */
 struct vrnic_count {
 	__u32 id;
@@ -986,5 +1061,32 @@ struct vrnic_wait {
 
 #define VRNIC_WAIT		_IOW(VRNIC_IOC_MAGIC, 0x03, struct vrnic_wait)
 #define VRNIC_COUNT		_IOW(VRNIC_IOC_MAGIC, 0x04, struct vrnic_count)
+
+#define VRNIC_WAIT_ALL		(1U << 0)	/* for all counters, not for any of them */
+
+/**
+ * struct vrnic_wait_group - sleep for counters of a group
+ * @group: number of the group
+ * @flags: VRNIC_WAIT_ALL or 0
+ * @mask: bits of the counters to wait for
+ * @timeout_ns: relative; or VRNIC_WAIT_FOREVER
+ * @done: out: bits of @mask whose counters are done, now that the call returns
+ * @failed: out: bits of @mask whose counters have failed
+ *
+ * The sleep ends when any (VRNIC_WAIT_ALL: each) of the counters is done, or when one has failed.
+ * @done and @failed are also stored if the call fails with ETIME or EINTR. Errors: ETIME, EINTR,
+ * EINVAL (no such group in this context, or @mask is zero or has a bit without a counter), EIO
+ * (device is gone), ECANCELED (one of the counters was destroyed meanwhile).
+ */
+struct vrnic_wait_group {
+	__u32 group;
+	__u32 flags;
+	__aligned_u64 mask;
+	__aligned_u64 timeout_ns;
+	__aligned_u64 done;
+	__aligned_u64 failed;
+};
+
+#define VRNIC_WAIT_GROUP	_IOWR(VRNIC_IOC_MAGIC, 0x05, struct vrnic_wait_group)
 
 #endif /* RDMA_VRNIC_ABI_H */

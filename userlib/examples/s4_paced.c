@@ -5,8 +5,9 @@
  *	s4_paced [device]
  *
  * Task 1 offers 64 MiB. Task 0 accepts once, in portions of 1 MiB. From then on the
- * two engines ask each other for the next portion, while both processes sleep. At the
- * end each process says how much processor time it has used since.
+ * two engines ask each other for the next portion, while both processes sleep. The counter of
+ * task 1 falls with each portion that was taken (S4.1). Task 0 waits for a bit in the word of a
+ * group of counters (S4.6). At the end each process says how much processor time it has used since.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,8 +63,10 @@ static void wait_until(struct task *task, const bool *flag)
 		must(vrnic_advance_wait(task->context, 1, PATIENCE_NS));
 }
 
+#define BIT	0	/* of the transfer in the word of the group, which has room for 64 */
+
 /* Accept with one call. Then the process only waits for the counter, which the engine lowers. */
-static void accept_offer(struct task *task, struct ibv_mr *mr,
+static void accept_offer(struct task *task, struct ibv_mr *mr, struct vrnic_counter_group *group,
 			 struct vrnic_counter *counter, struct transfer *transfer)
 {
 	struct vrnic_accept_wr wr = { .local = mr->addr, .mr = mr, .portion = PORTION };
@@ -76,9 +79,10 @@ static void accept_offer(struct task *task, struct ibv_mr *mr,
 
 	must(vrnic_accept(task->peer[1], &transfer->rts, &wr, &done));
 	cpu = cpu_us();
-	must(vrnic_counter_wait(counter, 0, PATIENCE_NS));
+	must(vrnic_counter_group_wait(group, 1ULL << BIT, 0, PATIENCE_NS, NULL));
 	cpu = cpu_us() - cpu;
 	end = now_us();
+	expect(vrnic_counter_group_read(group, NULL) == 1ULL << BIT, "the word is wrong");
 	wait_until(task, &transfer->ended);
 	printf("task 0: all there after %.0f us, %.0f MB/s; my processor time %.0f us\n",
 	       end - begin, BYTES / (end - begin), cpu);
@@ -89,20 +93,23 @@ static void take(struct task *task)
 	struct ibv_mr *mr = open_memory(task, BYTES, IBV_ACCESS_LOCAL_WRITE |
 					IBV_ACCESS_REMOTE_WRITE);
 	struct transfer transfer = {};
+	struct vrnic_counter_group *group;
 	struct vrnic_counter *counter;
 	const uint64_t *words = mr->addr;
 	size_t i;
 
-	must(vrnic_counter_create(task->client, 0, &counter));
+	must(vrnic_counter_group_create(task->client, 0, &group));
+	must(vrnic_counter_create_in(group, BIT, 0, &counter));
 	must(vrnic_rts_handler_set(task->context, note_offer, &transfer));
 	tell(task, 1, NULL);
 	wait_until(task, &transfer.offered);
 	expect(transfer.rts.length == BYTES, "an offer of another size");
-	accept_offer(task, mr, counter, &transfer);
+	accept_offer(task, mr, group, counter, &transfer);
 	for (i = 0; i < BYTES / sizeof(*words); i++)
 		expect(words[i] == word(i), "word %zu is wrong", i);
 	printf("task 0: every word is right\n");
 	must(vrnic_counter_destroy(counter));
+	must(vrnic_counter_group_destroy(group));
 	close_memory(mr);
 }
 
@@ -119,18 +126,26 @@ static void offer(struct task *task)
 		.header = TITLE,
 		.header_len = strlen(TITLE),
 	};
+	struct vrnic_counter *counter;
 	uint64_t *words = mr->addr;
 	double cpu;
 	size_t i;
 
 	for (i = 0; i < BYTES / sizeof(*words); i++)
 		words[i] = word(i);
+	/* the offer names the counter, if peers may name it */
+	must(vrnic_counter_create(task->client, VRNIC_COUNTER_PEERS, &counter));
+	done.remote = counter;
 	hear(task, 0);
 	must(vrnic_rts_send(task->peer[0], &wr, &done));
 	cpu = cpu_us();
+	must(vrnic_counter_wait(counter, BYTES / 2, PATIENCE_NS));
+	printf("task 1: half of it was taken\n");
 	wait_until(task, &transfer.ended);
+	expect(!vrnic_counter_read(counter), "the counter has not fallen to zero");
 	printf("task 1: it was taken, in %lu portions; my processor time %.0f us\n",
 	       BYTES / PORTION, cpu_us() - cpu);
+	must(vrnic_counter_destroy(counter));
 	close_memory(mr);
 }
 

@@ -56,6 +56,9 @@ AT(vrnic_counter_cell, opcode, 13);
 AT(vrnic_counter_cell, vendor_err, 16);
 AT(vrnic_counter_cell, cookie, 24);
 AT(vrnic_counter_cell, placed, 32);
+AT(vrnic_counter_cell, turn, 40);
+SIZE(vrnic_group_cell, 64);
+AT(vrnic_group_cell, failed, 8);
 
 SIZE(vrnic_address, 32);
 SIZE(vrnic_create_fifo_req, 64);
@@ -65,11 +68,14 @@ SIZE(vrnic_create_endpoint_resp, 16);
 AT(vrnic_create_endpoint_resp, host, 8);
 SIZE(vrnic_create_counter_req, 8);
 SIZE(vrnic_create_counter_resp, 16);
+SIZE(vrnic_create_group_req, 8);
+SIZE(vrnic_create_group_resp, 16);
 SIZE(vrnic_type_row, 32);
 SIZE(vrnic_create_type_req, 16);
 SIZE(vrnic_create_type_resp, 8);
 SIZE(vrnic_wait, 24);
 SIZE(vrnic_count, 32);
+SIZE(vrnic_wait_group, 40);
 
 /* Programs are compiled with these: members stay where they are, new ones go to the end. */
 AT(vrnic_context_attr, comp_mask, 0);
@@ -97,7 +103,9 @@ AT(vrnic_offer, remote, 16);
 AT(vrnic_offer, table, 24);
 AT(vrnic_offer, rkey, 32);
 AT(vrnic_offer, id, 44);
+AT(vrnic_offer, counter, 48);
 
 /* Programs copy these structs, so they never grow. */
 SIZE(vrnic_peer, 16);
 SIZE(vrnic_rts, 128);
+AT(vrnic_rts, counter, 64);

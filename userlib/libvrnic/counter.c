@@ -59,12 +59,23 @@ static struct vrnic_counter_page *page_map(struct vrnic_client *client,
 	return page;
 }
 
-/* Caller holds the client's lock. */
-static int page_get(struct vrnic_client *client, uint64_t offset,
-		    struct vrnic_counter_page **page)
+/**
+ * vrnic_page_map() - map a piece of a page that the kernel divides
+ * @client: client, locked
+ * @offset: of the page
+ * @index: of the piece
+ * @page: the page
+ *
+ * Return: 0 or a negative errno: -EPROTO if the module's answer is wrong.
+ */
+int vrnic_page_map(struct vrnic_client *client, uint64_t offset, uint32_t index,
+		   struct vrnic_counter_page **page)
 {
 	struct vrnic_counter_page **at = page_place(client, offset);
 
+	/* after a wrong answer, the library would write outside of the page */
+	if (index >= client->page_size / sizeof(*(*at)->cells))
+		return -EPROTO;
 	if (!*at)
 		*at = page_map(client, offset);
 	if (!*at)
@@ -74,9 +85,14 @@ static int page_get(struct vrnic_client *client, uint64_t offset,
 	return 0;
 }
 
-/* Caller holds the client's lock. */
-static void page_put(struct vrnic_client *client,
-		     struct vrnic_counter_page *page)
+/* Return: a piece of a mapped page. */
+void *vrnic_page_piece(const struct vrnic_counter_page *page, uint32_t index)
+{
+	return &page->cells[index];
+}
+
+/* Undo vrnic_page_map(). Caller holds the client's lock. */
+void vrnic_page_unmap(struct vrnic_client *client, struct vrnic_counter_page *page)
 {
 	if (--page->users)
 		return;
@@ -89,17 +105,14 @@ static void page_put(struct vrnic_client *client,
 static int map_cell(struct vrnic_counter *counter,
 		    const struct vrnic_create_counter_resp *resp)
 {
-	struct vrnic_client *client = counter->client;
 	int ret;
 
-	/* after a wrong answer of the module, the library would write outside of the page */
-	if (resp->cell >= client->page_size / sizeof(*counter->cell) ||
-	    !resp->counter)
+	if (!resp->counter)
 		return -EPROTO;
-	ret = page_get(client, resp->offset, &counter->page);
+	ret = vrnic_page_map(counter->client, resp->offset, resp->cell, &counter->page);
 	if (ret)
 		return ret;
-	counter->cell = &counter->page->cells[resp->cell];
+	counter->cell->mem = vrnic_page_piece(counter->page, resp->cell);
 	counter->number = resp->counter;
 	return 0;
 }
@@ -108,17 +121,19 @@ static int map_cell(struct vrnic_counter *counter,
  * Hold the lock from making to mapping, so that no thread unmaps the page in between.
  * vrnic_counter_unbind() relies on the lock, too.
  */
-static int create_in_kernel(struct vrnic_counter *counter, uint32_t flags)
+static int create_in_kernel(struct vrnic_counter *counter, uint32_t flags, uint32_t bit)
 {
 	struct vrnic_create_counter_req req = {
 		.flags = flags & VRNIC_COUNTER_PEERS ? VRNIC_COUNTER_OPEN : 0,
+		.bit = bit,
 	};
 	struct vrnic_client *client = counter->client;
 	struct vrnic_create_counter_resp resp;
 	int ret;
 
 	pthread_mutex_lock(&client->lock);
-	ret = vrnic_uv_counter_create(client, &req, &resp, &counter->handle);
+	ret = vrnic_uv_counter_create(client, counter->cell->group, &req, &resp,
+				      &counter->handle);
 	if (!ret) {
 		ret = map_cell(counter, &resp);
 		if (ret)
@@ -131,9 +146,9 @@ static int create_in_kernel(struct vrnic_counter *counter, uint32_t flags)
 	return ret;
 }
 
-VRNIC_EXPORT
-int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
-			 struct vrnic_counter **counter)
+/* Make a counter. @group: it gets the bit number @bit of this group; or NULL. */
+int vrnic_counter_make(struct vrnic_client *client, struct vrnic_counter_group *group,
+		       uint32_t flags, uint32_t bit, struct vrnic_counter **counter)
 {
 	struct vrnic_counter *made;
 	int ret;
@@ -144,15 +159,25 @@ int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
 	if (!made)
 		return -ENOMEM;
 	made->client = client;
+	made->cell->group = group;
+	made->cell->bit = 1ULL << bit;
 	made->refs = 1;
+	made->open = flags & VRNIC_COUNTER_PEERS;
 	made->eventfd = -1;
-	ret = create_in_kernel(made, flags);
+	ret = create_in_kernel(made, flags, bit);
 	if (ret) {
 		free(made);
 		return ret;
 	}
 	*counter = made;
 	return 0;
+}
+
+VRNIC_EXPORT
+int vrnic_counter_create(struct vrnic_client *client, uint32_t flags,
+			 struct vrnic_counter **counter)
+{
+	return vrnic_counter_make(client, NULL, flags, 0, counter);
 }
 
 /*
@@ -168,9 +193,12 @@ int vrnic_counter_destroy(struct vrnic_counter *counter)
 		return -EINVAL;
 	/* set first, so that a thread that wakes up because of the end knows the reason */
 	__atomic_store_n(&counter->dead, true, __ATOMIC_RELEASE);
+	/* afterwards another thread may give the bit to another counter */
+	vrnic_group_member(counter->cell, false);
 	ret = vrnic_uv_destroy(counter->client, VRNIC_OBJECT_COUNTER,
 			       counter->handle);
 	if (ret) {
+		vrnic_group_member(counter->cell, true);
 		__atomic_store_n(&counter->dead, false, __ATOMIC_RELEASE);
 		return ret;
 	}
@@ -198,9 +226,10 @@ void vrnic_counter_put(struct vrnic_counter *counter)
 		__atomic_fetch_sub(&client->fds, 1, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_lock(&client->lock);
-	page_put(client, counter->page);
+	vrnic_page_unmap(client, counter->page);
 	client->users--;
 	pthread_mutex_unlock(&client->lock);
+	vrnic_group_put(counter->cell->group);
 	free(counter);
 }
 
@@ -250,8 +279,10 @@ void vrnic_counter_set(struct vrnic_counter *counter, int64_t bytes)
 {
 	eventfd_t seen;
 
-	__atomic_store_n(&counter->cell->remaining, bytes, __ATOMIC_RELAXED);
-	__atomic_store_n(&counter->cell->errors, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&counter->cell->mem->remaining, bytes, __ATOMIC_RELAXED);
+	__atomic_store_n(&counter->cell->mem->errors, 0, __ATOMIC_RELEASE);
+	if (counter->cell->group)
+		vrnic_group_changed(counter->cell);
 	/* EAGAIN: the eventfd was not signalled */
 	if (counter->eventfd >= 0)
 		(void)!eventfd_read(counter->eventfd, &seen);
@@ -275,8 +306,8 @@ static int failures(uint32_t errors)
 VRNIC_EXPORT
 int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error *error)
 {
-	const struct vrnic_counter_cell *cell = counter->cell;
-	uint32_t count = vrnic_cell_errors(cell);
+	const struct vrnic_counter_cell *cell = counter->cell->mem;
+	uint32_t count = vrnic_cell_errors(counter->cell);
 
 	if (!error)
 		return failures(count);
@@ -429,6 +460,15 @@ static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 
 	if (!is_dead(counter))
 		vrnic_uv_count(counter->client, &count);
+}
+
+/* Have the kernel make the bits of a counter in a group what its values are. */
+void vrnic_counter_tell(struct vrnic_cell *cell)
+{
+	static const struct vrnic_status nothing;
+	char *counter = (char *)cell - offsetof(struct vrnic_counter, cell);
+
+	count_in_kernel((struct vrnic_counter *)counter, 0, &nothing);
 }
 
 /* Note a failure that no engine has noted. */

@@ -11,7 +11,7 @@
  *
  * Once a lock is released, another thread may free an object that was found under it.
  * A thread that goes on with an endpoint is counted in vrnic_endpoint.ending, with a
- * counter or type in its refs. Everything else is copied, or looked up again.
+ * counter, group or type in its refs. Everything else is copied, or looked up again.
  */
 #ifndef LIBVRNIC_LIB_H
 #define LIBVRNIC_LIB_H
@@ -31,10 +31,9 @@
 
 /*
  * Does a struct have members that this library does not know? @known: bits of comp_mask that the
- * library knows of this kind of struct; no kind has one yet. A program's struct ends where the
- * program's own header says: so the library reads and writes members that were there from the
- * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
- * whole.
+ * library knows of this kind of struct. A program's struct ends where the program's own header
+ * says: so the library reads and writes members that were there from the beginning, one by one, and
+ * others only if their bit is set. It never copies such a struct as a whole.
  */
 static inline bool vrnic_is_extended(uint64_t comp_mask, uint64_t known)
 {
@@ -63,7 +62,7 @@ struct vrnic_transfer;
  * @late: doorbells that are due; atomic
  * @fds: counters with an eventfd, on which a thread may sleep; atomic
  * @lock: protects all below
- * @users: number of contexts, counters and types
+ * @users: number of contexts, counters, groups of counters and types
  * @contexts: through vrnic_context.sibling
  * @retired: types that were destroyed while descriptors may name them
  * @pages: mapped pages of counters, by their offset
@@ -231,23 +230,45 @@ struct vrnic_endpoint {
 /**
  * struct vrnic_counter - a counter
  * @client: whose it is
- * @cell: shared with the kernel
- * @page: mapping that @cell lies in
+ * @cell: its values; an array of one, so that its name is a pointer. Has a reference on its group
+ * @page: mapping that the values lie in
  * @number: for descriptors and for peers
  * @handle: uverbs object; once @dead, it may be that of another counter
  * @refs: of the user, of self-paced transfers and of waiting threads; atomic
  * @dead: the user destroyed it
+ * @open: peers may name it
  * @eventfd: for poll(2), or -1 until it is asked for
  */
 struct vrnic_counter {
 	struct vrnic_client *client;
-	struct vrnic_counter_cell *cell;
+	struct vrnic_cell cell[1];
 	struct vrnic_counter_page *page;
 	uint32_t number;
 	uint32_t handle;
 	unsigned int refs;
 	bool dead;
+	bool open;
 	int eventfd;
+};
+
+/**
+ * struct vrnic_counter_group - a group of counters
+ * @client: whose it is
+ * @words: shared with the kernel
+ * @page: mapping that @words lies in
+ * @number: for VRNIC_WAIT_GROUP
+ * @handle: uverbs object
+ * @refs: of the user, of counters and of waiting threads; atomic
+ * @members: bits that have a counter; atomic
+ */
+struct vrnic_counter_group {
+	struct vrnic_client *client;
+	struct vrnic_group_cell *words;
+	struct vrnic_counter_page *page;
+	uint32_t number;
+	uint32_t handle;
+	unsigned int refs;
+	uint64_t members;
 };
 
 /* A context whose engine has to pass slot @end before a retired type may be destroyed. */
@@ -308,6 +329,7 @@ int vrnic_uv_endpoint_create(struct vrnic_context *ctx,
 			     struct vrnic_create_endpoint_resp *resp,
 			     uint32_t *handle);
 int vrnic_uv_counter_create(struct vrnic_client *client,
+			    const struct vrnic_counter_group *group,
 			    const struct vrnic_create_counter_req *req,
 			    struct vrnic_create_counter_resp *resp,
 			    uint32_t *handle);
@@ -317,6 +339,9 @@ int vrnic_uv_counter_bind(struct vrnic_counter *counter,
 int vrnic_uv_counter_unbind(struct vrnic_counter *counter,
 			    const struct vrnic_endpoint *ep);
 int vrnic_uv_count(struct vrnic_client *client, const struct vrnic_count *count);
+int vrnic_uv_group_create(struct vrnic_client *client,
+			  const struct vrnic_create_group_req *req,
+			  struct vrnic_create_group_resp *resp, uint32_t *handle);
 int vrnic_uv_type_create(struct vrnic_client *client,
 			 const struct vrnic_create_type_req *req,
 			 struct vrnic_create_type_resp *resp, uint32_t *handle);
@@ -326,6 +351,7 @@ int vrnic_uv_advance(struct vrnic_context *ctx);
 void vrnic_uv_advance_later(struct vrnic_context *ctx);
 void vrnic_uv_advance_late(struct vrnic_client *client);
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
+int vrnic_uv_wait_group(struct vrnic_client *client, struct vrnic_wait_group *wait);
 
 /* Note that a look was in vain, and ring the doorbells that are due: the program waits. */
 static inline void vrnic_uv_looked_in_vain(struct vrnic_client *client)
@@ -345,6 +371,13 @@ uint64_t vrnic_left(uint64_t deadline);
 
 /* ---- counter.c ---- */
 
+int vrnic_page_map(struct vrnic_client *client, uint64_t offset, uint32_t index,
+		   struct vrnic_counter_page **page);
+void *vrnic_page_piece(const struct vrnic_counter_page *page, uint32_t index);
+void vrnic_page_unmap(struct vrnic_client *client, struct vrnic_counter_page *page);
+int vrnic_counter_make(struct vrnic_client *client, struct vrnic_counter_group *group,
+		       uint32_t flags, uint32_t bit, struct vrnic_counter **counter);
+void vrnic_counter_tell(struct vrnic_cell *cell);
 void vrnic_counter_get(struct vrnic_counter *counter);
 void vrnic_counter_put(struct vrnic_counter *counter);
 int vrnic_counter_unbind(struct vrnic_counter *counter,
@@ -353,6 +386,11 @@ void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status);
 void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 		       const struct vrnic_status *status);
+
+/* ---- group.c ---- */
+
+void vrnic_group_put(struct vrnic_counter_group *group);
+void vrnic_group_member(const struct vrnic_cell *cell, bool there);
 
 /* ---- post.c: into the injection ring, and records of what was posted ---- */
 

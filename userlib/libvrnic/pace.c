@@ -15,6 +15,10 @@
  * The target writes the table with one put and sends batch 0. The engines do the
  * rest: they ask for portion k + 1 while portion k moves.
  *
+ * The offer names the counter that tracks the message at the origin, if the program made this
+ * counter open to peers. Then the PUT of each portion names it, too, so that the counter falls as
+ * the message is taken. Otherwise the origin's library lets its counters fall at the end.
+ *
  * Everything that comes from the peer is a claim: numbers of transfers are looked up,
  * and must be those of transfers with this peer.
  */
@@ -50,6 +54,7 @@ static struct vrnic_offer describe(const struct vrnic_transfer *x,
 		.remote = (uintptr_t)wr->local,
 		.rkey = wr->mr->rkey,
 		.id = x->id,
+		.counter = x->tracked ? (*x->tracked)->number : 0,
 	};
 
 	if (x->piece.chunk) {
@@ -81,13 +86,25 @@ static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 	return vrnic_transfer_post(x, &req, x->done.flags);
 }
 
-/* Add to a counter what vrnic_transfer_end() will take off. */
-static void expect(struct vrnic_counter *counter, uint64_t bytes)
+/* Add to the counters what the target's descriptors or vrnic_transfer_end() will take off. */
+static void expect(struct vrnic_transfer *x, int64_t bytes)
 {
-	if (counter)
-		vrnic_cell_add(counter->cell, (int64_t)bytes);
+	if (x->done.local)
+		vrnic_cell_add(x->done.local->cell, bytes);
+	if (x->done.remote)
+		vrnic_cell_add(x->done.remote->cell, bytes);
 }
 
+/* Choose the counter that the offer names: peers may name only those that the program opened. */
+static void track(struct vrnic_transfer *x)
+{
+	if (x->done.remote && x->done.remote->open)
+		x->tracked = &x->done.remote;
+	else if (x->done.local && x->done.local->open)
+		x->tracked = &x->done.local;
+}
+
+/* Raise the counters before the offer is posted: the target may accept it at once. */
 static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 {
 	int ret;
@@ -95,12 +112,12 @@ static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 	ret = vrnic_pool_alloc(x->ep, table_rows(x->length), true, &x->piece);
 	if (ret)
 		return ret;
+	track(x);
+	expect(x, (int64_t)x->length);
 	ret = post_offer(x, wr);
 	if (ret)
-		return ret;
-	expect(x->done.local, x->length);
-	expect(x->done.remote, x->length);
-	return 0;
+		expect(x, -(int64_t)x->length);
+	return ret;
 }
 
 static int rts_check(const struct vrnic_rts_wr *wr)
@@ -252,8 +269,10 @@ static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rt
 {
 	unsigned int i;
 
-	if (vrnic_is_extended(rts->comp_mask, 0))
+	if (vrnic_is_extended(rts->comp_mask, VRNIC_RTS_COUNTER))
 		return -E2BIG;
+	if (rts->reserved0 || (rts->counter && !(rts->comp_mask & VRNIC_RTS_COUNTER)))
+		return -EINVAL;
 	for (i = 0; i < sizeof(rts->reserved) / sizeof(rts->reserved[0]); i++)
 		if (rts->reserved[i])
 			return -EINVAL;
@@ -341,6 +360,7 @@ static struct vrnic_rts rts_of(const struct vrnic_record *rec)
 
 	memcpy(&offer, rec + 1, sizeof(offer));
 	return (struct vrnic_rts){
+		.comp_mask = offer.counter ? VRNIC_RTS_COUNTER : 0,
 		.peer = vrnic_sender(rec),
 		.length = offer.length,
 		.remote = offer.remote,
@@ -349,6 +369,7 @@ static struct vrnic_rts rts_of(const struct vrnic_record *rec)
 		.table = offer.table,
 		.table_rkey = offer.table_rkey,
 		.table_rows = offer.table_rows,
+		.counter = offer.counter,
 	};
 }
 
@@ -424,8 +445,10 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 	    rec->arg != VRNIC_DISPATCH_ARRIVED)
 		return;
 	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec);
-	if (x)
-		vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
+	if (!x)
+		return;
+	x->counted = rec->cookie & VRNIC_COOKIE_COUNTED;
+	vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
 }
 
 /*

@@ -14,6 +14,7 @@
 /* A descriptor that the engines run has the number of its transfer as cookie, with these bits: */
 #define VRNIC_COOKIE_TARGET	(1ULL << 32)	/* the target's number, not the origin's */
 #define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT of the last portion */
+#define VRNIC_COOKIE_COUNTED	(1ULL << 34)	/* NOTIFY: the origin's counter has fallen */
 
 /**
  * struct vrnic_transfer - a transfer under way
@@ -24,6 +25,8 @@
  * @length: bytes
  * @done: how to tell the user; the transfer holds references on its counters
  * @bound: the counters of @done are bound to @ep
+ * @tracked: if not @incoming: which counter of @done the offer names, or NULL
+ * @counted: the target says that it has let @tracked fall
  * @status: if @incoming: counter that the descriptors name, so that it notes their failures
  * @piece: from the endpoint's pool: the origin's table, or the target's batches
  * @over: the transfer has ended, and is not found any more
@@ -39,6 +42,8 @@ struct vrnic_transfer {
 	uint64_t length;
 	struct vrnic_done done;
 	bool bound;
+	struct vrnic_counter **tracked;
+	bool counted;
 	struct vrnic_counter *status;
 	struct vrnic_piece piece;
 	bool over;
@@ -55,6 +60,10 @@ struct vrnic_transfer {
  * @table_rkey: key of the table
  * @table_rows: rows in it; each portion after the first needs one
  * @id: the sender's number for the offer
+ * @counter: number of the sender's counter that the target's descriptors let fall by each portion;
+ *	0: none. Libraries that do not know this member write 0, and do not read it: then the
+ *	sender itself lets the counter fall, when it is told of the end without
+ *	VRNIC_COOKIE_COUNTED
  * @reserved1: zero
  */
 struct vrnic_offer {
@@ -66,7 +75,8 @@ struct vrnic_offer {
 	uint32_t table_rkey;
 	uint32_t table_rows;
 	uint32_t id;
-	uint64_t reserved1;
+	uint32_t counter;
+	uint32_t reserved1;
 };
 
 /**

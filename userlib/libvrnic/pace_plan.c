@@ -117,6 +117,7 @@ static struct vrnic_ndesc put_portion(const struct vrnic_transfer *x,
 		.lkey = plan->rts->rkey,
 		.remote_addr = plan->local + at,
 		.rkey = plan->rkey,
+		.local_counter = plan->rts->counter,
 		.remote_counter = x->done.local ? x->done.local->number : 0,
 		.target_counter = x->status->number,
 	};
@@ -129,7 +130,9 @@ static struct vrnic_ndesc notify(const struct vrnic_transfer *x,
 		.opcode = VRNIC_NOP_NOTIFY,
 		.flags = back ? VRNIC_NDESC_BACK : 0,
 		.num_slots = 1,
-		.cookie = back ? x->id | VRNIC_COOKIE_TARGET : plan->rts->id,
+		.cookie = back ? x->id | VRNIC_COOKIE_TARGET :
+				 plan->rts->id |
+				 (plan->rts->counter ? VRNIC_COOKIE_COUNTED : 0),
 		.target_counter = x->status->number,
 		.arg = back ? VRNIC_DISPATCH_ARRIVED : VRNIC_DISPATCH_TAKEN,
 	};

@@ -14,7 +14,9 @@
  *       So no record that comes between the caller's look and its sleep is missed.
  *  N1 vrnic_cell_errors(), vrnic_cell_remaining()   acquire of the cell
  *       with the engine's release of it after the data, and after the fields
- *       that say what failed
+ *       that say what failed. So is a word of a group
+ *  G1, G2, G3                     between a thread that raises a counter of a group, in group.c,
+ *       and the kernel that lets it fall: driver/native/counter_group.c explains them
  */
 #ifndef LIBVRNIC_RECORD_H
 #define LIBVRNIC_RECORD_H
@@ -64,22 +66,38 @@ static inline bool vrnic_ring_pending(const struct vrnic_ring *ring)
 	       __atomic_load_n(&ring->hdr->cons, __ATOMIC_RELAXED);
 }
 
-static inline int64_t vrnic_cell_remaining(const struct vrnic_counter_cell *cell)
+/**
+ * struct vrnic_cell - where the values of a counter are
+ * @mem: the values, shared with the kernel
+ * @group: group of the counter, or NULL
+ * @bit: the counter's bit in the words of @group
+ */
+struct vrnic_cell {
+	struct vrnic_counter_cell *mem;
+	struct vrnic_counter_group *group;
+	uint64_t bit;
+};
+
+void vrnic_group_changed(struct vrnic_cell *cell);
+
+static inline int64_t vrnic_cell_remaining(const struct vrnic_cell *cell)
 {
 	/* N1 */
-	return __atomic_load_n(&cell->remaining, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&cell->mem->remaining, __ATOMIC_ACQUIRE);
 }
 
-static inline uint32_t vrnic_cell_errors(const struct vrnic_counter_cell *cell)
+static inline uint32_t vrnic_cell_errors(const struct vrnic_cell *cell)
 {
 	/* N1 */
-	return __atomic_load_n(&cell->errors, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&cell->mem->errors, __ATOMIC_ACQUIRE);
 }
 
 /* P1 orders this before the engine takes bytes off for a descriptor that is published later. */
-static inline void vrnic_cell_add(struct vrnic_counter_cell *cell, int64_t n)
+static inline void vrnic_cell_add(struct vrnic_cell *cell, int64_t n)
 {
-	__atomic_fetch_add(&cell->remaining, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&cell->mem->remaining, n, __ATOMIC_RELAXED);
+	if (__builtin_expect(!!cell->group, 0))
+		vrnic_group_changed(cell);
 }
 
 #endif /* LIBVRNIC_RECORD_H */

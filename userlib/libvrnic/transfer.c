@@ -241,6 +241,17 @@ struct vrnic_transfer *vrnic_transfer_take_any(struct vrnic_context *ctx,
 /* ---- how transfers end ---- */
 
 /*
+ * Tell one of the origin's counters of the end. The engine has taken the bytes off the counter that
+ * the offer named, if the target says so, but it has not noted an error there.
+ */
+static void settle_origin(const struct vrnic_transfer *x, struct vrnic_counter *const *counter,
+			  const struct vrnic_status *status)
+{
+	if (status->status || !x->counted || counter != x->tracked)
+		vrnic_counter_end(*counter, x->length, status);
+}
+
+/*
  * Do with the user's counters what the engine has not done. The engine takes arriving bytes off
  * the target's counter, and notes an error there if a put fails, but not if the chain of remote
  * gets fails. If the peer is gone, the kernel has failed bound counters. So unbind first: after
@@ -255,9 +266,9 @@ static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 	x->bound = false;
 	if (!x->incoming) {
 		if (!local_failed)
-			vrnic_counter_end(local, x->length, status);
+			settle_origin(x, &x->done.local, status);
 		if (!remote_failed)
-			vrnic_counter_end(remote, x->length, status);
+			settle_origin(x, &x->done.remote, status);
 	} else if (status->status && local && !local_failed && !local->dead &&
 		   !vrnic_cell_errors(local->cell)) {
 		vrnic_counter_fail(local, status);

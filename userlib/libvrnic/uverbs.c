@@ -158,7 +158,9 @@ int vrnic_uv_endpoint_create(struct vrnic_context *ctx,
 	return ret;
 }
 
+/* @group: group that the counter is to be in, or NULL */
 int vrnic_uv_counter_create(struct vrnic_client *client,
+			    const struct vrnic_counter_group *group,
 			    const struct vrnic_create_counter_req *req,
 			    struct vrnic_create_counter_resp *resp,
 			    uint32_t *handle)
@@ -171,6 +173,8 @@ int vrnic_uv_counter_create(struct vrnic_client *client,
 	object = cmd_attr(&cmd, VRNIC_ATTR_COUNTER_CREATE_HANDLE);
 	cmd_in(&cmd, VRNIC_ATTR_COUNTER_CREATE_REQ, req, sizeof(*req));
 	cmd_out(&cmd, VRNIC_ATTR_COUNTER_CREATE_RESP, resp, sizeof(*resp));
+	if (group)
+		cmd_object(&cmd, VRNIC_ATTR_COUNTER_CREATE_GROUP, group->handle);
 	ret = cmd_run(&cmd, client->verbs);
 	if (!ret)
 		*handle = object->data;
@@ -209,6 +213,24 @@ int vrnic_uv_counter_unbind(struct vrnic_counter *counter,
 	return cmd_run(&cmd, counter->client->verbs);
 }
 
+int vrnic_uv_group_create(struct vrnic_client *client,
+			  const struct vrnic_create_group_req *req,
+			  struct vrnic_create_group_resp *resp, uint32_t *handle)
+{
+	struct ib_uverbs_attr *object;
+	union cmd cmd;
+	int ret;
+
+	cmd_init(&cmd, VRNIC_OBJECT_GROUP, VRNIC_METHOD_GROUP_CREATE);
+	object = cmd_attr(&cmd, VRNIC_ATTR_GROUP_CREATE_HANDLE);
+	cmd_in(&cmd, VRNIC_ATTR_GROUP_CREATE_REQ, req, sizeof(*req));
+	cmd_out(&cmd, VRNIC_ATTR_GROUP_CREATE_RESP, resp, sizeof(*resp));
+	ret = cmd_run(&cmd, client->verbs);
+	if (!ret)
+		*handle = object->data;
+	return ret;
+}
+
 int vrnic_uv_type_create(struct vrnic_client *client,
 			 const struct vrnic_create_type_req *req,
 			 struct vrnic_create_type_resp *resp, uint32_t *handle)
@@ -241,12 +263,14 @@ static const struct {
 	  VRNIC_ATTR_COUNTER_DESTROY_HANDLE },
 	{ VRNIC_OBJECT_TYPE, VRNIC_METHOD_TYPE_DESTROY,
 	  VRNIC_ATTR_TYPE_DESTROY_HANDLE },
+	{ VRNIC_OBJECT_GROUP, VRNIC_METHOD_GROUP_DESTROY,
+	  VRNIC_ATTR_GROUP_DESTROY_HANDLE },
 };
 
 /**
  * vrnic_uv_destroy() - destroy an object
  * @client: client of the object
- * @object: VRNIC_OBJECT_FIFO, _ENDPOINT, _COUNTER or _TYPE
+ * @object: VRNIC_OBJECT_FIFO, _ENDPOINT, _COUNTER, _TYPE or _GROUP
  * @handle: its handle
  *
  * Return: 0 or a negative errno. EIO means that the device is gone, and the object with it, so
@@ -292,6 +316,12 @@ int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait)
 {
 	vrnic_uv_looked_in_vain(client);
 	return ioctl(client->doorbell_fd, VRNIC_WAIT, wait) ? -errno : 0;
+}
+
+int vrnic_uv_wait_group(struct vrnic_client *client, struct vrnic_wait_group *wait)
+{
+	vrnic_uv_looked_in_vain(client);
+	return ioctl(client->doorbell_fd, VRNIC_WAIT_GROUP, wait) ? -errno : 0;
 }
 
 /* Have the kernel count what no engine counts, and wake the threads that sleep for that. */

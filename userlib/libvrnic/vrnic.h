@@ -4,12 +4,12 @@
  * man page. Unless that page says otherwise, a function returns 0 or a negative errno.
  *
  *	client > context > endpoint	(a device, a pair of rings, a peer)
- *	counter				(belongs to a client)
+ *	counter, group of counters	(belong to a client)
  *
  * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
  *
  * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
- * struct has such a bit yet, so the program sets comp_mask to 0, also in a struct that a function
+ * struct of a program has such a bit yet: it sets comp_mask to 0, also in a struct that a function
  * fills in. A function that finds an unknown bit returns -E2BIG. Zero is the default of all other
  * members.
  */
@@ -31,6 +31,7 @@ struct vrnic_client;
 struct vrnic_context;
 struct vrnic_endpoint;
 struct vrnic_counter;
+struct vrnic_counter_group;
 
 #define VRNIC_NO_TIMEOUT	UINT64_MAX	/* for all timeouts, which are in nanoseconds */
 #define VRNIC_DISPATCH_MAX	4096		/* ids of messages are smaller */
@@ -170,6 +171,16 @@ int64_t vrnic_counter_read(const struct vrnic_counter *counter);
 int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error *error);
 int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold, uint64_t timeout_ns);
 int vrnic_counter_fd(struct vrnic_counter *counter);
+
+int vrnic_counter_group_create(struct vrnic_client *client, uint32_t flags,
+			       struct vrnic_counter_group **group);
+int vrnic_counter_group_destroy(struct vrnic_counter_group *group);
+int vrnic_counter_create_in(struct vrnic_counter_group *group, uint32_t bit, uint32_t flags,
+			    struct vrnic_counter **counter);
+uint64_t vrnic_counter_group_read(const struct vrnic_counter_group *group, uint64_t *failed);
+const uint64_t *vrnic_counter_group_word(const struct vrnic_counter_group *group);
+int vrnic_counter_group_wait(struct vrnic_counter_group *group, uint64_t mask, uint32_t flags,
+			     uint64_t timeout_ns, uint64_t *done);
 
 int vrnic_read(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
 int vrnic_write(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,

@@ -12,8 +12,12 @@
 extern "C" {
 #endif
 
+enum vrnic_rts_mask {
+	VRNIC_RTS_COUNTER = 1 << 0,	/* vrnic_rts.comp_mask: there is a counter */
+};
+
 struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow */
-	uint64_t comp_mask;	/* which of the reserved members have a meaning */
+	uint64_t comp_mask;	/* VRNIC_RTS_*: which of the later members have a meaning */
 	struct vrnic_peer peer;
 	uint64_t length;	/* bytes of the message */
 	uint64_t remote;	/* address of the message, for vrnic_get() */
@@ -22,7 +26,9 @@ struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow 
 	uint64_t table;		/* the sender's table, for vrnic_accept(): address, key, rows */
 	uint32_t table_rkey;
 	uint32_t table_rows;
-	uint64_t reserved[8];
+	uint32_t counter;	/* the sender's counter that falls as the message is taken */
+	uint32_t reserved0;
+	uint64_t reserved[7];
 };
 
 typedef void (*vrnic_rts_handler)(struct vrnic_context *context, const struct vrnic_rts *rts,
