@@ -157,6 +157,7 @@ struct vrnic_transfers {
  * @queue_end: where the next one is linked
  * @free_ops: free structs, to be used again
  * @fences: operations that go to all endpoints
+ * @fencing: vrnic_fence_begin() was called, and vrnic_fence_end() not yet
  * @endpoints: by number, with those that the user destroyed and that are not freed yet
  * @nr_endpoints: size of @endpoints
  * @live: number of endpoints that the user did not destroy
@@ -187,6 +188,7 @@ struct vrnic_context {
 	struct vrnic_queued **queue_end;
 	struct vrnic_op *free_ops;
 	struct vrnic_op_list fences;
+	bool fencing;
 	struct vrnic_endpoint **endpoints;
 	uint32_t nr_endpoints;
 	uint32_t live;

@@ -186,6 +186,8 @@ int vrnic_fence_all(struct vrnic_context *context, const struct vrnic_done *done
 int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns, struct vrnic_status *status);
 int vrnic_fence_all_wait(struct vrnic_context *context, uint64_t timeout_ns,
 			 struct vrnic_status *status);
+int vrnic_fence_begin(struct vrnic_context *context);
+int vrnic_fence_end(struct vrnic_context *context);
 
 const char *vrnic_version(void);
 const char *vrnic_vendor_err_str(uint32_t vendor_err);
