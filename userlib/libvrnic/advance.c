@@ -4,6 +4,7 @@
  *
  * Callbacks run with the context's advance_lock and no other. They may post, and
  * destroy endpoints; they may not advance their own context (EDEADLK).
+ * advance_contexts.c has the forms for several contexts.
  */
 
 #include <errno.h>
@@ -201,53 +202,44 @@ static int advance_locked(struct vrnic_context *ctx, int max)
 	return (int)(ctx->made - begin);
 }
 
+/**
+ * vrnic_advance_one() - advance a context
+ * @ctx: the context
+ * @max: callbacks and handlers to call, at most
+ * @skip: do not wait for another thread that advances it
+ *
+ * Return: how many were called, -EBUSY (@skip: a thread advances it), -EDEADLK (this thread does,
+ * so it is in a callback), or another negative errno.
+ */
+int vrnic_advance_one(struct vrnic_context *ctx, int max, bool skip)
+{
+	int ret = skip ? pthread_mutex_trylock(&ctx->advance_lock) :
+			 pthread_mutex_lock(&ctx->advance_lock);
+
+	if (ret)
+		return -ret;
+	ret = advance_locked(ctx, max);
+	pthread_mutex_unlock(&ctx->advance_lock);
+	return ret;
+}
+
 VRNIC_EXPORT
 int vrnic_advance(struct vrnic_context *context, int max)
 {
-	int ret;
-
-	if (!context || max < 0)
-		return -EINVAL;
-	ret = pthread_mutex_lock(&context->advance_lock);
-	if (ret)
-		return -ret;	/* EDEADLK: called from a callback of this context */
-	ret = advance_locked(context, max);
-	pthread_mutex_unlock(&context->advance_lock);
-	return ret;
+	return context && max >= 0 ? vrnic_advance_one(context, max, false) : -EINVAL;
 }
 
 VRNIC_EXPORT
 int vrnic_advance_try(struct vrnic_context *context, int max)
 {
-	int ret;
-
-	if (!context || max < 0)
-		return -EINVAL;
-	ret = pthread_mutex_trylock(&context->advance_lock);
-	if (ret)
-		return -ret;
-	ret = advance_locked(context, max);
-	pthread_mutex_unlock(&context->advance_lock);
-	return ret;
+	return context && max >= 0 ? vrnic_advance_one(context, max, true) : -EINVAL;
 }
 
 /* ---- sleeping ---- */
 
-#define QUEUED_NS	1000000ULL
-
-static bool is_queued(struct vrnic_context *ctx)
-{
-	bool queued;
-
-	vrnic_lock(ctx);
-	queued = ctx->queue;
-	vrnic_unlock(ctx);
-	return queued;
-}
-
 /*
  * Sleep until there is a record. Room in the injection ring wakes no thread, so if operations wait
- * for room, the sleep takes QUEUED_NS at most.
+ * for room, the sleep takes VRNIC_QUEUED_NS at most.
  *
  * Return: 0: the caller has to look again; or -ETIME, -EINTR or -EIO.
  */
@@ -258,13 +250,13 @@ int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline)
 		.id = ctx->address.fifo,
 		.timeout_ns = vrnic_left(deadline),
 	};
-	bool cut = wait.timeout_ns > QUEUED_NS && is_queued(ctx);
+	bool cut = wait.timeout_ns > VRNIC_QUEUED_NS && vrnic_is_queued(ctx);
 	int ret;
 
 	if (!wait.timeout_ns)
 		return -ETIME;
 	if (cut)
-		wait.timeout_ns = QUEUED_NS;
+		wait.timeout_ns = VRNIC_QUEUED_NS;
 	ret = vrnic_uv_wait(ctx->client, &wait);	/* C4 */
 	return cut && ret == -ETIME ? 0 : ret;
 }

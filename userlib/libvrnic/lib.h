@@ -147,6 +147,7 @@ struct vrnic_transfers {
  * @made: number of calls of the user's callbacks; protected by @advance_lock
  * @dropped: messages without a handler; protected by @advance_lock
  * @idle: looks in vain since the last record; protected by @advance_lock
+ * @turn: the higher, the later vrnic_advance_contexts() had time for the context; atomic
  * @lock: protects all below, if @shared; otherwise one thread at a time uses the context
  * @inject: injection ring
  * @vain: @client->vain at the last post
@@ -179,6 +180,7 @@ struct vrnic_context {
 	unsigned long made;
 	unsigned long dropped;
 	unsigned int idle;
+	uint64_t turn;
 	pthread_mutex_t lock;	/* protects all below, if @shared */
 	struct vrnic_ring inject;
 	unsigned int vain;
@@ -294,6 +296,17 @@ static inline void vrnic_unlock(struct vrnic_context *ctx)
 		pthread_mutex_unlock(&ctx->lock);
 }
 
+/* Do operations wait for room in the injection ring? */
+static inline bool vrnic_is_queued(struct vrnic_context *ctx)
+{
+	bool queued;
+
+	vrnic_lock(ctx);
+	queued = ctx->queue;
+	vrnic_unlock(ctx);
+	return queued;
+}
+
 /* ---- uverbs.c: calls into the kernel ---- */
 
 int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd);
@@ -342,6 +355,10 @@ void vrnic_client_drop(struct vrnic_client *client);
 uint64_t vrnic_now_ns(void);
 uint64_t vrnic_deadline(uint64_t timeout_ns);
 uint64_t vrnic_left(uint64_t deadline);
+
+/* ---- context.c ---- */
+
+bool vrnic_context_rearm(struct vrnic_context *ctx);
 
 /* ---- counter.c ---- */
 
@@ -418,8 +435,11 @@ void vrnic_dispatch_free(struct vrnic_context *ctx);
 
 /* ---- advance.c ---- */
 
+#define VRNIC_QUEUED_NS	1000000ULL	/* no longer sleep while operations wait for room */
+
 void vrnic_tell(struct vrnic_context *ctx, vrnic_callback callback, void *arg,
 		const struct vrnic_status *status);
+int vrnic_advance_one(struct vrnic_context *ctx, int max, bool skip);
 int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline);
 
 /* ---- pool.c: registered memory that one peer may read, or read and write ---- */

@@ -147,6 +147,10 @@ int vrnic_context_arm(struct vrnic_context *context);
 int vrnic_advance(struct vrnic_context *context, int max);
 int vrnic_advance_try(struct vrnic_context *context, int max);
 int vrnic_advance_wait(struct vrnic_context *context, int max, uint64_t timeout_ns);
+int vrnic_advance_contexts(struct vrnic_context *const *contexts, unsigned int count, int max);
+int vrnic_advance_contexts_try(struct vrnic_context *const *contexts, unsigned int count, int max);
+int vrnic_advance_contexts_wait(struct vrnic_context *const *contexts, unsigned int count, int max,
+				uint64_t timeout_ns);
 int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id, vrnic_handler handler,
 		       void *arg);
 
