@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* S5: progress of several contexts in one call. */
+/*
+ * S5: progress of several contexts in one call, and the two callbacks of an operation: its local
+ * buffer is free, and it is done at the target.
+ */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -639,6 +642,447 @@ TEST_F(several, s5_advance_contexts_wait_by_two_threads)
 {
 	two_threads(_metadata, self, WAIT, TRY);
 	two_threads(_metadata, self, WAIT, WAIT);
+}
+
+/* ---- two callbacks ---- */
+
+NBED(callbacks, LEN, .inject_slots = 1024, .receive_slots = 1024);
+
+/**
+ * struct moments - what the two callbacks of operations were told
+ * @bed: for @arrived
+ * @arrived: the data have to be there, too
+ * @local: calls of the first callback
+ * @remote: calls of the second one
+ * @bad: calls in another order, or before the data were there
+ * @status: what the first one was told
+ * @differs: the second one was told something else
+ */
+struct moments {
+	struct nbed *bed;
+	bool (*arrived)(const struct nbed *bed);
+	int local, remote, bad;
+	struct vrnic_status status;
+	int differs;
+};
+
+static void at_local(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct moments *m = arg;
+
+	m->bad += m->local != m->remote;
+	m->local++;
+	m->status = *status;
+}
+
+static void at_remote(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct moments *m = arg;
+
+	m->remote++;
+	m->bad += m->local != m->remote;
+	m->bad += m->arrived && !m->arrived(m->bed);
+	m->differs += m->status.status != status->status ||
+		      m->status.vendor_err != status->vendor_err ||
+		      m->status.opcode != status->opcode ||
+		      m->status.cookie != status->cookie || m->status.value != status->value;
+}
+
+#define BOTH(m)								\
+	.comp_mask = VRNIC_DONE_LOCAL_CALLBACK, .local_callback = at_local,	\
+	.callback = at_remote, .arg = (m)
+
+/* How often each of them was called, or -1: not as it should be. */
+static int both(const struct moments *m)
+{
+	return m->local == m->remote && !m->bad && !m->differs ? m->local : -1;
+}
+
+static struct vrnic_wr *one_word(struct nbed *bed)
+{
+	static struct vrnic_wr wr;
+
+	wr = (struct vrnic_wr){
+		.local = bed->a.buf.addr,
+		.mr = bed->a.buf.mr,
+		.length = 8,
+		.remote = bed->a.peer.addr,
+		.rkey = bed->a.peer.rkey,
+	};
+	return &wr;
+}
+
+static int do_put(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_put(bed->a.to, one_word(bed), done);
+}
+
+static int do_get(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_get(bed->a.to, one_word(bed), done);
+}
+
+static int do_inline(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_put_inline(bed->a.to, one_word(bed), done);
+}
+
+static int do_read(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_read(bed->a.to, one_word(bed), done);
+}
+
+static int do_write(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_write(bed->a.to, one_word(bed), done);
+}
+
+static int do_rmw(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_rmw(bed->a.to, RMW(.op = VRNIC_RMW_ADD, .width = 8,
+					.remote = bed->a.peer.addr, .rkey = bed->a.peer.rkey),
+			 done);
+}
+
+static int do_send(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_send(bed->a.to, SEND(.id = 1), done);
+}
+
+static int do_fence(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_fence(bed->a.to, done);
+}
+
+static int do_fence_all(struct nbed *bed, const struct vrnic_done *done)
+{
+	return vrnic_fence_all(bed->a.context, done);
+}
+
+static const struct kind {
+	const char *name;
+	int (*post)(struct nbed *bed, const struct vrnic_done *done);
+} kinds[] = {
+	{ "put", do_put }, { "get", do_get }, { "put_inline", do_inline }, { "read", do_read },
+	{ "write", do_write }, { "rmw", do_rmw }, { "send", do_send }, { "fence", do_fence },
+	{ "fence_all", do_fence_all },
+};
+
+TEST_F(callbacks, s5_both_once_and_the_local_one_first)
+{
+	struct nbed *bed = &self->bed;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct moments m = {};
+
+		for (j = 0; j < 50; j++)
+			ASSERT_OK(kinds[i].post(bed, DONE(BOTH(&m), .cookie = j)));
+		ASSERT_OK(advance_until(bed->a.context, &m.remote, 50));
+		EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+		EXPECT_EQ(50, both(&m)) TH_LOG("%s", kinds[i].name);
+		EXPECT_EQ(IBV_WC_SUCCESS, m.status.status);
+	}
+}
+
+/* One of them alone, and in the company of counters. */
+TEST_F(callbacks, s5_one_of_them_alone)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_counter *local;
+	struct moments m = {};
+	unsigned int i;
+
+	ASSERT_OK(vrnic_counter_create(bed->a.client, 0, &local));
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		m = (struct moments){};
+		ASSERT_OK(kinds[i].post(bed, DONE(.comp_mask = VRNIC_DONE_LOCAL_CALLBACK,
+						  .local_callback = at_local, .arg = &m,
+						  .local = local, .remote = bed->a.counter)));
+		ASSERT_OK(advance_until(bed->a.context, &m.local, 1));
+		EXPECT_EQ(0, vrnic_counter_read(local));
+		EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+		ASSERT_OK(kinds[i].post(bed, DONE(.comp_mask = VRNIC_DONE_LOCAL_CALLBACK,
+						  .callback = at_local, .arg = &m)));
+		ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+		EXPECT_EQ(2, m.local) TH_LOG("%s", kinds[i].name);
+	}
+	/* a program that was compiled without the member has something else there */
+	ASSERT_OK(do_put(bed, DONE(.local_callback = at_local, .arg = &m)));
+	ASSERT_OK(do_put(bed, DONE(.local_callback = at_local, .callback = at_remote,
+				   .arg = &m)));
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_EQ(2, m.local);
+	EXPECT_EQ(1, m.remote);
+	EXPECT_OK(vrnic_counter_destroy(local));
+}
+
+static const size_t sizes[] = { 0, 1, 64, 4096, 65537, LEN };
+static size_t arriving;
+static uint32_t seed;
+
+static bool is_at_the_target(const struct nbed *bed)
+{
+	return nbed_arrived(bed, seed, 0, 0, arriving);
+}
+
+TEST_F(callbacks, s5_remote_one_is_called_when_the_data_are_there)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = { .bed = bed, .arrived = is_at_the_target };
+	unsigned int i, n = 0;
+
+	for (i = 0; i < scaled(10) * ARRAY_SIZE(sizes); i++) {
+		seed = i + 1;
+		arriving = sizes[i % ARRAY_SIZE(sizes)];
+		buf_fill(&bed->a.buf, seed);
+		memset(bed->b.buf.addr, 0, LEN);
+		ASSERT_OK(nbed_put(bed, 0, 0, arriving, DONE(BOTH(&m))));
+		ASSERT_OK(advance_until(bed->a.context, &m.remote, ++n));
+		/* and the local buffer, which the callback said is free, is not needed any more */
+		ASSERT_OK(vrnic_write(bed->a.to, WR(.local = bed->a.buf.addr, .length = arriving,
+						    .remote = bed->a.peer.addr,
+						    .rkey = bed->a.peer.rkey), DONE(BOTH(&m))));
+		ASSERT_OK(advance_until(bed->a.context, &m.remote, ++n));
+		EXPECT_EQ(n, both(&m));
+	}
+}
+
+/* A local callback that overwrites the buffer of a put at once. */
+static void overwrite(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct moments *m = arg;
+
+	at_local(context, status, arg);
+	memset(m->bed->a.buf.addr, 0xee, arriving);
+}
+
+TEST_F(callbacks, s5_local_one_is_called_when_the_buffer_is_free)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = { .bed = bed, .arrived = is_at_the_target };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		seed = 100 + i;
+		arriving = sizes[i];
+		buf_fill(&bed->a.buf, seed);
+		memset(bed->b.buf.addr, 0, LEN);
+		ASSERT_OK(nbed_put(bed, 0, 0, arriving,
+				   DONE(.comp_mask = VRNIC_DONE_LOCAL_CALLBACK,
+					.local_callback = overwrite, .callback = at_remote,
+					.arg = &m)));
+		ASSERT_OK(advance_until(bed->a.context, &m.remote, i + 1));
+		EXPECT_EQ(i + 1, both(&m)) TH_LOG("%zu bytes", arriving);
+	}
+}
+
+/* The local moment of a get: the data are in the buffer. */
+static void has_come(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct moments *m = arg;
+
+	at_local(context, status, arg);
+	m->bad += buf_differs(&m->bed->a.buf, 0, arriving, seed, 0) >= 0;
+}
+
+TEST_F(callbacks, s5_local_one_of_a_get_when_the_data_are_there)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = { .bed = bed };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		seed = 200 + i;
+		arriving = sizes[i];
+		buf_fill(&bed->b.buf, seed);
+		memset(bed->a.buf.addr, 0, LEN);
+		ASSERT_OK(nbed_get(bed, 0, 0, arriving,
+				   DONE(.comp_mask = VRNIC_DONE_LOCAL_CALLBACK,
+					.local_callback = has_come, .callback = at_remote,
+					.arg = &m)));
+		ASSERT_OK(advance_until(bed->a.context, &m.remote, i + 1));
+		EXPECT_EQ(i + 1, both(&m)) TH_LOG("%zu bytes", arriving);
+	}
+}
+
+/* ---- failures are told to both ---- */
+
+TEST_F(callbacks, s5_both_are_told_of_a_failure)
+{
+	struct nbed *bed = &self->bed;
+	struct node *a = &bed->a;
+	struct moments m = {};
+
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr, .mr = a->buf.mr, .length = 8,
+				      .remote = a->peer.addr, .rkey = ~a->peer.rkey),
+			    DONE(BOTH(&m), .cookie = 41)));
+	ASSERT_OK(advance_until(a->context, &m.remote, 1));
+	EXPECT_EQ(1, both(&m));
+	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, m.status);
+	EXPECT_EQ(VRNIC_VERR_KEY, m.status.vendor_err);
+	EXPECT_EQ(41, m.status.cookie);
+	ASSERT_OK(vrnic_put(a->to, WR(.local = a->buf.addr - 1, .mr = a->buf.mr, .length = 8,
+				      .remote = a->peer.addr, .rkey = a->peer.rkey),
+			    DONE(BOTH(&m))));
+	ASSERT_OK(advance_until(a->context, &m.remote, 2));
+	EXPECT_EQ(2, both(&m));
+	EXPECT_FAILED(IBV_WC_LOC_PROT_ERR, m.status);
+	/* the fence tells of the first of them, to both of its own */
+	m = (struct moments){};
+	ASSERT_OK(vrnic_fence(a->to, DONE(BOTH(&m))));
+	ASSERT_OK(advance_until(a->context, &m.remote, 1));
+	EXPECT_EQ(1, both(&m));
+	EXPECT_FAILED(IBV_WC_REM_ACCESS_ERR, m.status);
+	EXPECT_EQ(41, m.status.cookie);
+}
+
+TEST_F(callbacks, s5_both_are_told_that_the_peer_is_gone)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = {};
+	int i;
+
+	for (i = 0; i < 20; i++)
+		ASSERT_OK(nbed_put(bed, 0, 0, LEN, DONE(BOTH(&m))));
+	ASSERT_OK(node_close(&bed->b));
+	for (i = 0; i < 20; i++)
+		ASSERT_OK(nbed_put(bed, 0, 0, 8, DONE(BOTH(&m))));
+	ASSERT_OK(advance_until(bed->a.context, &m.remote, 40));
+	EXPECT_EQ(40, both(&m));
+	EXPECT_NE(IBV_WC_SUCCESS, m.status.status);
+}
+
+/* What was not posted is not told, and what was queued is. */
+TEST_F(callbacks, s5_none_for_what_was_refused)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = {};
+	int i, got = 0, sent;
+
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, count_message, &got));
+	sent = node_fill(&bed->a, 3000, NULL);
+	ASSERT_LT(0, sent);
+	EXPECT_EQ(-EAGAIN, vrnic_put_inline(bed->a.to, WR(.local = bed->a.buf.addr,
+							   .length = 4000,
+							   .remote = bed->a.peer.addr,
+							   .rkey = bed->a.peer.rkey),
+					    DONE(BOTH(&m))));
+	for (i = 0; i < 10; i++)
+		ASSERT_OK(vrnic_put_inline(bed->a.to, WR(.local = bed->a.buf.addr,
+							 .length = 4000,
+							 .remote = bed->a.peer.addr,
+							 .rkey = bed->a.peer.rkey),
+					   DONE(BOTH(&m), .flags = VRNIC_QUEUE)));
+	ASSERT_OK(nbed_until(bed, &got, sent));
+	ASSERT_OK(nbed_until(bed, &m.remote, 10));
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_EQ(10, both(&m));
+}
+
+/* ---- each of them counts for the limit, and something may come between them ---- */
+
+TEST_F(callbacks, s5_each_counts_for_the_limit)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = {};
+	int i;
+
+	for (i = 0; i < 20; i++)
+		ASSERT_OK(do_put(bed, DONE(BOTH(&m))));
+	ASSERT_OK(records_are_there(&bed->a));
+	for (i = 0; i < 20; i++) {
+		EXPECT_EQ(1, vrnic_advance(bed->a.context, 1));
+		EXPECT_EQ((i + 2) / 2, m.local);
+		EXPECT_EQ((i + 1) / 2, m.remote);
+	}
+	EXPECT_EQ(3, vrnic_advance(bed->a.context, 3));
+	EXPECT_EQ(17, vrnic_advance(bed->a.context, 100));
+	EXPECT_EQ(0, vrnic_advance(bed->a.context, 100));
+	EXPECT_EQ(20, both(&m));
+}
+
+/* Later operations do not come between the two, although they have the same cookie. */
+TEST_F(callbacks, s5_nothing_comes_between_the_two)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m[100] = {};
+	int i, n = 0;
+
+	for (i = 0; i < 100; i++) {
+		ASSERT_OK(do_put(bed, DONE(BOTH(&m[i]))));
+		n += vrnic_advance(bed->a.context, 1);
+	}
+	ASSERT_OK(records_are_there(&bed->a));
+	for (; n < 200; n++) {
+		ASSERT_EQ(1, vrnic_advance(bed->a.context, 1));
+		EXPECT_EQ((n + 2) / 2, m[n / 2].local + n / 2);
+		EXPECT_EQ((n + 1) / 2, m[n / 2].remote + n / 2);
+	}
+	for (i = 0; i < 100; i++)
+		EXPECT_EQ(1, both(&m[i]));
+}
+
+/* The first callback destroys the endpoint: there is none to call the second for. */
+static void destroy_endpoint(struct vrnic_context *context, const struct vrnic_status *status,
+			     void *arg)
+{
+	struct moments *m = arg;
+
+	m->local++;
+	m->bad += vrnic_endpoint_destroy(m->bed->a.to) != 0;
+	m->bed->a.to = NULL;
+}
+
+TEST_F(callbacks, s5_the_first_destroys_the_endpoint)
+{
+	struct nbed *bed = &self->bed;
+	struct node_info info = node_info(&bed->b);
+	struct moments m = { .bed = bed };
+	int i;
+
+	for (i = 1; i <= 10; i++) {
+		ASSERT_OK(do_put(bed, DONE(.comp_mask = VRNIC_DONE_LOCAL_CALLBACK, .arg = &m,
+					   .local_callback = destroy_endpoint,
+					   .callback = at_remote)));
+		ASSERT_OK(do_put(bed, DONE(.callback = at_remote, .arg = &m)));
+		ASSERT_OK(advance_until(bed->a.context, &m.local, i));
+		ASSERT_OK(node_join(&bed->a, &info));
+		ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+		EXPECT_EQ(i, m.local);
+		EXPECT_EQ(0, m.remote);
+		EXPECT_EQ(0, m.bad);
+	}
+}
+
+/* Endpoints and contexts that go take their callbacks with them. */
+TEST_F(callbacks, s5_none_after_the_endpoint_is_destroyed)
+{
+	struct nbed *bed = &self->bed;
+	struct node_info info = node_info(&bed->b);
+	struct moments m = {};
+	int i;
+
+	for (i = 0; i < 10; i++)
+		ASSERT_OK(nbed_put(bed, 0, 0, LEN, DONE(BOTH(&m))));
+	ASSERT_OK(vrnic_endpoint_destroy(bed->a.to));
+	ASSERT_OK(node_join(&bed->a, &info));
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_EQ(0, both(&m));
+	for (i = 0; i < 10; i++)
+		ASSERT_OK(do_put(bed, DONE(BOTH(&m))));
+}
+
+/* Offers are told of once, and do not take the second callback. */
+TEST_F(callbacks, s5_offers_have_one)
+{
+	struct nbed *bed = &self->bed;
+	struct moments m = {};
+
+	EXPECT_EQ(-E2BIG, vrnic_rts_send(bed->a.to, OFFER(.local = bed->a.buf.addr,
+							  .mr = bed->a.buf.mr, .length = 8),
+					 DONE(BOTH(&m))));
+	EXPECT_EQ(0, both(&m));
 }
 
 TEST_HARNESS_MAIN

@@ -35,22 +35,34 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 	return &ctx->endpoints[rec->endpoint]->ops;
 }
 
-/* Take the operation that @rec completes off its list. Return: false if there is none. */
+/*
+ * Find the operation that @rec completes, and copy it to @op with the callback that is next, or
+ * NULL. If it is the last one, take the operation off its list.
+ *
+ * Return: true if it is the last one, so @rec can be given back.
+ */
 static bool take_op(struct vrnic_context *ctx, const struct vrnic_record *rec,
 		    struct vrnic_op *op)
 {
 	struct vrnic_op_list *list;
 	struct vrnic_op *found;
+	bool last = true;
 
+	*op = (struct vrnic_op){};
 	vrnic_lock(ctx);
 	list = list_of(ctx, rec);
-	found = list ? vrnic_op_take(list, rec->opcode, rec->cookie) : NULL;
+	found = list ? vrnic_op_find(list, rec->opcode, rec->cookie) : NULL;
 	if (found) {
+		last = !found->local || !found->callback;
 		*op = *found;
-		vrnic_op_free(ctx, found);
+		if (op->local)
+			op->callback = op->local;
+		found->local = NULL;
+		if (last)
+			vrnic_op_remove(ctx, list, found);
 	}
 	vrnic_unlock(ctx);
-	return found;
+	return last;
 }
 
 static struct vrnic_status status_of(const struct vrnic_record *rec)
@@ -72,12 +84,27 @@ static struct vrnic_status status_of(const struct vrnic_record *rec)
 	return status;
 }
 
+/* Give the next record back, which has been used. */
+static void give_back(struct vrnic_ring *ring, const struct vrnic_record *rec)
+{
+	ring->next += rec->num_slots;
+	vrnic_ring_release(ring);
+}
+
+/*
+ * One record tells both moments of an operation: its local buffer is free, and it is done at the
+ * target. If there is a callback for each, the record stays in the ring after the first one, and is
+ * looked at again. So each callback counts for the limit of vrnic_advance(), and the second is not
+ * called if the first one destroys the endpoint.
+ */
 static void completion(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	struct vrnic_status status = status_of(rec);
 	struct vrnic_op op;
 
-	if (!take_op(ctx, rec, &op) || !op.callback)
+	if (take_op(ctx, rec, &op))
+		give_back(&ctx->receive, rec);
+	if (!op.callback)
 		return;
 	if (op.internal)
 		op.callback(ctx, &status, op.arg);
@@ -89,9 +116,6 @@ static void small_record(struct vrnic_context *ctx,
 			 const struct vrnic_record *rec)
 {
 	switch (rec->kind) {
-	case VRNIC_REC_COMPLETION:
-		completion(ctx, rec);
-		break;
 	case VRNIC_REC_NOTIFY:
 		vrnic_pace_notify(ctx, rec);
 		break;
@@ -110,21 +134,25 @@ static void small_record(struct vrnic_context *ctx,
 static void deliver_one(struct vrnic_context *ctx,
 			const struct vrnic_record *rec)
 {
-	struct vrnic_ring *ring = &ctx->receive;
 	struct vrnic_record copy;
 
-	ring->next += rec->num_slots;
-	if (rec->kind == VRNIC_REC_MESSAGE) {
+	switch (rec->kind) {
+	case VRNIC_REC_MESSAGE:
 		vrnic_record_message(ctx, rec);
-		vrnic_ring_release(ring);
-		return;
+		give_back(&ctx->receive, rec);
+		break;
+	case VRNIC_REC_COMPLETION:
+		completion(ctx, rec);
+		break;
+	default:
+		copy = *rec;
+		give_back(&ctx->receive, rec);
+		small_record(ctx, &copy);
+		break;
 	}
-	copy = *rec;
-	vrnic_ring_release(ring);
-	small_record(ctx, &copy);
 }
 
-/* Deliver records until @max callbacks were called. Return: records taken, or a negative errno. */
+/* Deliver records until @max callbacks were called. Return: records used, or a negative errno. */
 static int deliver(struct vrnic_context *ctx, unsigned long max)
 {
 	struct vrnic_ring *ring = &ctx->receive;

@@ -31,14 +31,19 @@
 
 /*
  * Does a struct have members that this library does not know? @known: bits of comp_mask that the
- * library knows of this kind of struct; no kind has one yet. A program's struct ends where the
- * program's own header says: so the library reads and writes members that were there from the
- * beginning, one by one, and others only if their bit is set. It never copies such a struct as a
- * whole.
+ * library knows of this kind of struct. A program's struct ends where the program's own header
+ * says: so the library reads and writes members that were there from the beginning, one by one, and
+ * others only if their bit is set. It never copies such a struct as a whole.
  */
 static inline bool vrnic_is_extended(uint64_t comp_mask, uint64_t known)
 {
 	return comp_mask & ~known;
+}
+
+/* The callback for the local buffer, if there is one. @done may be NULL. */
+static inline vrnic_callback vrnic_done_local(const struct vrnic_done *done)
+{
+	return done && done->comp_mask & VRNIC_DONE_LOCAL_CALLBACK ? done->local_callback : NULL;
 }
 
 /* ---- objects ---- */
@@ -88,14 +93,16 @@ struct vrnic_client {
 /**
  * struct vrnic_op - an operation that will have a record
  * @next: next in a struct vrnic_op_list, or in vrnic_context.free_ops
+ * @local: to be called when the record comes, before @callback; NULL: not at all, or not again
  * @callback: to be called when the record comes; NULL: the user is not told any more
- * @arg: for @callback
+ * @arg: for @local and @callback
  * @cookie: of the descriptor
  * @opcode: of the descriptor
  * @internal: @callback is the library's, not the user's
  */
 struct vrnic_op {
 	struct vrnic_op *next;
+	vrnic_callback local;
 	vrnic_callback callback;
 	void *arg;
 	uint64_t cookie;
@@ -397,9 +404,8 @@ int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots);
 int vrnic_post_flush(struct vrnic_context *ctx);
 void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep);
 void vrnic_ops_init(struct vrnic_op_list *list);
-struct vrnic_op *vrnic_op_take(struct vrnic_op_list *list, uint8_t opcode,
-			       uint64_t cookie);
-void vrnic_op_free(struct vrnic_context *ctx, struct vrnic_op *op);
+struct vrnic_op *vrnic_op_find(const struct vrnic_op_list *list, uint8_t opcode, uint64_t cookie);
+void vrnic_op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list, struct vrnic_op *op);
 void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg);
 void vrnic_ops_destroy(struct vrnic_context *ctx);
 

@@ -8,10 +8,9 @@
  *
  * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
  *
- * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
- * struct has such a bit yet, so the program sets comp_mask to 0, also in a struct that a function
- * fills in. A function that finds an unknown bit returns -E2BIG. Zero is the default of all other
- * members.
+ * Structs may grow: each new member has a bit in comp_mask, which says that it is there. The
+ * program sets the bits of the new members that it uses, also in a struct that a function fills in.
+ * A function that finds an unknown bit returns -E2BIG. Zero is the default of all members.
  */
 #ifndef LIBVRNIC_H
 #define LIBVRNIC_H
@@ -39,6 +38,7 @@ enum vrnic_flags {
 	VRNIC_CONTEXT_OPEN	= 1 << 1,	/* context: other users find it by name */
 	VRNIC_COUNTER_PEERS	= 1 << 0,	/* counter: peers may count it down */
 	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
+	VRNIC_DONE_LOCAL_CALLBACK = 1 << 0,	/* comp_mask: vrnic_done has local_callback */
 };
 
 struct vrnic_context_attr {	/* what a context is to be */
@@ -93,11 +93,12 @@ struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fenc
 	uint64_t comp_mask;
 	struct vrnic_counter *local;	/* falls once the local buffer is free, or filled */
 	struct vrnic_counter *remote;	/* falls once the operation is done at the target */
-	vrnic_callback callback;	/* vrnic_advance() calls it, also after a failure */
-	void *arg;			/* for the callback */
+	vrnic_callback callback;	/* called once it is done at the target, or has failed */
+	void *arg;			/* for the callbacks, which vrnic_advance() makes */
 	uint64_t cookie;		/* vrnic_status and vrnic_error repeat it */
 	uint32_t target;		/* number of a counter of the target process that falls */
 	uint32_t flags;			/* VRNIC_QUEUE */
+	vrnic_callback local_callback;	/* called once the local buffer is free, or filled */
 };
 
 struct vrnic_wr {		/* put, get, put_inline, read, write */
