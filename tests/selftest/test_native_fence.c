@@ -309,6 +309,159 @@ TEST_F(fence, s5_5_all_endpoints)
 	EXPECT_OK(vrnic_fence_all_wait(a->context, WAIT_NS, NULL));
 }
 
+/* ---- regions ---- */
+
+TEST_F(fence, s5_region_begin_and_end_are_checked)
+{
+	struct vrnic_context *a = self->bed.a.context, *b = self->bed.b.context;
+	int i;
+
+	EXPECT_EQ(-EINVAL, vrnic_fence_begin(NULL));
+	EXPECT_EQ(-EINVAL, vrnic_fence_end(NULL));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(-ENOENT, vrnic_fence_end(a));
+		EXPECT_OK(vrnic_fence_begin(a));
+		/* they do not nest, and what was refused changes nothing */
+		EXPECT_EQ(-EALREADY, vrnic_fence_begin(a));
+		EXPECT_EQ(-EALREADY, vrnic_fence_begin(a));
+		/* another context's region is not this one's */
+		EXPECT_EQ(-ENOENT, vrnic_fence_end(b));
+		EXPECT_OK(vrnic_fence_begin(b));
+		EXPECT_OK(vrnic_fence_end(a));
+		EXPECT_EQ(-ENOENT, vrnic_fence_end(a));
+		EXPECT_OK(vrnic_fence_end(b));
+	}
+	/* a context goes with its region */
+	EXPECT_OK(vrnic_fence_begin(a));
+}
+
+TEST_F(fence, s5_region_fences_cover_what_was_posted_in_it)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_status status = {};
+	int i, round;
+
+	for (round = 0; round < 3; round++) {
+		buf_fill(&bed->a.buf, round);
+		memset(bed->b.buf.addr, 0, LEN);
+		ASSERT_OK(vrnic_fence_begin(bed->a.context));
+		for (i = 0; i < 100; i++)
+			ASSERT_OK(round == 1 && i == 40 ? bad_put(bed, i) :
+				  nbed_put(bed, i * 4096, i * 4096, 4096, DONE(.cookie = i)));
+		EXPECT_EQ(round == 1 ? -EIO : 0, round == 2 ?
+			  vrnic_fence_all_wait(bed->a.context, WAIT_NS, &status) :
+			  vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+		if (round == 1)
+			EXPECT_EQ(40, status.cookie);
+		EXPECT_EQ(round != 1, nbed_arrived(bed, round, 0, 0, 100 * 4096));
+		/* any number of fences; the failure was told once */
+		EXPECT_OK(vrnic_fence_all_wait(bed->a.context, WAIT_NS, NULL));
+		ASSERT_OK(vrnic_fence_end(bed->a.context));
+	}
+}
+
+/* Outside of a region fences are what they are in it, also for what was posted in one. */
+TEST_F(fence, s5_region_is_no_border)
+{
+	struct nbed *bed = &self->bed;
+	struct vrnic_status status = {};
+
+	ASSERT_OK(bad_put(bed, 1));
+	ASSERT_OK(vrnic_fence_begin(bed->a.context));
+	EXPECT_EQ(-EIO, vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+	EXPECT_EQ(1, status.cookie);
+	ASSERT_OK(bad_put(bed, 2));
+	ASSERT_OK(vrnic_fence_end(bed->a.context));
+	EXPECT_EQ(-EIO, vrnic_fence_wait(bed->a.to, WAIT_NS, &status));
+	EXPECT_EQ(2, status.cookie);
+	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+}
+
+/* What is posted to other contexts meanwhile has nothing to do with it. */
+TEST_F(fence, s5_region_of_one_context)
+{
+	struct nbed *bed = &self->bed;
+	struct node_info info = node_info(&bed->b);
+	struct node other = { .client = bed->a.client };
+
+	ASSERT_OK(node_open(&other, 4096, NULL));
+	ASSERT_OK(node_join(&other, &info));
+	ASSERT_OK(vrnic_fence_begin(bed->a.context));
+	ASSERT_OK(vrnic_put(other.to, WR(.local = other.buf.addr, .mr = other.buf.mr, .length = 8,
+					 .remote = info.addr, .rkey = ~info.rkey), NULL));
+	EXPECT_OK(vrnic_fence_all_wait(bed->a.context, WAIT_NS, NULL));
+	EXPECT_EQ(-EIO, vrnic_fence_all_wait(other.context, WAIT_NS, NULL));
+	EXPECT_EQ(-ENOENT, vrnic_fence_end(other.context));
+	ASSERT_OK(vrnic_fence_end(bed->a.context));
+	EXPECT_OK(node_close(&other));
+}
+
+/* No descriptor is posted for it. */
+TEST_F(fence, s5_region_costs_nothing)
+{
+	struct nbed *bed = &self->bed;
+	long long before;
+	int i;
+
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	before = statistic("native_descriptors");
+	ASSERT_LT(0, before);
+	for (i = 0; i < 10; i++) {
+		ASSERT_OK(vrnic_fence_begin(bed->a.context));
+		ASSERT_OK(vrnic_fence_end(bed->a.context));
+	}
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	EXPECT_EQ(before + 1, statistic("native_descriptors"));
+}
+
+/* Threads that begin and end regions of one context, which has one at a time. */
+struct beginner {
+	struct vrnic_context *context;
+	int *inside, together, error;
+	pthread_t thread;
+};
+
+static void *begin_and_end(void *arg)
+{
+	struct beginner *b = arg;
+	int i, ret;
+
+	for (i = 0; i < 2000 && !b->error; i++) {
+		ret = vrnic_fence_begin(b->context);
+		if (ret == -EALREADY) {
+			sched_yield();
+			continue;
+		}
+		b->together += __atomic_fetch_add(b->inside, 1, __ATOMIC_ACQ_REL);
+		if (i % 100 == 0)
+			sched_yield();
+		__atomic_fetch_sub(b->inside, 1, __ATOMIC_ACQ_REL);
+		b->error = ret ? ret : vrnic_fence_end(b->context);
+	}
+	return NULL;
+}
+
+TEST(s5_region_of_a_shared_context)
+{
+	struct beginner b[2] = {};
+	struct nbed bed = {};
+	int i, inside = 0;
+
+	NEED_NATIVE();
+	ASSERT_OK(nbed_open(&bed, 4096, CONTEXT(.flags = VRNIC_CONTEXT_SHARED)));
+	for (i = 0; i < 2; i++) {
+		b[i] = (struct beginner){ .context = bed.a.context, .inside = &inside };
+		ASSERT_OK(pthread_create(&b[i].thread, NULL, begin_and_end, &b[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(pthread_join(b[i].thread, NULL));
+		EXPECT_OK(b[i].error);
+		EXPECT_EQ(0, b[i].together);
+	}
+	EXPECT_EQ(-ENOENT, vrnic_fence_end(bed.a.context));
+	EXPECT_OK(nbed_close(&bed));
+}
+
 /* Fences that are waited for with counters. */
 TEST_F(fence, counters)
 {

@@ -4,6 +4,7 @@
  *
  * Callbacks run with the context's advance_lock and no other. They may post, and
  * destroy endpoints; they may not advance their own context (EDEADLK).
+ * advance_contexts.c has the forms for several contexts.
  */
 
 #include <errno.h>
@@ -34,22 +35,34 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 	return &ctx->endpoints[rec->endpoint]->ops;
 }
 
-/* Take the operation that @rec completes off its list. Return: false if there is none. */
+/*
+ * Find the operation that @rec completes, and copy it to @op with the callback that is next, or
+ * NULL. If it is the last one, take the operation off its list.
+ *
+ * Return: true if it is the last one, so @rec can be given back.
+ */
 static bool take_op(struct vrnic_context *ctx, const struct vrnic_record *rec,
 		    struct vrnic_op *op)
 {
 	struct vrnic_op_list *list;
 	struct vrnic_op *found;
+	bool last = true;
 
+	*op = (struct vrnic_op){};
 	vrnic_lock(ctx);
 	list = list_of(ctx, rec);
-	found = list ? vrnic_op_take(list, rec->opcode, rec->cookie) : NULL;
+	found = list ? vrnic_op_find(list, rec->opcode, rec->cookie) : NULL;
 	if (found) {
+		last = !found->local || !found->callback;
 		*op = *found;
-		vrnic_op_free(ctx, found);
+		if (op->local)
+			op->callback = op->local;
+		found->local = NULL;
+		if (last)
+			vrnic_op_remove(ctx, list, found);
 	}
 	vrnic_unlock(ctx);
-	return found;
+	return last;
 }
 
 static struct vrnic_status status_of(const struct vrnic_record *rec)
@@ -71,12 +84,27 @@ static struct vrnic_status status_of(const struct vrnic_record *rec)
 	return status;
 }
 
+/* Give the next record back, which has been used. */
+static void give_back(struct vrnic_ring *ring, const struct vrnic_record *rec)
+{
+	ring->next += rec->num_slots;
+	vrnic_ring_release(ring);
+}
+
+/*
+ * One record tells both moments of an operation: its local buffer is free, and it is done at the
+ * target. If there is a callback for each, the record stays in the ring after the first one, and is
+ * looked at again. So each callback counts for the limit of vrnic_advance(), and the second is not
+ * called if the first one destroys the endpoint.
+ */
 static void completion(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	struct vrnic_status status = status_of(rec);
 	struct vrnic_op op;
 
-	if (!take_op(ctx, rec, &op) || !op.callback)
+	if (take_op(ctx, rec, &op))
+		give_back(&ctx->receive, rec);
+	if (!op.callback)
 		return;
 	if (op.internal)
 		op.callback(ctx, &status, op.arg);
@@ -88,9 +116,6 @@ static void small_record(struct vrnic_context *ctx,
 			 const struct vrnic_record *rec)
 {
 	switch (rec->kind) {
-	case VRNIC_REC_COMPLETION:
-		completion(ctx, rec);
-		break;
 	case VRNIC_REC_NOTIFY:
 		vrnic_pace_notify(ctx, rec);
 		break;
@@ -109,21 +134,25 @@ static void small_record(struct vrnic_context *ctx,
 static void deliver_one(struct vrnic_context *ctx,
 			const struct vrnic_record *rec)
 {
-	struct vrnic_ring *ring = &ctx->receive;
 	struct vrnic_record copy;
 
-	ring->next += rec->num_slots;
-	if (rec->kind == VRNIC_REC_MESSAGE) {
+	switch (rec->kind) {
+	case VRNIC_REC_MESSAGE:
 		vrnic_record_message(ctx, rec);
-		vrnic_ring_release(ring);
-		return;
+		give_back(&ctx->receive, rec);
+		break;
+	case VRNIC_REC_COMPLETION:
+		completion(ctx, rec);
+		break;
+	default:
+		copy = *rec;
+		give_back(&ctx->receive, rec);
+		small_record(ctx, &copy);
+		break;
 	}
-	copy = *rec;
-	vrnic_ring_release(ring);
-	small_record(ctx, &copy);
 }
 
-/* Deliver records until @max callbacks were called. Return: records taken, or a negative errno. */
+/* Deliver records until @max callbacks were called. Return: records used, or a negative errno. */
 static int deliver(struct vrnic_context *ctx, unsigned long max)
 {
 	struct vrnic_ring *ring = &ctx->receive;
@@ -201,53 +230,44 @@ static int advance_locked(struct vrnic_context *ctx, int max)
 	return (int)(ctx->made - begin);
 }
 
+/**
+ * vrnic_advance_one() - advance a context
+ * @ctx: the context
+ * @max: callbacks and handlers to call, at most
+ * @skip: do not wait for another thread that advances it
+ *
+ * Return: how many were called, -EBUSY (@skip: a thread advances it), -EDEADLK (this thread does,
+ * so it is in a callback), or another negative errno.
+ */
+int vrnic_advance_one(struct vrnic_context *ctx, int max, bool skip)
+{
+	int ret = skip ? pthread_mutex_trylock(&ctx->advance_lock) :
+			 pthread_mutex_lock(&ctx->advance_lock);
+
+	if (ret)
+		return -ret;
+	ret = advance_locked(ctx, max);
+	pthread_mutex_unlock(&ctx->advance_lock);
+	return ret;
+}
+
 VRNIC_EXPORT
 int vrnic_advance(struct vrnic_context *context, int max)
 {
-	int ret;
-
-	if (!context || max < 0)
-		return -EINVAL;
-	ret = pthread_mutex_lock(&context->advance_lock);
-	if (ret)
-		return -ret;	/* EDEADLK: called from a callback of this context */
-	ret = advance_locked(context, max);
-	pthread_mutex_unlock(&context->advance_lock);
-	return ret;
+	return context && max >= 0 ? vrnic_advance_one(context, max, false) : -EINVAL;
 }
 
 VRNIC_EXPORT
 int vrnic_advance_try(struct vrnic_context *context, int max)
 {
-	int ret;
-
-	if (!context || max < 0)
-		return -EINVAL;
-	ret = pthread_mutex_trylock(&context->advance_lock);
-	if (ret)
-		return -ret;
-	ret = advance_locked(context, max);
-	pthread_mutex_unlock(&context->advance_lock);
-	return ret;
+	return context && max >= 0 ? vrnic_advance_one(context, max, true) : -EINVAL;
 }
 
 /* ---- sleeping ---- */
 
-#define QUEUED_NS	1000000ULL
-
-static bool is_queued(struct vrnic_context *ctx)
-{
-	bool queued;
-
-	vrnic_lock(ctx);
-	queued = ctx->queue;
-	vrnic_unlock(ctx);
-	return queued;
-}
-
 /*
  * Sleep until there is a record. Room in the injection ring wakes no thread, so if operations wait
- * for room, the sleep takes QUEUED_NS at most.
+ * for room, the sleep takes VRNIC_QUEUED_NS at most.
  *
  * Return: 0: the caller has to look again; or -ETIME, -EINTR or -EIO.
  */
@@ -258,13 +278,13 @@ int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline)
 		.id = ctx->address.fifo,
 		.timeout_ns = vrnic_left(deadline),
 	};
-	bool cut = wait.timeout_ns > QUEUED_NS && is_queued(ctx);
+	bool cut = wait.timeout_ns > VRNIC_QUEUED_NS && vrnic_is_queued(ctx);
 	int ret;
 
 	if (!wait.timeout_ns)
 		return -ETIME;
 	if (cut)
-		wait.timeout_ns = QUEUED_NS;
+		wait.timeout_ns = VRNIC_QUEUED_NS;
 	ret = vrnic_uv_wait(ctx->client, &wait);	/* C4 */
 	return cut && ret == -ETIME ? 0 : ret;
 }

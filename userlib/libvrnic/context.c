@@ -269,27 +269,32 @@ int vrnic_context_fd(const struct vrnic_context *context)
 	return context->eventfd;
 }
 
+/* Clear the old event, then ask for a new one. Return: true if a record is there already. */
+bool vrnic_context_rearm(struct vrnic_context *ctx)
+{
+	eventfd_t seen;
+	bool pending;
+
+	/* EAGAIN: there was no event */
+	(void)!eventfd_read(ctx->eventfd, &seen);
+	vrnic_ring_arm(&ctx->receive, false);
+	pending = vrnic_ring_pending(&ctx->receive);
+	/* posts from now on ring at once; doorbells of earlier posts may still be due */
+	vrnic_uv_looked_in_vain(ctx->client);
+	return pending;
+}
+
 /*
- * Clear the old event before asking for a new one. No event announces room in the injection ring,
- * so an operation that waits for room counts as pending.
+ * No event announces room in the injection ring, so an operation that waits for room counts as
+ * pending.
  */
 VRNIC_EXPORT
 int vrnic_context_arm(struct vrnic_context *context)
 {
-	eventfd_t seen;
 	bool queued;
-	int pending;
 
 	if (!context)
 		return -EINVAL;
-	/* EAGAIN: there was no event */
-	(void)!eventfd_read(context->eventfd, &seen);
-	vrnic_lock(context);
-	queued = context->queue;
-	vrnic_unlock(context);
-	vrnic_ring_arm(&context->receive, false);
-	pending = vrnic_ring_pending(&context->receive);
-	/* posts from now on ring at once; doorbells of earlier posts may still be due */
-	vrnic_uv_looked_in_vain(context->client);
-	return pending || queued;
+	queued = vrnic_is_queued(context);
+	return vrnic_context_rearm(context) || queued;
 }

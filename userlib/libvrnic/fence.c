@@ -27,6 +27,45 @@ int vrnic_fence_all(struct vrnic_context *context,
 	return vrnic_post(context, NULL, &req, done);
 }
 
+/*
+ * ---- regions ----
+ *
+ * A system that counts outstanding operations for its fences counts between begin and end only.
+ * Here the ring's order has what a fence needs, so a region changes nothing: a fence covers all
+ * that was posted before it. What is left to do is to check the calls, because a program that
+ * begins and ends regions in the wrong order would not work elsewhere.
+ */
+
+VRNIC_EXPORT
+int vrnic_fence_begin(struct vrnic_context *context)
+{
+	int ret;
+
+	if (!context)
+		return -EINVAL;
+	vrnic_lock(context);
+	ret = context->fencing ? -EALREADY : 0;
+	context->fencing = true;
+	vrnic_unlock(context);
+	return ret;
+}
+
+VRNIC_EXPORT
+int vrnic_fence_end(struct vrnic_context *context)
+{
+	int ret;
+
+	if (!context)
+		return -EINVAL;
+	vrnic_lock(context);
+	ret = context->fencing ? 0 : -ENOENT;
+	context->fencing = false;
+	vrnic_unlock(context);
+	return ret;
+}
+
+/* ---- waiting ---- */
+
 /* What fence_done() or vrnic_fences_cancel() tells a thread that waits for a fence. */
 struct waiter {
 	bool done;

@@ -40,6 +40,12 @@ static inline bool vrnic_is_extended(uint64_t comp_mask, uint64_t known)
 	return comp_mask & ~known;
 }
 
+/* The callback for the local buffer, if there is one. @done may be NULL. */
+static inline vrnic_callback vrnic_done_local(const struct vrnic_done *done)
+{
+	return done && done->comp_mask & VRNIC_DONE_LOCAL_CALLBACK ? done->local_callback : NULL;
+}
+
 /* ---- objects ---- */
 
 struct vrnic_counter_page;
@@ -89,14 +95,16 @@ struct vrnic_client {
 /**
  * struct vrnic_op - an operation that will have a record
  * @next: next in a struct vrnic_op_list, or in vrnic_context.free_ops
+ * @local: to be called when the record comes, before @callback; NULL: not at all, or not again
  * @callback: to be called when the record comes; NULL: the user is not told any more
- * @arg: for @callback
+ * @arg: for @local and @callback
  * @cookie: of the descriptor
  * @opcode: of the descriptor
  * @internal: @callback is the library's, not the user's
  */
 struct vrnic_op {
 	struct vrnic_op *next;
+	vrnic_callback local;
 	vrnic_callback callback;
 	void *arg;
 	uint64_t cookie;
@@ -148,6 +156,7 @@ struct vrnic_transfers {
  * @made: number of calls of the user's callbacks; protected by @advance_lock
  * @dropped: messages without a handler; protected by @advance_lock
  * @idle: looks in vain since the last record; protected by @advance_lock
+ * @turn: the higher, the later vrnic_advance_contexts() had time for the context; atomic
  * @lock: protects all below, if @shared; otherwise one thread at a time uses the context
  * @inject: injection ring
  * @vain: @client->vain at the last post
@@ -158,6 +167,7 @@ struct vrnic_transfers {
  * @queue_end: where the next one is linked
  * @free_ops: free structs, to be used again
  * @fences: operations that go to all endpoints
+ * @fencing: vrnic_fence_begin() was called, and vrnic_fence_end() not yet
  * @endpoints: by number, with those that the user destroyed and that are not freed yet
  * @nr_endpoints: size of @endpoints
  * @live: number of endpoints that the user did not destroy
@@ -179,6 +189,7 @@ struct vrnic_context {
 	unsigned long made;
 	unsigned long dropped;
 	unsigned int idle;
+	uint64_t turn;
 	pthread_mutex_t lock;	/* protects all below, if @shared */
 	struct vrnic_ring inject;
 	unsigned int vain;
@@ -188,6 +199,7 @@ struct vrnic_context {
 	struct vrnic_queued **queue_end;
 	struct vrnic_op *free_ops;
 	struct vrnic_op_list fences;
+	bool fencing;
 	struct vrnic_endpoint **endpoints;
 	uint32_t nr_endpoints;
 	uint32_t live;
@@ -315,6 +327,17 @@ static inline void vrnic_unlock(struct vrnic_context *ctx)
 		pthread_mutex_unlock(&ctx->lock);
 }
 
+/* Do operations wait for room in the injection ring? */
+static inline bool vrnic_is_queued(struct vrnic_context *ctx)
+{
+	bool queued;
+
+	vrnic_lock(ctx);
+	queued = ctx->queue;
+	vrnic_unlock(ctx);
+	return queued;
+}
+
 /* ---- uverbs.c: calls into the kernel ---- */
 
 int vrnic_uv_doorbell(struct ibv_context *verbs, int *fd, uint32_t *features);
@@ -368,6 +391,10 @@ void vrnic_client_drop(struct vrnic_client *client);
 uint64_t vrnic_now_ns(void);
 uint64_t vrnic_deadline(uint64_t timeout_ns);
 uint64_t vrnic_left(uint64_t deadline);
+
+/* ---- context.c ---- */
+
+bool vrnic_context_rearm(struct vrnic_context *ctx);
 
 /* ---- counter.c ---- */
 
@@ -424,9 +451,8 @@ int vrnic_post_room(struct vrnic_context *ctx, uint32_t slots);
 int vrnic_post_flush(struct vrnic_context *ctx);
 void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep);
 void vrnic_ops_init(struct vrnic_op_list *list);
-struct vrnic_op *vrnic_op_take(struct vrnic_op_list *list, uint8_t opcode,
-			       uint64_t cookie);
-void vrnic_op_free(struct vrnic_context *ctx, struct vrnic_op *op);
+struct vrnic_op *vrnic_op_find(const struct vrnic_op_list *list, uint8_t opcode, uint64_t cookie);
+void vrnic_op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list, struct vrnic_op *op);
 void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg);
 void vrnic_ops_destroy(struct vrnic_context *ctx);
 
@@ -462,8 +488,11 @@ void vrnic_dispatch_free(struct vrnic_context *ctx);
 
 /* ---- advance.c ---- */
 
+#define VRNIC_QUEUED_NS	1000000ULL	/* no longer sleep while operations wait for room */
+
 void vrnic_tell(struct vrnic_context *ctx, vrnic_callback callback, void *arg,
 		const struct vrnic_status *status);
+int vrnic_advance_one(struct vrnic_context *ctx, int max, bool skip);
 int vrnic_advance_sleep(struct vrnic_context *ctx, uint64_t deadline);
 
 /* ---- pool.c: registered memory that one peer may read, or read and write ---- */

@@ -48,7 +48,7 @@ static void op_append(struct vrnic_op_list *list, struct vrnic_op *op)
 }
 
 /**
- * vrnic_op_take() - take the operation of a record off its list
+ * vrnic_op_find() - find the operation of a record
  * @list: of its endpoint, or of fences
  * @opcode: of the record
  * @cookie: of the record
@@ -57,30 +57,17 @@ static void op_append(struct vrnic_op_list *list, struct vrnic_op *op)
  *
  * Return: the operation, or NULL.
  */
-struct vrnic_op *vrnic_op_take(struct vrnic_op_list *list, uint8_t opcode,
-			       uint64_t cookie)
+struct vrnic_op *vrnic_op_find(const struct vrnic_op_list *list, uint8_t opcode, uint64_t cookie)
 {
-	struct vrnic_op **at = &list->first, *op;
+	struct vrnic_op *op = list->first;
 
-	while (*at && ((*at)->opcode != opcode || (*at)->cookie != cookie))
-		at = &(*at)->next;
-	op = *at;
-	if (!op)
-		return NULL;
-	*at = op->next;
-	if (!op->next)
-		list->end = at;
+	while (op && (op->opcode != opcode || op->cookie != cookie))
+		op = op->next;
 	return op;
 }
 
-void vrnic_op_free(struct vrnic_context *ctx, struct vrnic_op *op)
-{
-	op->next = ctx->free_ops;
-	ctx->free_ops = op;
-}
-
-static void op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list,
-		      struct vrnic_op *op)
+/* Take an operation off its list, and free it. @op may be NULL. */
+void vrnic_op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list, struct vrnic_op *op)
 {
 	struct vrnic_op **at = &list->first;
 
@@ -91,7 +78,8 @@ static void op_remove(struct vrnic_context *ctx, struct vrnic_op_list *list,
 	*at = op->next;
 	if (!op->next)
 		list->end = at;
-	vrnic_op_free(ctx, op);
+	op->next = ctx->free_ops;
+	ctx->free_ops = op;
 }
 
 static struct vrnic_op *op_new(struct vrnic_context *ctx)
@@ -109,9 +97,12 @@ void vrnic_ops_mute(struct vrnic_op_list *list, const void *arg)
 {
 	struct vrnic_op *op;
 
-	for (op = list->first; op; op = op->next)
-		if (!arg || op->arg == arg)
-			op->callback = NULL;
+	for (op = list->first; op; op = op->next) {
+		if (arg && op->arg != arg)
+			continue;
+		op->local = NULL;
+		op->callback = NULL;
+	}
 }
 
 static void free_list(struct vrnic_op *op)
@@ -132,18 +123,25 @@ static struct vrnic_op_list *list_of(struct vrnic_context *ctx,
 
 /* ---- how the user is told ---- */
 
-/* @done may be NULL, or name counters of this client. Return: 0, -EINVAL or -E2BIG. */
-int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done)
+/* @known: members beyond those of the first library that the operation can use */
+static int done_check(const struct vrnic_context *ctx, const struct vrnic_done *done,
+		      uint64_t known)
 {
 	if (!done)
 		return 0;
-	if (vrnic_is_extended(done->comp_mask, 0))
+	if (vrnic_is_extended(done->comp_mask, known))
 		return -E2BIG;
 	if ((done->local && done->local->client != ctx->client) ||
 	    (done->remote && done->remote->client != ctx->client) ||
 	    done->flags & ~(uint32_t)VRNIC_QUEUE)
 		return -EINVAL;
 	return 0;
+}
+
+/* @done may be NULL, or name counters of this client. Return: 0, -EINVAL or -E2BIG. */
+int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done)
+{
+	return done_check(ctx, done, 0);
 }
 
 static void desc_set_done(struct vrnic_ndesc *desc,
@@ -155,7 +153,7 @@ static void desc_set_done(struct vrnic_ndesc *desc,
 	if (done->remote)
 		desc->remote_counter = done->remote->number;
 	desc->target_counter = done->target;
-	if (done->callback)
+	if (done->callback || vrnic_done_local(done))
 		desc->flags |= VRNIC_NDESC_SIGNALED;
 }
 
@@ -325,7 +323,7 @@ void vrnic_post_forget(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 			at = &item->next;
 			continue;
 		}
-		op_remove(ctx, &ep->ops, item->op);
+		vrnic_op_remove(ctx, &ep->ops, item->op);
 		*at = item->next;
 		queued_free(item);
 	}
@@ -369,6 +367,7 @@ static int add_op(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	if (!op)
 		return -ENOMEM;
 	*op = (struct vrnic_op){
+		.local = vrnic_done_local(done),
 		.callback = done->callback,
 		.arg = done->arg,
 		.cookie = done->cookie,
@@ -399,7 +398,7 @@ static int post_done(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	struct vrnic_op *op = NULL;
 	int ret;
 
-	if (done->callback) {
+	if (req->desc.flags & VRNIC_NDESC_SIGNALED) {
 		ret = add_op(ctx, ep, req, done, &op);
 		if (ret)
 			return ret;
@@ -409,7 +408,7 @@ static int post_done(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	ret = place(ctx, ep, req, op, queue);
 	if (ret) {
 		count(done, -n);
-		op_remove(ctx, list_of(ctx, ep), op);
+		vrnic_op_remove(ctx, list_of(ctx, ep), op);
 	}
 	return ret;
 }
@@ -469,7 +468,7 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	bool queue = false;
 	int ret;
 
-	ret = vrnic_done_check(ctx, done);
+	ret = done_check(ctx, done, VRNIC_DONE_LOCAL_CALLBACK);
 	if (!ret)
 		ret = set_slots(ctx, req);
 	if (ret)

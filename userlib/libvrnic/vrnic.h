@@ -8,10 +8,9 @@
  *
  * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
  *
- * Structs may grow: each new member will have a bit in comp_mask, which says that it is there. No
- * struct of a program has such a bit yet: it sets comp_mask to 0, also in a struct that a function
- * fills in. A function that finds an unknown bit returns -E2BIG. Zero is the default of all other
- * members.
+ * Structs may grow: each new member has a bit in comp_mask, which says that it is there. The
+ * program sets the bits of the new members that it uses, also in a struct that a function fills in.
+ * A function that finds an unknown bit returns -E2BIG. Zero is the default of all members.
  */
 #ifndef LIBVRNIC_H
 #define LIBVRNIC_H
@@ -41,6 +40,7 @@ enum vrnic_flags {
 	VRNIC_CONTEXT_OPEN	= 1 << 1,	/* context: other users find it by name */
 	VRNIC_COUNTER_PEERS	= 1 << 0,	/* counter: peers may count it down */
 	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
+	VRNIC_DONE_LOCAL_CALLBACK = 1 << 0,	/* comp_mask: vrnic_done has local_callback */
 };
 
 struct vrnic_context_attr {	/* what a context is to be */
@@ -95,11 +95,12 @@ struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fenc
 	uint64_t comp_mask;
 	struct vrnic_counter *local;	/* falls once the local buffer is free, or filled */
 	struct vrnic_counter *remote;	/* falls once the operation is done at the target */
-	vrnic_callback callback;	/* vrnic_advance() calls it, also after a failure */
-	void *arg;			/* for the callback */
+	vrnic_callback callback;	/* called once it is done at the target, or has failed */
+	void *arg;			/* for the callbacks, which vrnic_advance() makes */
 	uint64_t cookie;		/* vrnic_status and vrnic_error repeat it */
 	uint32_t target;		/* number of a counter of the target process that falls */
 	uint32_t flags;			/* VRNIC_QUEUE */
+	vrnic_callback local_callback;	/* called once the local buffer is free, or filled */
 };
 
 struct vrnic_wr {		/* put, get, read, write, put_inline; put_inlinev has no local */
@@ -149,6 +150,10 @@ int vrnic_context_arm(struct vrnic_context *context);
 int vrnic_advance(struct vrnic_context *context, int max);
 int vrnic_advance_try(struct vrnic_context *context, int max);
 int vrnic_advance_wait(struct vrnic_context *context, int max, uint64_t timeout_ns);
+int vrnic_advance_contexts(struct vrnic_context *const *contexts, unsigned int count, int max);
+int vrnic_advance_contexts_try(struct vrnic_context *const *contexts, unsigned int count, int max);
+int vrnic_advance_contexts_wait(struct vrnic_context *const *contexts, unsigned int count, int max,
+				uint64_t timeout_ns);
 int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id, vrnic_handler handler,
 		       void *arg);
 
@@ -202,6 +207,8 @@ int vrnic_fence_all(struct vrnic_context *context, const struct vrnic_done *done
 int vrnic_fence_wait(struct vrnic_endpoint *ep, uint64_t timeout_ns, struct vrnic_status *status);
 int vrnic_fence_all_wait(struct vrnic_context *context, uint64_t timeout_ns,
 			 struct vrnic_status *status);
+int vrnic_fence_begin(struct vrnic_context *context);
+int vrnic_fence_end(struct vrnic_context *context);
 
 const char *vrnic_version(void);
 const char *vrnic_vendor_err_str(uint32_t vendor_err);
