@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <vrnic.h>
+#include <vrnic_group.h>
 #include <vrnic_rts.h>
 #include <vrnic_type.h>
 

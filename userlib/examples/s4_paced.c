@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <vrnic_group.h>
 #include <vrnic_rts.h>
 
 #include "tasks.h"

@@ -22,6 +22,7 @@
 #include "record.h"
 #include "rows.h"
 #include "vrnic.h"
+#include "vrnic_group.h"
 #include "vrnic_rts.h"
 #include "vrnic_type.h"
 

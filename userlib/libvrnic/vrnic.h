@@ -3,10 +3,10 @@
  * libvrnic: operations that verbs lack. libvrnic(7) is the introduction, and each function has a
  * man page. Unless that page says otherwise, a function returns 0 or a negative errno.
  *
- *	client > context > endpoint	(a device, a pair of rings, a peer)
- *	counter, group of counters	(belong to a client)
+ *	client > context > endpoint	(a device, a pair of rings, a peer), and counters of a client
  *
- * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages.
+ * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages, and <vrnic_group.h>
+ * groups of counters and of contexts.
  *
  * Structs may grow: each new member has a bit in comp_mask, which says that it is there. The
  * program sets the bits of the new members that it uses, also in a struct that a function fills in.
@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
-
 #include <infiniband/verbs.h>
 #include <rdma/vrnic-abi.h>
 
@@ -30,7 +29,6 @@ struct vrnic_client;
 struct vrnic_context;
 struct vrnic_endpoint;
 struct vrnic_counter;
-struct vrnic_counter_group;
 
 #define VRNIC_NO_TIMEOUT	UINT64_MAX	/* for all timeouts, which are in nanoseconds */
 #define VRNIC_DISPATCH_MAX	4096		/* ids of messages are smaller */
@@ -150,10 +148,6 @@ int vrnic_context_arm(struct vrnic_context *context);
 int vrnic_advance(struct vrnic_context *context, int max);
 int vrnic_advance_try(struct vrnic_context *context, int max);
 int vrnic_advance_wait(struct vrnic_context *context, int max, uint64_t timeout_ns);
-int vrnic_advance_contexts(struct vrnic_context *const *contexts, unsigned int count, int max);
-int vrnic_advance_contexts_try(struct vrnic_context *const *contexts, unsigned int count, int max);
-int vrnic_advance_contexts_wait(struct vrnic_context *const *contexts, unsigned int count, int max,
-				uint64_t timeout_ns);
 int vrnic_dispatch_set(struct vrnic_context *context, uint32_t id, vrnic_handler handler,
 		       void *arg);
 
@@ -176,16 +170,6 @@ int64_t vrnic_counter_read(const struct vrnic_counter *counter);
 int vrnic_counter_error(const struct vrnic_counter *counter, struct vrnic_error *error);
 int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold, uint64_t timeout_ns);
 int vrnic_counter_fd(struct vrnic_counter *counter);
-
-int vrnic_counter_group_create(struct vrnic_client *client, uint32_t flags,
-			       struct vrnic_counter_group **group);
-int vrnic_counter_group_destroy(struct vrnic_counter_group *group);
-int vrnic_counter_create_in(struct vrnic_counter_group *group, uint32_t bit, uint32_t flags,
-			    struct vrnic_counter **counter);
-uint64_t vrnic_counter_group_read(const struct vrnic_counter_group *group, uint64_t *failed);
-const uint64_t *vrnic_counter_group_word(const struct vrnic_counter_group *group);
-int vrnic_counter_group_wait(struct vrnic_counter_group *group, uint64_t mask, uint32_t flags,
-			     uint64_t timeout_ns, uint64_t *done);
 
 int vrnic_read(struct vrnic_endpoint *ep, const struct vrnic_wr *wr, const struct vrnic_done *done);
 int vrnic_write(struct vrnic_endpoint *ep, const struct vrnic_wr *wr,
