@@ -37,8 +37,9 @@ struct vrnic_place {
  * @id: number; unique on this host
  * @dev: device
  * @uctx: context of the process; only compared
- * @place: where @cell is
  * @cell: the values
+ * @group: group of the counter, or NULL; constant. The group stays until the counter is @gone
+ * @place: where @cell is
  * @open: peers may name the counter
  * @eventfd: signalled when the counter falls to zero or fails; or NULL. Set once.
  * @wait: tasks that sleep until the counter reaches their threshold
@@ -50,7 +51,6 @@ struct vrnic_place {
  * @unused: completed when the last reference was put
  * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
- * @group: group of the counter, or NULL; constant. The group stays until the counter is @gone
  * @bit: number of the counter in @group
  * @turn: value of @cell->turn, which the process may have overwritten
  */
@@ -60,8 +60,9 @@ struct vrnic_counter {
 	u32 id;
 	struct vrnic_dev *dev;
 	struct ib_ucontext *uctx;
-	struct vrnic_place place;
 	struct vrnic_counter_cell *cell;
+	struct vrnic_counter_group *group;
+	struct vrnic_place place;
 	bool open;
 	struct eventfd_ctx *eventfd;
 	wait_queue_head_t wait;
@@ -72,7 +73,6 @@ struct vrnic_counter {
 	struct completion unused;
 	struct list_head bindings;
 	u32 nr_bindings;
-	struct vrnic_counter_group *group;
 	u32 bit;
 	u32 turn;
 };

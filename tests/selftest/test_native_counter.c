@@ -787,6 +787,7 @@ TEST_F(group, s4_6_wake_up_races)
  * @fall: how
  * @asked: how often it is to do so; -1: no more
  * @fell: how often it did
+ * @spin: how long the thread that asks takes until it arms the counter
  */
 struct faller {
 	struct nbed *bed;
@@ -795,6 +796,7 @@ struct faller {
 	int (*fall)(struct faller *f);
 	int asked;
 	int fell;
+	int spin;
 	int ret;
 	pthread_t thread;
 };
@@ -833,13 +835,28 @@ static void *fall_on(void *arg)
 	}
 }
 
-static void ask_fall(struct faller *f, struct rng *rng)
+static void ask_fall(struct faller *f)
 {
-	int spin = rng_below(rng, 3000);
-
 	__atomic_store_n(&f->asked, f->asked + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Arm the counter just when it falls: a little later next time if the fall comes after this, a
+ * little earlier if it came before. So on two CPUs both happen at once in many rounds.
+ */
+static void arm(struct faller *f, int64_t was, struct rng *rng)
+{
+	int spin = f->spin + rng_below(rng, 64);
+
 	while (spin--)
 		__asm__ volatile("" ::: "memory");
+	if (vrnic_counter_read(f->c) == was)
+		f->spin += 1 + f->spin / 32;
+	else
+		f->spin -= f->spin / 32 + !!f->spin;
+	if (f->spin > 1000000)
+		f->spin = 0;
+	vrnic_counter_add(f->c, 8);
 }
 
 static void await_fall(struct faller *f)
@@ -865,20 +882,20 @@ struct lies {
 static void two_rounds(struct faller *f, const struct vrnic_counter_group *group, uint64_t bit,
 		       struct rng *rng, struct lies *lies)
 {
-	ask_fall(f, rng);
-	vrnic_counter_add(f->c, 8);
+	ask_fall(f);
+	arm(f, 0, rng);
 	await_fall(f);
 	lies->lost += !(word(group) & bit);
 
 	vrnic_counter_add(f->c, 8);
 	lies->stale += !!(word(group) & bit);
-	ask_fall(f, rng);
-	vrnic_counter_add(f->c, 8);
+	ask_fall(f);
+	arm(f, 8, rng);
 	lies->stale += !!(word(group) & bit);
 	await_fall(f);
 	lies->stale += !!(word(group) & bit);
 	/* from 8 to zero */
-	ask_fall(f, rng);
+	ask_fall(f);
 	await_fall(f);
 	lies->lost += !(word(group) & bit);
 }

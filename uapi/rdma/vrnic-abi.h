@@ -764,7 +764,7 @@ struct vrnic_create_endpoint_resp {
  * struct vrnic_create_counter_req - what a counter is to be
  * @flags: VRNIC_COUNTER_*
  * @bit: of a counter in a group (VRNIC_ATTR_COUNTER_CREATE_GROUP): its number in the group, below
- *	VRNIC_GROUP_COUNTERS; else zero
+ *	VRNIC_GROUP_COUNTERS; EBUSY: another counter has it. Else zero
  */
 struct vrnic_create_counter_req {
 	__u32 flags;
@@ -921,7 +921,7 @@ enum vrnic_counter_create_attrs {
 	VRNIC_ATTR_COUNTER_CREATE_HANDLE = (1U << 12),	/* out: object */
 	VRNIC_ATTR_COUNTER_CREATE_REQ,	/* in: struct vrnic_create_counter_req */
 	VRNIC_ATTR_COUNTER_CREATE_RESP,	/* out: struct vrnic_create_counter_resp */
-	VRNIC_ATTR_COUNTER_CREATE_GROUP,	/* in: object; may be absent. EBUSY: the bit is taken */
+	VRNIC_ATTR_COUNTER_CREATE_GROUP,	/* in: object; may be absent */
 };
 
 enum vrnic_counter_destroy_attrs {
