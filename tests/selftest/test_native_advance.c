@@ -957,23 +957,17 @@ TEST_F(callbacks, s5_both_are_told_that_the_peer_is_gone)
 TEST_F(callbacks, s5_none_for_what_was_refused)
 {
 	struct nbed *bed = &self->bed;
+	struct vrnic_wr *wr = one_word(bed);
 	struct moments m = {};
 	int i, got = 0, sent;
 
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 1, count_message, &got));
 	sent = node_fill(&bed->a, 3000, NULL);
 	ASSERT_LT(0, sent);
-	EXPECT_EQ(-EAGAIN, vrnic_put_inline(bed->a.to, WR(.local = bed->a.buf.addr,
-							   .length = 4000,
-							   .remote = bed->a.peer.addr,
-							   .rkey = bed->a.peer.rkey),
-					    DONE(BOTH(&m))));
+	wr->length = 4000;
+	EXPECT_EQ(-EAGAIN, vrnic_put_inline(bed->a.to, wr, DONE(BOTH(&m))));
 	for (i = 0; i < 10; i++)
-		ASSERT_OK(vrnic_put_inline(bed->a.to, WR(.local = bed->a.buf.addr,
-							 .length = 4000,
-							 .remote = bed->a.peer.addr,
-							 .rkey = bed->a.peer.rkey),
-					   DONE(BOTH(&m), .flags = VRNIC_QUEUE)));
+		ASSERT_OK(vrnic_put_inline(bed->a.to, wr, DONE(BOTH(&m), .flags = VRNIC_QUEUE)));
 	ASSERT_OK(nbed_until(bed, &got, sent));
 	ASSERT_OK(nbed_until(bed, &m.remote, 10));
 	EXPECT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
