@@ -444,7 +444,7 @@ TEST_F(several, s5_advance_contexts_wait_needs_descriptors)
 	few = limit;
 	few.rlim_cur = 100;
 	ASSERT_OK(setrlimit(RLIMIT_NOFILE, &few));
-	EXPECT_EQ(-EINVAL, vrnic_advance_contexts_wait(many, 200, 1, MSEC_NS));
+	EXPECT_EQ(-EINVAL, vrnic_advance_contexts_wait(many, 200, 1, WAIT_NS));
 	ASSERT_OK(setrlimit(RLIMIT_NOFILE, &limit));
 	EXPECT_EQ(-ETIME, vrnic_advance_contexts_wait(many, 200, 1, MSEC_NS));
 }
