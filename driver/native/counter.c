@@ -206,6 +206,7 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
 			 u64 placed, u32 times)
 {
+	rcu_read_lock();
 	spin_lock(&c->lock);
 	if (c->group)
 		vrnic_group_fail_begin(c);
@@ -213,6 +214,9 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 	if (c->group)
 		vrnic_group_fail_end(c);
 	spin_unlock(&c->lock);
+	if (c->group)
+		vrnic_group_fail_wake(c);
+	rcu_read_unlock();
 	wake_up_all(&c->wait);
 	counter_signal(c);
 }

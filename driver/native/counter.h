@@ -101,5 +101,6 @@ void vrnic_group_leave(struct vrnic_counter *c);
 s64 vrnic_group_fall(struct vrnic_counter *c, u64 n);
 void vrnic_group_fail_begin(struct vrnic_counter *c);
 void vrnic_group_fail_end(struct vrnic_counter *c);
+void vrnic_group_fail_wake(struct vrnic_counter *c);
 
 #endif /* VRNIC_COUNTER_H */

@@ -63,9 +63,10 @@
  * @place: where @cell is
  * @cell: the words
  * @wait: tasks that sleep until counters are done
- * @lock: protects @member and @members
+ * @lock: protects @member, @members and @left
  * @member: counter of each bit, or NULL; read under RCU
  * @members: bits that have a counter
+ * @left: how many counters of each bit have left the group; read under RCU, after @member
  * @unused: completed when the last reference was put
  */
 struct vrnic_counter_group {
@@ -76,9 +77,10 @@ struct vrnic_counter_group {
 	struct vrnic_place place;
 	struct vrnic_group_cell *cell;
 	wait_queue_head_t wait;
-	spinlock_t lock;	/* protects @member and @members */
+	spinlock_t lock;	/* protects @member, @members and @left */
 	struct vrnic_counter __rcu *member[VRNIC_GROUP_COUNTERS];
 	u64 members;
+	u32 left[VRNIC_GROUP_COUNTERS];
 	struct completion unused;
 };
 
@@ -132,18 +134,27 @@ static void turn_end(struct vrnic_counter *c)
 	smp_store_release(&c->cell->turn, ++c->turn);	/* G2 */
 }
 
-/* Make the counter's bits what its cell says, and wake those who wait. */
-static void group_tell(struct vrnic_counter *c)
+/* Make the counter's bits what its cell says. Return: the counter is done. */
+static bool group_tell(struct vrnic_counter *c)
 {
 	bool failed = READ_ONCE(c->cell->errors), done = vrnic_counter_is_done(c);
 
 	lockdep_assert_held(&c->lock);
 	if (c->gone)
-		return;
+		return false;
 	bits_write(c->group->cell, BIT_ULL(c->bit), done, failed);
+	return done;
+}
+
+/*
+ * Wake the tasks that wait. There may be many, so not with a counter's lock held, for which the
+ * engine of a peer may wait. RCU keeps the group.
+ */
+static void group_wake(struct vrnic_counter_group *group)
+{
 	/* has the barrier of C4 */
-	if (done && wq_has_sleeper(&c->group->wait))
-		wake_up_all(&c->group->wait);
+	if (wq_has_sleeper(&group->wait))
+		wake_up_all(&group->wait);
 }
 
 /**
@@ -155,16 +166,21 @@ static void group_tell(struct vrnic_counter *c)
  */
 s64 vrnic_group_fall(struct vrnic_counter *c, u64 n)
 {
+	bool done = false;
 	s64 left;
 
+	rcu_read_lock();
 	spin_lock(&c->lock);
 	turn_begin(c);
 	/* a full barrier, before it for G1, and after it for G3 */
 	left = atomic64_sub_return(n, vrnic_counter_remaining(c));
 	if (!n || (left <= 0 && (u64)-left < n))
-		group_tell(c);
+		done = group_tell(c);
 	turn_end(c);
 	spin_unlock(&c->lock);
+	if (done)
+		group_wake(c->group);
+	rcu_read_unlock();
 	return left;
 }
 
@@ -181,6 +197,12 @@ void vrnic_group_fail_end(struct vrnic_counter *c)
 	smp_mb();	/* G3 */
 	group_tell(c);
 	turn_end(c);
+}
+
+/* After the counter's lock was released. The caller has held the RCU read lock since before. */
+void vrnic_group_fail_wake(struct vrnic_counter *c)
+{
+	group_wake(c->group);
 }
 
 /* ---- members ---- */
@@ -227,6 +249,7 @@ void vrnic_group_leave(struct vrnic_counter *c)
 
 	spin_lock(&group->lock);
 	bits_write(group->cell, BIT_ULL(c->bit), false, false);
+	WRITE_ONCE(group->left[c->bit], group->left[c->bit] + 1);
 	RCU_INIT_POINTER(group->member[c->bit], NULL);
 	group->members &= ~BIT_ULL(c->bit);
 	wake_up_all(&group->wait);
@@ -253,8 +276,22 @@ static struct vrnic_counter_group *group_hold(u32 id, const struct ib_ucontext *
 	return group;
 }
 
-/* Fill in what the process is told. Return: false if a bit has no counter. */
-static bool group_look(struct vrnic_counter_group *group, struct vrnic_wait_group *wait)
+/* Return: a number that another one follows when a counter of @mask leaves the group. */
+static u32 group_left(const struct vrnic_counter_group *group, u64 mask)
+{
+	u32 sum = 0;
+
+	for (; mask; mask &= mask - 1)
+		sum += READ_ONCE(group->left[__ffs64(mask)]);
+	return sum;
+}
+
+/*
+ * Fill in what the process is told. @before: group_left() at the beginning of the wait.
+ * Return: false if a bit has no counter, or another one than at the beginning.
+ */
+static bool group_look(struct vrnic_counter_group *group, struct vrnic_wait_group *wait,
+		       u32 before)
 {
 	struct vrnic_counter *c;
 	bool complete = true;
@@ -277,26 +314,29 @@ static bool group_look(struct vrnic_counter_group *group, struct vrnic_wait_grou
 			wait->done |= BIT_ULL(i);
 	}
 	rcu_read_unlock();
-	return complete;
+	/* with rcu_assign_pointer() of vrnic_group_join(): who sees a successor sees the leave */
+	smp_rmb();
+	return complete && group_left(group, wait->mask) == before;
 }
 
 /* Is the wait over? @complete: set to false if a counter is gone, which ends it, too. */
 static bool group_reached(struct vrnic_counter_group *group, struct vrnic_wait_group *wait,
-			  bool *complete)
+			  u32 before, bool *complete)
 {
-	*complete = group_look(group, wait);
+	*complete = group_look(group, wait, before);
 	if (!*complete || wait->failed)
 		return true;
 	return wait->flags & VRNIC_WAIT_ALL ? wait->done == wait->mask : wait->done;
 }
 
-static int group_sleep(struct vrnic_counter_group *group, struct vrnic_wait_group *wait)
+static int group_sleep(struct vrnic_counter_group *group, struct vrnic_wait_group *wait,
+		       u32 before)
 {
 	bool complete = true;
 	int ret;
 
 	ret = wait_event_interruptible_hrtimeout(group->wait,
-						 group_reached(group, wait, &complete),
+						 group_reached(group, wait, before, &complete),
 						 vrnic_timeout(wait->timeout_ns));
 	if (!complete)
 		return -ECANCELED;
@@ -315,16 +355,20 @@ int vrnic_group_wait(struct ib_ucontext *uctx, struct vrnic_wait_group *wait)
 	struct vrnic_counter_group *group;
 	bool complete;
 	int ret = 0;
+	u32 before;
 
 	if (!wait->mask || wait->flags & ~VRNIC_WAIT_ALL)
 		return -EINVAL;
 	group = group_hold(wait->group, uctx);
 	if (!group)
 		return -EINVAL;
-	if (!group_reached(group, wait, &complete))
-		ret = wait->timeout_ns ? group_sleep(group, wait) : -ETIME;
+	before = group_left(group, wait->mask);
+	if (!group_reached(group, wait, before, &complete))
+		ret = wait->timeout_ns ? group_sleep(group, wait, before) : -ETIME;
 	else if (!complete)
 		ret = -EINVAL;
+	/* with those who count, for the data behind the counters: N1 */
+	smp_acquire__after_ctrl_dep();
 	group_drop(group);
 	return ret;
 }

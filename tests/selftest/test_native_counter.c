@@ -1039,6 +1039,28 @@ TEST_F(group, s4_6_destroyed_while_waited_for)
 	}
 }
 
+/* The next counter has the bit before the sleeper has looked: it waited for the former one. */
+TEST_F(group, s4_6_a_successor_is_not_waited_for)
+{
+	struct group_waiting w = { .mask = 1, .timeout = WAIT_NS };
+	struct vrnic_counter *c;
+	int i;
+
+	ASSERT_OK(vrnic_counter_group_create(self->bed.b.client, 0, &w.group));
+	ASSERT_OK(vrnic_counter_create_in(w.group, 0, 0, &c));
+	for (i = 0; i < scaled(100); i++) {
+		vrnic_counter_set(c, 1);
+		ASSERT_OK(group_sleeper(&w));
+		ASSERT_OK(vrnic_counter_destroy(c));
+		ASSERT_OK(vrnic_counter_create_in(w.group, 0, 0, &c));
+		vrnic_counter_set(c, 1);
+		ASSERT_OK(pthread_join(w.thread, NULL));
+		ASSERT_EQ(-ECANCELED, w.ret);
+	}
+	ASSERT_OK(vrnic_counter_destroy(c));
+	ASSERT_OK(vrnic_counter_group_destroy(w.group));
+}
+
 /* A counter and its group go while bytes come for it; the next one has the bit at once. */
 TEST_F(group, s4_6_destroyed_under_way)
 {

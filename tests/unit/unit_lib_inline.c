@@ -47,6 +47,11 @@ void vrnic_pace_message(struct vrnic_context *ctx, const struct vrnic_record *re
 	(void)rec;
 }
 
+void vrnic_group_changed(struct vrnic_cell *cell)
+{
+	(void)cell;
+}
+
 struct bed {
 	struct vrnic_client client;
 	struct vrnic_context ctx;

@@ -235,6 +235,9 @@ static int sleep_until(struct vrnic_counter_group *group, struct vrnic_wait_grou
 	if (!wait->timeout_ns)
 		return -ETIME;
 	ret = vrnic_uv_wait_group(group->client, wait);
+	/* the bits had counters before: one has gone since */
+	if (ret == -EINVAL)
+		return -ECANCELED;
 	/* what the kernel says of the counters counts, not the words, which may follow later */
 	return ret ? ret : verdict(wait);
 }

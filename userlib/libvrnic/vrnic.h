@@ -3,7 +3,7 @@
  * libvrnic: operations that verbs lack. libvrnic(7) is the introduction, and each function has a
  * man page. Unless that page says otherwise, a function returns 0 or a negative errno.
  *
- *	client > context > endpoint	(a device, a pair of rings, a peer), and counters of a client
+ *	client > context > endpoint	(a device, a pair of rings, a peer); counters of a client
  *
  * <vrnic_type.h> adds typed transfers, <vrnic_rts.h> offers of large messages, and <vrnic_group.h>
  * groups of counters and of contexts.
