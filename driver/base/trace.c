@@ -5,6 +5,7 @@
 #include "native/native.h"
 #include "queue/op.h"
 #include "queue/qp.h"
+#include "vrnic.h"
 
 #define CREATE_TRACE_POINTS
 #include "base/trace.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Tracepoints: fetch, execution and completion of descriptors, errors of queue pairs, packets. */
+/*
+ * Tracepoints: creation and errors of queue pairs; fetch, execution and completion of descriptors;
+ * packets.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM vrnic
 
@@ -19,6 +22,28 @@ struct vrnic_qp;
 			 { VRNIC_STEP_MORE, "more" },	\
 			 { VRNIC_STEP_WAIT, "wait" },	\
 			 { VRNIC_STEP_FAIL, "fail" })
+
+/* Other tracepoints name a queue pair by its number alone: this one tells whose it is. */
+TRACE_EVENT(vrnic_qp_create,
+	TP_PROTO(const struct vrnic_qp *qp),
+	TP_ARGS(qp),
+	TP_STRUCT__entry(
+		__field(u32, qpn)
+		__field(u8, type)
+		__field(pid_t, pid)
+		__array(char, comm, TASK_COMM_LEN)
+		__string(dev, dev_name(&qp->dev->ibdev.dev))
+	),
+	TP_fast_assign(
+		__entry->qpn = qp->qpn;
+		__entry->type = qp->type;
+		__entry->pid = task_tgid_nr(current);
+		get_task_comm(__entry->comm, current->group_leader);
+		vrnic_assign_str(dev, dev_name(&qp->dev->ibdev.dev));
+	),
+	TP_printk("qpn=%u dev=%s type=%u pid=%d comm=%s", __entry->qpn,
+		  __get_str(dev), __entry->type, __entry->pid, __entry->comm)
+);
 
 TRACE_EVENT(vrnic_fetch,
 	TP_PROTO(const struct vrnic_qp *qp, const struct vrnic_desc *d),

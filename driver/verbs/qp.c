@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "base/objects.h"
+#include "base/trace.h"
 #include "base/udata.h"
 #include "engine/engine.h"
 #include "queue/link_ops.h"
@@ -199,6 +200,7 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		return PTR_ERR(qp);
 	}
 	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
+	trace_vrnic_qp_create(qp);
 	return 0;
 }
 
