@@ -6,8 +6,10 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -152,8 +154,20 @@ int foe_open(struct foe *foe, uint32_t address)
 	return 0;
 }
 
+/* A test that misses a packet has to know whether it was sent. */
+static void tell_of_losses(const struct foe *foe)
+{
+	uint32_t info[SK_MEMINFO_VARS] = {};
+	socklen_t len = sizeof(info);
+
+	if (!getsockopt(foe->in, SOL_SOCKET, SO_MEMINFO, info, &len) && info[SK_MEMINFO_DROPS])
+		printf("# the other host's socket was full, and lost %u packets\n",
+		       info[SK_MEMINFO_DROPS]);
+}
+
 void foe_close(struct foe *foe)
 {
+	tell_of_losses(foe);
 	close(foe->out);
 	close(foe->in);
 }

@@ -128,8 +128,15 @@ static bool deregisters(struct raw_fifo *fifo, struct foe *foe,
 	return !d.ret;
 }
 
+/*
+ * A responder says so to the packet that it expects, and drops those that follow. Three answers for
+ * each window would ask for windows faster than this process reads them: its socket would overflow,
+ * and lose the end of it.
+ */
 static int never_ready(struct foe *foe, const struct foe_packet *packet)
 {
+	if (packet->psn != foe->heard)
+		return 0;
 	return foe_acknowledge(foe, foe->heard, FOE_NOT_READY);
 }
 
