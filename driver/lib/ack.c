@@ -100,19 +100,25 @@ bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit)
 	return true;
 }
 
-/**
- * vrnic_flight_answered() - note that a packet of an answer came, and was used
- * @f: requester; the packet answers @f->una
- * @w: operation that is answered
- */
-void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w)
+/* Packet @n of an answer to @w has come. Does the answer to one request of @w end there? */
+static bool ends_answer(const struct vrnic_wop *w, u64 n)
 {
-	u64 n = ++f->una - w->first;
+	return n == w->pkts || (w->chunk && !(n % w->chunk));
+}
 
-	if (n != w->pkts && (!w->chunk || n % w->chunk))
-		return;
-	if (!WARN_ON_ONCE(!f->reads))
-		f->reads--;
+/**
+ * vrnic_flight_answered() - note that packets of an answer came, and were used
+ * @f: requester; the first of the packets answers @f->una
+ * @w: operation that is answered
+ * @pkts: number of packets; the operation lacks as many, all of which were sent for
+ */
+void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w, u32 pkts)
+{
+	while (pkts--) {
+		f->una++;
+		if (ends_answer(w, f->una - w->first) && !WARN_ON_ONCE(!f->reads))
+			f->reads--;
+	}
 }
 
 /*

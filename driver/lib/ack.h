@@ -118,7 +118,7 @@ void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced);
 struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index);
 void vrnic_flight_sent(struct vrnic_flight *f, const struct vrnic_wop *w, u32 n);
 bool vrnic_flight_acked(struct vrnic_flight *f, u64 limit);
-void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w);
+void vrnic_flight_answered(struct vrnic_flight *f, const struct vrnic_wop *w, u32 pkts);
 void vrnic_flight_moved(struct vrnic_flight *f);
 void vrnic_flight_go_back(struct vrnic_flight *f);
 

@@ -82,14 +82,23 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
 }
 
+/* Does only the PSN change from such a packet to the next? In the middle of a message it does. */
+static bool can_couple(const struct vrnic_pkt *pkt)
+{
+	if (pkt->opcode == VRNIC_BTH_READ_RESP_MIDDLE)
+		return true;
+	return pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE) &&
+	       !(pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END));
+}
+
 /**
  * vrnic_pkt_couple() - make a train of a packet and of those that continue it
  * @skb: buffer; vrnic_pkt_parse() accepted the packet
  * @at: offset of the packet's BTH
  * @size: bytes of each packet
  *
- * In the middle of a message only the PSN changes from one packet to the next. Such packets are
- * checked and executed together, unless they request an acknowledgment.
+ * Packets in the middle of a message are checked and executed together, unless they request an
+ * acknowledgment.
  *
  * Return: number of packets that were added.
  */
@@ -99,9 +108,7 @@ u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 	struct vrnic_bth first, bth;
 	u32 more, end;
 
-	if (!(pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE)) ||
-	    pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END) || pkt->ackreq ||
-	    skb_copy_bits(skb, at, &first, sizeof(first)))
+	if (!can_couple(pkt) || pkt->ackreq || skb_copy_bits(skb, at, &first, sizeof(first)))
 		return 0;
 	end = min_t(u32, skb->len, U16_MAX);
 	for (more = 0; at + (more + 2) * size <= end; more++) {

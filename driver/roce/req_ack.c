@@ -75,24 +75,26 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	return true;
 }
 
-/* A packet of an answer came in order, and its data are in place. */
-static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w)
+/* Packets of an answer came in order, and their data are in place. */
+static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w, u32 pkts)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	vrnic_flight_answered(&q->fly, w);
-	vrnic_req_progress(qp, q->fly.una - 1);
+	vrnic_flight_answered(&q->fly, w, pkts);
+	vrnic_req_progress(qp, q->fly.una - pkts);
 }
 
 static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
 			     struct vrnic_wop *w, u32 i)
 {
 	u64 off = (to_req(qp)->fly.una - w->first) * qp->roce->mtu;
-	u32 want = min_t(u64, qp->roce->mtu, w->total - off);
+	u64 left = w->total - off;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 len = vrnic_pkt_bytes(pkt);
 	int verr;
 
-	if (pkt->len != want) {
+	/* answer_goes_whole() has looked at a train, which is not the end of the answer */
+	if (pkt->len != min_t(u64, qp->roce->mtu, left)) {
 		vrnic_count(qp->dev, MALFORMED_PKTS);
 		return;
 	}
@@ -103,9 +105,9 @@ static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
 		return;
 	}
 	vrnic_sgl_skip(&qp->sgl, off);
-	vrnic_pkt_copy(skb, &qp->sgl, off + want == w->total);
+	vrnic_pkt_copy(skb, &qp->sgl, len == left);
 	vrnic_sgl_put(&qp->sgl);
-	answer_done(qp, w);
+	answer_done(qp, w, vrnic_pkt_count(pkt));
 }
 
 static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
@@ -124,7 +126,7 @@ static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
 	}
 	vrnic_sgl_write(&qp->sgl, &orig, sizeof(orig), true);
 	vrnic_sgl_put(&qp->sgl);
-	answer_done(qp, w);
+	answer_done(qp, w, 1);
 }
 
 /* Handle the answer to a READ, atomic, FLUSH or ATOMIC WRITE. Return: as rx_ack(). */
@@ -154,7 +156,7 @@ static bool rx_answer(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 		break;
 	default:
 		if (pkt->opcode == VRNIC_BTH_READ_RESP_ONLY && !pkt->len)
-			answer_done(qp, w);
+			answer_done(qp, w, 1);
 	}
 	return true;
 }
@@ -180,10 +182,27 @@ static void rx_early(struct vrnic_qp *qp)
 	}
 }
 
+/*
+ * May a train be handled as one packet? Only if it continues the answer to a READ that was sent
+ * for, and nothing of it is missing, unexpected, or the answer's end.
+ */
+static bool answer_goes_whole(struct vrnic_qp *qp, const struct vrnic_pkt *pkt, u64 psn)
+{
+	struct vrnic_req *q = to_req(qp);
+	u64 end = psn + vrnic_pkt_count(pkt);
+	struct vrnic_wop *w;
+	u32 i;
+
+	if (psn != q->fly.una || pkt->len != qp->roce->mtu || !skb_queue_empty(&q->early.list))
+		return false;
+	w = vrnic_flight_oldest(&q->fly, &i);
+	return w && w->answered && end < vrnic_wop_end(w) && end <= q->fly.top;
+}
+
 /**
  * vrnic_req_answer() - handle an answer of the responder, or keep it if it came too early
  * @qp: requester
- * @skb: packet; this function consumes it
+ * @skb: packet or train; this function consumes it
  */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -191,6 +210,8 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 own = vrnic_pkt(skb)->psn;
 	u64 psn = vrnic_psn_extend(own, q->fly.una);
 
+	if (vrnic_pkt(skb)->train && !answer_goes_whole(qp, vrnic_pkt(skb), psn))
+		vrnic_pkt_uncouple(qp, skb);
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)

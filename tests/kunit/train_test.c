@@ -133,31 +133,41 @@ static void train_of_whole_packets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PACKETS - 2, coupled(test, skb, 0));
 }
 
+static void fill_all(struct sk_buff *skb, u8 opcode)
+{
+	u32 n;
+
+	for (n = 0; n < PACKETS; n++)
+		vrnic_bth_fill(nth(skb, n), opcode, 0, false, 17, FIRST_PSN + n, false);
+	vrnic_pkt_parse(skb, 0, SIZE);
+}
+
 /* A message's first packet says where it goes, its last that it is there. */
 static void train_begins_in_the_middle(struct kunit *test)
 {
-	static const u8 none[] = {
+	static const u8 middle[] = {
+		VRNIC_BTH_SEND_MIDDLE, VRNIC_BTH_WRITE_MIDDLE, VRNIC_BTH_READ_RESP_MIDDLE,
+	}, none[] = {
 		VRNIC_BTH_SEND_FIRST, VRNIC_BTH_SEND_LAST, VRNIC_BTH_SEND_ONLY,
 		VRNIC_BTH_WRITE_FIRST, VRNIC_BTH_WRITE_LAST, VRNIC_BTH_WRITE_ONLY,
-		VRNIC_BTH_READ_RESP_MIDDLE, VRNIC_BTH_ACK,
+		VRNIC_BTH_READ_RESP_FIRST, VRNIC_BTH_READ_RESP_LAST,
+		VRNIC_BTH_READ_RESP_ONLY, VRNIC_BTH_ACK,
 	};
 	struct sk_buff *skb;
-	u32 i, n;
+	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(none); i++) {
 		skb = burst(test);
-		for (n = 0; n < PACKETS; n++)
-			vrnic_bth_fill(nth(skb, n), none[i], 0, false, 17,
-				       FIRST_PSN + n, false);
-		vrnic_pkt_parse(skb, 0, SIZE);
+		fill_all(skb, none[i]);
 		KUNIT_EXPECT_EQ_MSG(test, 0, vrnic_pkt_couple(skb, 0, SIZE),
 				    "opcode 0x%02x", none[i]);
 	}
-	skb = burst(test);
-	for (n = 0; n < PACKETS; n++)
-		vrnic_bth_fill(nth(skb, n), VRNIC_BTH_SEND_MIDDLE, 0, false, 17,
-			       FIRST_PSN + n, false);
-	KUNIT_EXPECT_EQ(test, PACKETS - 1, coupled(test, skb, 0));
+	for (i = 0; i < ARRAY_SIZE(middle); i++) {
+		skb = burst(test);
+		fill_all(skb, middle[i]);
+		KUNIT_EXPECT_EQ_MSG(test, PACKETS - 1, coupled(test, skb, 0),
+				    "opcode 0x%02x", middle[i]);
+	}
 }
 
 /* Its payload is that of its packets, without what lies between. */

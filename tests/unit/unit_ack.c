@@ -76,10 +76,10 @@ static void an_acknowledgment_is_no_answer(void)
 	send(&r, b);
 	CHECK(!acked(&r, vrnic_wop_end(b)));
 	CHECK_EQ(read->first, r.f.una);
-	vrnic_flight_answered(&r.f, read);
+	vrnic_flight_answered(&r.f, read, 1);
 	CHECK(!acked(&r, vrnic_wop_end(b)));
 	CHECK_EQ(1, r.f.reads);
-	vrnic_flight_answered(&r.f, read);
+	vrnic_flight_answered(&r.f, read, 1);
 	CHECK_EQ(0, r.f.reads);
 	CHECK(acked(&r, vrnic_wop_end(b)));
 	CHECK_EQ(vrnic_wop_end(b), r.f.una);
@@ -105,7 +105,7 @@ static void fence_waits_for_a_read_that_was_lost(void)
 	vrnic_flight_sent(&r.f, write, 1);
 	CHECK(acked(&r, vrnic_wop_end(write)));
 	CHECK(!vrnic_flight_may_send(&r.f, send_it, ANY));
-	vrnic_flight_answered(&r.f, read);
+	vrnic_flight_answered(&r.f, read, 1);
 	vrnic_flight_moved(&r.f);
 	CHECK(vrnic_flight_may_send(&r.f, send_it, ANY));
 }
@@ -148,7 +148,7 @@ static void reads_stay_outstanding_after_a_loss(void)
 	send(&r, b);
 	CHECK_EQ(2, r.f.reads);
 	CHECK(!vrnic_flight_may_send(&r.f, c, 2));
-	vrnic_flight_answered(&r.f, a);
+	vrnic_flight_answered(&r.f, a, 1);
 	CHECK(vrnic_flight_may_send(&r.f, c, 2));
 }
 
@@ -165,12 +165,12 @@ static void a_long_read_is_several(void)
 	vrnic_flight_sent(&r.f, w, 2);
 	CHECK(!vrnic_flight_may_send(&r.f, w, 2));
 	for (i = 0; i < 3; i++)
-		vrnic_flight_answered(&r.f, w);
+		vrnic_flight_answered(&r.f, w, 1);
 	CHECK_EQ(1, r.f.reads);
 	CHECK(vrnic_flight_may_send(&r.f, w, 2));
 	vrnic_flight_sent(&r.f, w, 1);
-	vrnic_flight_answered(&r.f, w);
-	vrnic_flight_answered(&r.f, w);
+	vrnic_flight_answered(&r.f, w, 1);
+	vrnic_flight_answered(&r.f, w, 1);
 	CHECK_EQ(0, r.f.reads);
 }
 
@@ -194,7 +194,7 @@ static void who_keeps_what_came_early_has_no_reads(void)
 	CHECK_EQ(read->first, r.f.cur);
 	CHECK_EQ(read->first + 1, r.f.hold);
 	send(&r, read);
-	vrnic_flight_answered(&r.f, read);
+	vrnic_flight_answered(&r.f, read, 1);
 	vrnic_flight_moved(&r.f);
 	CHECK(acked(&r, vrnic_wop_end(behind)));
 	CHECK_EQ(r.f.top, r.f.cur);

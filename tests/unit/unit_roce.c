@@ -129,7 +129,7 @@ struct scenario {
 
 static const struct scenario *now_in;
 static struct side sides[2];
-static u64 now, progress_at, seed, total_ops, total_packets;
+static u64 now, progress_at, seed, total_ops, total_packets, total_coupled;
 static bool broken;
 
 #define FAIL(...)							\
@@ -193,18 +193,34 @@ static u32 nr_on_the_way;
 static long alive;
 static u64 order;
 
+/**
+ * struct packet - a packet, or the first of a train
+ * @behind: the next packet of the train
+ */
 struct packet {
 	struct sk_buff skb;
 	struct side *to;
 	u64 order;
+	struct packet *behind;
 	u8 bytes[MTU];
 };
 
+static struct packet *packet_of(struct sk_buff *skb)
+{
+	return container_of(skb, struct packet, skb);
+}
+
 void kfree_skb(struct sk_buff *skb)
 {
-	skb->next = spare;
-	spare = skb;
-	alive--;
+	struct packet *p = packet_of(skb), *behind;
+
+	for (; p; p = behind) {
+		behind = p->behind;
+		p->behind = NULL;
+		p->skb.next = spare;
+		spare = &p->skb;
+		alive--;
+	}
 }
 
 static struct packet *new_packet(void)
@@ -218,7 +234,6 @@ static struct packet *new_packet(void)
 		p = malloc(sizeof(*p));
 	}
 	alive++;
-	p->skb.data = p->bytes;
 	return p;
 }
 
@@ -333,6 +348,7 @@ static void network_send(struct side *from, const struct packet *what)
 	p = new_packet();
 	*p = *what;
 	p->skb.data = p->bytes;
+	p->behind = NULL;
 	p->skb.tstamp = now + now_in->delay;
 	if (chance(now_in->late))
 		p->skb.tstamp += draw(now_in->later);
@@ -588,13 +604,31 @@ bool vrnic_pkt_intact(struct sk_buff *skb)
 	return !vrnic_pkt(skb)->spoiled;
 }
 
+/* The last goes to the head of the queue first. */
+static void put_back(struct vrnic_qp *qp, struct packet *p)
+{
+	if (!p)
+		return;
+	put_back(qp, p->behind);
+	p->behind = NULL;
+	vrnic_rxq_return(qp, &p->skb);
+}
+
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb)
 {
+	struct packet *p = packet_of(skb);
+
+	vrnic_pkt(skb)->train = false;
+	put_back(qp, p->behind);
+	p->behind = NULL;
 }
 
 void vrnic_pkt_copy(struct sk_buff *skb, struct vrnic_sgl *dst, bool final)
 {
-	vrnic_sgl_write(dst, skb->data, vrnic_pkt(skb)->len, final);
+	struct packet *p;
+
+	for (p = packet_of(skb); p; p = p->behind)
+		vrnic_sgl_write(dst, p->bytes, vrnic_pkt(skb)->len, final && !p->behind);
 }
 
 void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
@@ -1146,15 +1180,42 @@ static void run(struct side *s)
 	}
 }
 
+static bool is_in_the_middle(const struct vrnic_pkt *pkt)
+{
+	return pkt->info & VRNIC_PKT_PAYLOAD && !(pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END)) &&
+	       !pkt->ackreq && !pkt->spoiled && pkt->len;
+}
+
+/* Make a train of the packet that waits last and of @skb, as the receiving softirq does. */
+static bool couple(struct sk_buff *last, struct sk_buff *skb)
+{
+	struct vrnic_pkt *pkt = last ? vrnic_pkt(last) : NULL, *next = vrnic_pkt(skb);
+	struct packet *p;
+
+	if (!last || !is_in_the_middle(pkt) || !is_in_the_middle(next) ||
+	    next->opcode != pkt->opcode || next->len != pkt->len ||
+	    next->psn != vrnic_psn_add(pkt->psn, vrnic_pkt_count(pkt)) || !chance(800))
+		return false;
+	for (p = packet_of(last); p->behind; )
+		p = p->behind;
+	p->behind = packet_of(skb);
+	pkt->more = pkt->train ? pkt->more + 1 : 1;
+	pkt->train = true;
+	pkt->stride = pkt->len;
+	return true;
+}
+
 static void arrive(struct sk_buff *skb)
 {
-	struct packet *p = container_of(skb, struct packet, skb);
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct side *s = p->to;
+	struct side *s = packet_of(skb)->to;
 
 	if (!pkt->spoiled && !(pkt->info & VRNIC_PKT_RESP))
 		note_arrival(s, pkt);
-	__skb_queue_tail(&s->qp.rxq, skb);
+	if (couple(skb_peek_tail(&s->qp.rxq), skb))
+		total_coupled++;
+	else
+		__skb_queue_tail(&s->qp.rxq, skb);
 }
 
 static bool is_waiting(const struct side *s)
@@ -1329,14 +1390,16 @@ static void scenario(const struct scenario *sc)
 /* Each run begins anew, with PSNs near their end. */
 static void runs(struct scenario sc, u32 n)
 {
-	u64 ops = total_ops, packets = total_packets;
+	u64 ops = total_ops, packets = total_packets, coupled = total_coupled;
 
 	for (sc.seed = 1; sc.seed <= n && !unit_bad; sc.seed++)
 		scenario(&sc);
-	printf("# %s: %llu operations, %llu packets\n", sc.name,
+	printf("# %s: %llu operations, %llu packets, %llu of them coupled to others\n", sc.name,
 	       (unsigned long long)(total_ops - ops),
-	       (unsigned long long)(total_packets - packets));
+	       (unsigned long long)(total_packets - packets),
+	       (unsigned long long)(total_coupled - coupled));
 	fflush(stdout);
+	CHECK(total_coupled > coupled);
 }
 
 #define US	((u64)NSEC_PER_USEC)

@@ -50,6 +50,7 @@ u64 draw(void)
 	X(NATIVE_ODD, "native messages that are cut or mixed up", true)	\
 	X(GROUP, "datagrams to a group", false)				\
 	X(ANSWER, "answers to the device's requests", true)		\
+	X(ANSWER_TRAIN, "middles of such answers, joined", true)	\
 	X(PROBE, "probes", true)					\
 	X(NO_RIGHT, "keys that do not open it", true)			\
 	X(BOUNDS, "addresses out of bounds", true)			\
@@ -867,13 +868,43 @@ static u8 answer_op(bool first, bool last)
 	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
 }
 
+/*
+ * The middle of the answer to READ @i from @psn on, @n packets, in one buffer. @spoil: these are more
+ * than the READ lacks, or not the next ones, or one of them is wrong.
+ */
+static void answer_train(struct target *t, u32 i, u32 psn, u32 n, bool spoil)
+{
+	u32 bad = n;	/* none */
+
+	answer_header(t, i, VRNIC_BTH_READ_RESP_MIDDLE, 0);
+	pkt.psn = psn;
+	put_data(t->mtu);
+	if (spoil && one_in(2)) {
+		n += 1 + below(8);
+		bad = n;
+	}
+	if (spoil && one_in(3))
+		bad = below(n);
+	if (spoil && one_in(3))
+		pkt.psn = vrnic_psn_add(psn, below(9) - 4);
+	sent[CLASS_ANSWER_TRAIN] += n;
+	pkt_send_gso(&pkt, n, bad);
+}
+
 /* @spoil: some of it is wrong. */
 static void answer_read(struct target *t, u32 i, bool spoil)
 {
-	u32 left = t->req[i].len, psn = t->req[i].psn, n;
+	u32 left = t->req[i].len, psn = t->req[i].psn, middles, n;
 	bool first = true, last;
 
 	do {
+		middles = !first && left ? (left - 1) / t->mtu : 0;
+		if (t->ipv6 && middles > 1 && one_in(2)) {
+			n = 2 + below(middles - 1);
+			answer_train(t, i, psn, n, spoil);
+			psn = vrnic_psn_add(psn, n);
+			left -= n * t->mtu;
+		}
 		n = left < t->mtu ? left : t->mtu;
 		last = n == left;
 		answer_header(t, i, answer_op(first, last), VRNIC_AETH_UNLIMITED);

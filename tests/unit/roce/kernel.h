@@ -181,6 +181,7 @@ int skb_copy_bits(const struct sk_buff *skb, int off, void *to, int len);
 #define skb_queue_len(l)		((l)->qlen)
 #define skb_queue_len_lockless(l)	((l)->qlen)
 #define skb_peek(l)			(skb_queue_empty(l) ? NULL : (l)->next)
+#define skb_peek_tail(l)		(skb_queue_empty(l) ? NULL : (l)->prev)
 
 #define skb_queue_walk(l, skb)						\
 	for (skb = (l)->next; skb != (struct sk_buff *)(l); skb = skb->next)
