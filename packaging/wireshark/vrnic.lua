@@ -5,6 +5,7 @@
 -- formats, driver/lib/link_wire.h and driver/lib/hdr.h define them.
 --
 -- Copy this file to ~/.local/lib/wireshark/plugins, or:  tshark -X lua_script:vrnic.lua -r FILE
+-- The package vrnic-utils has it in /usr/share/vrnic.
 --
 -- Wireshark's own dissector of RoCEv2 knows no opcode of the manufacturer's range, and calls nobody
 -- for it. So this dissector takes the place of that one at UDP port 4791, calls it for each packet,
