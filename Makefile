@@ -107,7 +107,7 @@ help:
 	@echo 'make demo              boot a machine and show vrnic at work, beside rdma_rxe'
 	@echo 'make demo-native       put, get, typed and paced transfers, fences: a program for each'
 	@echo 'make check             the whole test suite'
-	@echo 'make quick             compile, and run the selftests in user-mode Linux: half a minute;'
+	@echo 'make quick             compile, and run the selftests in user-mode Linux: minutes;'
 	@echo '                       without those that kill and that scribble'
 	@echo 'make fuzz TIME=600     garbage in rings and calls, failing allocations, kills: hours; SEED=n repeats'
 	@echo 'make coverage          the lines of the module that the tests reach: half an hour'
