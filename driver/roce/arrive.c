@@ -71,14 +71,8 @@ static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
 	}
 }
 
-/**
- * vrnic_pkt_fits() - may a queue pair of this type get this packet?
- * @qp: queue pair, found by the packet's number
- * @pkt: packet
- *
- * Return: true if it may.
- */
-bool vrnic_pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+/* May a queue pair of this type get this packet? */
+static bool pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	bool to_gsi = pkt->qpn == 1, is_gsi = qp->type == IB_QPT_GSI;
 
@@ -98,10 +92,14 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 }
 
 /*
- * May the packet take room in the queue? A connected queue pair admits only packets from its peer's
- * address. (The ICRC is no secret, so it would keep no forged packet out.) The path may change
- * meanwhile, so receive_connected() checks it again. It cannot be freed: the softirq is an RCU
- * reader. A datagram may come from any sender that knows the Q_Key.
+ * May the packet take room in the queue? All packets come by here, whether they name their queue
+ * pair, go to a group of its, or were held up. So code behind the queue may read the headers that
+ * the service of the queue pair has.
+ *
+ * A connected queue pair admits only packets from its peer's address. (The ICRC is no secret, so it
+ * would keep no forged packet out.) The path may change meanwhile, so receive_connected() checks it
+ * again. It cannot be freed: the softirq is an RCU reader. A datagram may come from any sender that
+ * knows the Q_Key.
  */
 static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -109,6 +107,8 @@ static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
 	const struct vrnic_roce *roce;
 
+	if (!pkt_fits(qp, vrnic_pkt(skb)))
+		return false;
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
 		return false;
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
@@ -246,7 +246,7 @@ static void arrive_late(struct vrnic_faults *all, struct sk_buff *skb)
 	struct vrnic_qp *qp = vrnic_qp_get(skb->mark);
 
 	/* another queue pair may have the number by now */
-	if (!qp || qp->dev->faults != all || !vrnic_pkt_fits(qp, vrnic_pkt(skb)))
+	if (!qp || qp->dev->faults != all)
 		kfree_skb(skb);
 	else if (arrive_enqueue(qp, skb))
 		vrnic_pkt_run(qp, false);

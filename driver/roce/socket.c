@@ -95,7 +95,7 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 	union ib_gid from, to;
 	struct vrnic_qp *qp;
 
-	if (last && pkt->qpn == last->qpn && vrnic_pkt_fits(last, pkt))
+	if (last && pkt->qpn == last->qpn)
 		return last;
 	if (pkt->qpn == 1) {
 		vrnic_pkt_gids(skb, &from, &to);
@@ -105,7 +105,7 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 	}
 	if (!qp)
 		return NULL;
-	if (vrnic_pkt_fits(qp, pkt) && net_eq(dev_net(qp->dev->ndev), net))
+	if (net_eq(dev_net(qp->dev->ndev), net))
 		return qp;
 	vrnic_qp_put(qp);
 	return NULL;

@@ -159,6 +159,11 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 		.arg = skb,
 	};
 
+	/* trains have no extension headers, and is_welcome() admits only packets with a DETH */
+	if (WARN_ON_ONCE(pkt->train)) {
+		kfree_skb(skb);
+		return;
+	}
 	if (dg.with_imm)
 		dg.imm = (__force u32)*(const __be32 *)(deth + 1);
 	put_grh(&dg, skb, pkt->ipv6);

@@ -273,6 +273,38 @@ static void who_does_not_know_the_qkey_does_not_fill_the_queue(struct kunit *tes
 	KUNIT_EXPECT_TRUE(test, arrive(qp, skb));
 }
 
+/* The first word of the extension headers is made the Q_Key, where a datagram has it. */
+static bool gets(struct kunit *test, struct sk_buff *skb)
+{
+	struct vrnic_qp *qp = add_qp(test, IB_QPT_UD);
+
+	qp->attr.qkey = get_unaligned_be32(vrnic_pkt_ext(skb));
+	return arrive(qp, skb);
+}
+
+/* A packet to a group names no queue pair, so nothing else has compared their services. */
+static void a_datagram_queue_pair_gets_no_other_service(struct kunit *test)
+{
+	static const u8 others[] = {
+		VRNIC_BTH_SEND_ONLY, VRNIC_BTH_WRITE_ONLY, VRNIC_BTH_READ_RESP_MIDDLE,
+		VRNIC_SVC_UC | VRNIC_BTH_SEND_ONLY,
+		VRNIC_SVC_UC | VRNIC_BTH_WRITE_MIDDLE, VRNIC_SVC_NATIVE | VRNIC_BTH_SEND_ONLY,
+	};
+	struct sk_buff *skb;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		KUNIT_EXPECT_FALSE_MSG(test, gets(test, packet(test, others[i], STRANGER, 0)),
+				       "opcode 0x%02x", others[i]);
+	/* of a train, the word is its size */
+	skb = packets(test, VRNIC_BTH_READ_RESP_MIDDLE, STRANGER, 0, 3);
+	parse(test, skb, 0);
+	KUNIT_EXPECT_EQ(test, 2, vrnic_pkt_couple(skb, 0, SIZE));
+	KUNIT_EXPECT_FALSE(test, gets(test, skb));
+	KUNIT_EXPECT_TRUE(test, gets(test, packet(test, VRNIC_SVC_UD | VRNIC_BTH_SEND_ONLY,
+						  STRANGER, 0)));
+}
+
 /* ---- packets that came too early ---- */
 
 #define MISSING		100	/* PSN */
@@ -451,6 +483,7 @@ static struct kunit_case arrive_cases[] = {
 	KUNIT_CASE(a_buffer_counts_once_whatever_comes_between),
 	KUNIT_CASE(a_stranger_does_not_fill_the_queue),
 	KUNIT_CASE(who_does_not_know_the_qkey_does_not_fill_the_queue),
+	KUNIT_CASE(a_datagram_queue_pair_gets_no_other_service),
 	KUNIT_CASE(early_keeps_no_more_than_the_window),
 	KUNIT_CASE(early_from_another_port_is_not_kept),
 	KUNIT_CASE(of_two_that_differ_none_is_kept),

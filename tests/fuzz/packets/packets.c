@@ -49,6 +49,7 @@ u64 draw(void)
 	X(NATIVE, "native messages in order", true)			\
 	X(NATIVE_ODD, "native messages that are cut or mixed up", true)	\
 	X(GROUP, "datagrams to a group", false)				\
+	X(WRONG_GROUP, "to a group, but no datagrams", false)		\
 	X(ANSWER, "answers to the device's requests", true)		\
 	X(ANSWER_TRAIN, "middles of such answers, joined", true)	\
 	X(PROBE, "probes", true)					\
@@ -807,21 +808,58 @@ static void harmless(struct target *t)
 	kinds[below(sizeof(kinds) / sizeof(kinds[0]))](t);
 }
 
+static void to_group(const struct target *t)
+{
+	pkt.qpn = VRNIC_BTH_QPN;
+	if (t->ipv6)
+		memcpy(pkt.dst, GROUP6, 16);
+	else
+		memcpy(pkt.dst + 12, GROUP4, 4);
+}
+
+/*
+ * To a group, as if it took more than datagrams: the headers have the Q_Key where a datagram has
+ * it. In what the module notes of a train of three such packets, it is in the same place.
+ */
+static void wrong_group(struct target *t)
+{
+	static const u8 ops[] = {
+		VRNIC_BTH_SEND_ONLY, VRNIC_BTH_WRITE_ONLY, VRNIC_BTH_CMP_SWAP, VRNIC_BTH_ACK,
+		VRNIC_SVC_UC | VRNIC_BTH_SEND_ONLY, VRNIC_SVC_UC | VRNIC_BTH_WRITE_ONLY,
+	};
+	bool several = t->ipv6 && one_in(2);
+	u32 i;
+
+	begin(t, VRNIC_BTH_SEND_ONLY);
+	to_group(t);
+	pkt.opcode = several ? VRNIC_BTH_READ_RESP_MIDDLE : ops[below(sizeof(ops))];
+	put_data(256);
+	if (several) {
+		pkt.psn &= VRNIC_PSN_MASK;
+		sent[CLASS_WRONG_GROUP] += 3;
+		pkt_send_gso(&pkt, 3, 3);
+		return;
+	}
+	for (i = 0; i < vrnic_ext_len(vrnic_pkt_info(pkt.opcode)); i += 4)
+		put32(i ? draw() : QKEY);
+	shoot(CLASS_WRONG_GROUP, &pkt);
+}
+
 static void datagram(struct target *t)
 {
 	bool group = t->type == IBV_QPT_UD && !t->srq && one_in(4);
 
+	if (group && one_in(4)) {
+		wrong_group(t);
+		return;
+	}
 	begin(t, VRNIC_BTH_SEND_ONLY + one_in(3));
 	put32(one_in(8) ? draw() : QKEY);
 	put32(draw());
 	imm_or_key(pkt.opcode & ~VRNIC_SVC_MASK);
 	put_data(one_in(8) ? below(8000) : draw_len(1000));
 	if (group) {
-		pkt.qpn = VRNIC_BTH_QPN;
-		if (t->ipv6)
-			memcpy(pkt.dst, GROUP6, 16);
-		else
-			memcpy(pkt.dst + 12, GROUP4, 4);
+		to_group(t);
 		/* sometimes another group, or another number in this one */
 		pkt.dst[15] ^= one_in(8);
 		pkt.qpn = one_in(8) ? t->qpn : pkt.qpn;

@@ -17,7 +17,7 @@
 #define SECRET		0x5ec2e7a15ec2e70dULL	/* what memory has that nobody may read */
 #define GROUP4		"\xef\x01\x02\x4d"	/* 239.1.2.77 */
 #define GROUP6		"\xff\x0e\0\0\0\0\0\0\0\0\0\0\0\0\x77\x4d"
-#define QKEY		0x11223344U
+#define QKEY		0x02001001U	/* wrong_group() has the reason */
 #define GSI_QKEY	0x80010000U
 #define PHANTOM		0xf00000U	/* queue pairs of the peer: nobody has them */
 #define MAX_DATA	8800
