@@ -23,7 +23,10 @@ struct vrnic_qp;
 			 { VRNIC_STEP_WAIT, "wait" },	\
 			 { VRNIC_STEP_FAIL, "fail" })
 
-/* Other tracepoints name a queue pair by its number alone: this one tells whose it is. */
+/*
+ * Other tracepoints name a queue pair by its number alone: this one tells whose it is. Those of
+ * kernel consumers have no process.
+ */
 TRACE_EVENT(vrnic_qp_create,
 	TP_PROTO(const struct vrnic_qp *qp),
 	TP_ARGS(qp),
@@ -32,17 +35,20 @@ TRACE_EVENT(vrnic_qp_create,
 		__field(u8, type)
 		__field(pid_t, pid)
 		__array(char, comm, TASK_COMM_LEN)
-		__string(dev, dev_name(&qp->dev->ibdev.dev))
+		__array(char, dev, IB_DEVICE_NAME_MAX)
 	),
 	TP_fast_assign(
 		__entry->qpn = qp->qpn;
 		__entry->type = qp->type;
-		__entry->pid = task_tgid_nr(current);
-		get_task_comm(__entry->comm, current->group_leader);
-		vrnic_assign_str(dev, dev_name(&qp->dev->ibdev.dev));
+		__entry->pid = qp->uctx ? task_tgid_nr(current) : 0;
+		/* get_task_comm() takes a lock in some releases */
+		strscpy(__entry->comm, qp->uctx ? current->group_leader->comm : "[kernel]",
+			TASK_COMM_LEN);
+		/* dev_name() is freed when the device gets another name */
+		strscpy(__entry->dev, qp->dev->ibdev.name, IB_DEVICE_NAME_MAX);
 	),
 	TP_printk("qpn=%u dev=%s type=%u pid=%d comm=%s", __entry->qpn,
-		  __get_str(dev), __entry->type, __entry->pid, __entry->comm)
+		  __entry->dev, __entry->type, __entry->pid, __entry->comm)
 );
 
 TRACE_EVENT(vrnic_fetch,

@@ -184,7 +184,8 @@ static void rx_early(struct vrnic_qp *qp)
 
 /*
  * May a train be handled as one packet? Only if it continues the answer to a READ that was sent
- * for, and nothing of it is missing, unexpected, or the answer's end.
+ * for, and nothing of it is missing, unexpected, or the answer's end. It must not pass @fly.hold
+ * either: vrnic_flight_moved() has to see when that is reached.
  */
 static bool answer_goes_whole(struct vrnic_qp *qp, const struct vrnic_pkt *pkt, u64 psn)
 {
@@ -196,7 +197,8 @@ static bool answer_goes_whole(struct vrnic_qp *qp, const struct vrnic_pkt *pkt, 
 	if (psn != q->fly.una || pkt->len != qp->roce->mtu || !skb_queue_empty(&q->early.list))
 		return false;
 	w = vrnic_flight_oldest(&q->fly, &i);
-	return w && w->answered && end < vrnic_wop_end(w) && end <= q->fly.top;
+	return w && w->answered && end < vrnic_wop_end(w) && end <= q->fly.top &&
+	       (!q->fly.hold || end <= q->fly.hold);
 }
 
 /**

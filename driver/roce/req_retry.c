@@ -94,17 +94,20 @@ static u32 window_min(const struct vrnic_req *q)
 }
 
 /*
- * Let the window grow by two packets for each window that was acknowledged. For a flow whose share
- * of a queue is a few packets that is much, as all others grow, too: there, the window grows by at
- * most one packet for QUEUED_GROWTH.
+ * Packets that have to be acknowledged before the window grows by one, which makes two for each
+ * window. For a flow whose share of a queue is a few packets that is much, as all others grow, too:
+ * there, the window grows by at most one packet for QUEUED_GROWTH.
  */
+static u32 growth(const struct vrnic_req *q)
+{
+	return max_t(u32, q->window / 2, is_queued(q) ? QUEUED_GROWTH : 1);
+}
+
 static void grow(struct vrnic_req *q, u64 arrived)
 {
-	u32 need = max_t(u32, q->window / 2, is_queued(q) ? QUEUED_GROWTH : 1);
-
 	q->arrived += arrived;
-	while (q->arrived >= need && q->window < VRNIC_WINDOW_PKTS) {
-		q->arrived -= need;
+	while (q->window < VRNIC_WINDOW_PKTS && q->arrived >= growth(q)) {
+		q->arrived -= growth(q);
 		q->window++;
 	}
 	q->arrived = min_t(u64, q->arrived, VRNIC_WINDOW_PKTS);
