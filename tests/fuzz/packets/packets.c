@@ -907,8 +907,8 @@ static u8 answer_op(bool first, bool last)
 }
 
 /*
- * The middle of the answer to READ @i from @psn on, @n packets, in one buffer. @spoil: these are more
- * than the READ lacks, or not the next ones, or one of them is wrong.
+ * The middle of the answer to READ @i from @psn on, @n packets, in one buffer. @spoil: these are
+ * more than the READ lacks, or not the next ones, or one of them is wrong.
  */
 static void answer_train(struct target *t, u32 i, u32 psn, u32 n, bool spoil)
 {
