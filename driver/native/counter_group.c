@@ -18,7 +18,7 @@
  *  G1  the kernel: turn becomes odd, full barrier, the counter falls
  *      the process: the counter is raised, full fence, turn is read
  *        If the fall was before the rise, the process reads an odd turn, or a later even one. Then
- *        the bit of that fall may still come: the process makes a system call, which waits for
+ *        the bit for the fall may still come: the process makes a system call, which waits for
  *        the lock. If it does not read one, the kernel does its work on the new value.
  *  G2  the kernel: bits are set, turn becomes even with release
  *      the process: turn is read with acquire, bits are cleared
@@ -26,13 +26,14 @@
  *        has set it. So no old bit is left.
  *  G3  the kernel: the counter falls, full barrier, bits are set
  *      the process: bits are cleared, full fence, the counter is read
- *        If the process misses a fall to zero, the bit of that fall is set after it was cleared.
+ *        If the process misses a fall to zero, the bit for this fall is set after it was cleared.
  *        If it does not miss the fall, it asks the kernel to set the bit. So no bit is lost.
  *
  * The system call is VRNIC_COUNT with zero bytes. It makes the bits what the counter's cell
  * says, with the lock held and turn odd, so G1 and G2 hold for a process that raises the counter
- * meanwhile. Two threads may raise a counter at a time. Each looks at the bit and at turn, whoever
- * raised the counter above zero, so the bit is right for each of them when it has done its steps.
+ * meanwhile. Two threads may raise a counter at a time. Each looks at the bit and at turn, also if
+ * the other one raised the counter above zero, so the bit is right for each of them when it has
+ * done its steps.
  *
  * A task that waits needs no bits. C4 of userlib/libvrnic/record.h is between its look at the
  * counters, behind the barrier of set_current_state(), and wq_has_sleeper() here.

@@ -8,7 +8,7 @@
 -- The package vrnic-utils has it in /usr/share/vrnic.
 --
 -- Wireshark's own dissector of RoCEv2 knows no opcode of the manufacturer's range, and calls nobody
--- for it. So this dissector takes the place of that one at UDP port 4791, calls it for each packet,
+-- for it. So this dissector takes its place at UDP port 4791, calls it for each packet,
 -- and adds what it knows. A packet that was captured on the sending host may be a burst, which is
 -- several packets behind one UDP header; each of them is dissected.
 --

@@ -276,9 +276,10 @@ static void who_does_not_know_the_qkey_does_not_fill_the_queue(struct kunit *tes
 /* The first word of the extension headers is made the Q_Key, where a datagram has it. */
 static bool gets(struct kunit *test, struct sk_buff *skb)
 {
+	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
 	struct vrnic_qp *qp = add_qp(test, IB_QPT_UD);
 
-	qp->attr.qkey = get_unaligned_be32(vrnic_pkt_ext(skb));
+	qp->attr.qkey = be32_to_cpu(deth->qkey);
 	return arrive(qp, skb);
 }
 

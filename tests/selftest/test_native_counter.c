@@ -979,7 +979,7 @@ TEST_F(group, s4_6_threads_arm_one_counter)
 	close(f.bell);
 }
 
-/* Whoever writes to the words deceives himself, and not the kernel. */
+/* A process that writes to the words deceives itself, and not the kernel. */
 TEST_F(group, s4_6_the_kernel_does_not_believe_the_words)
 {
 	uint64_t *words = (uint64_t *)vrnic_counter_group_word(self->group);
