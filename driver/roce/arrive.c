@@ -93,8 +93,8 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 
 /*
  * May the packet take room in the queue? All packets come by here, whether they name their queue
- * pair, go to a group of its, or were held up. So code behind the queue may read the headers that
- * the service of the queue pair has.
+ * pair, go to one of its groups, or were held up. So code behind the queue may read the headers
+ * that the service of the queue pair has.
  *
  * A connected queue pair admits only packets from its peer's address. (The ICRC is no secret, so it
  * would keep no forged packet out.) The path may change meanwhile, so receive_connected() checks it
