@@ -129,9 +129,9 @@ static bool deregisters(struct raw_fifo *fifo, struct foe *foe,
 }
 
 /*
- * A responder that is not ready answers the packet that it expects, and drops those that follow. Each
- * answer brings the window again. If this process answered each packet of a window, windows would
- * come faster than it reads them, and its socket would overflow and lose the goodbye.
+ * A responder that is not ready answers the packet that it expects, and drops those that follow.
+ * Each answer brings the window again. If this process answered each packet of a window, windows
+ * would come faster than it reads them, and its socket would overflow and lose the goodbye.
  */
 static int never_ready(struct foe *foe, const struct foe_packet *packet)
 {
