@@ -19,6 +19,9 @@
 /* Each CPU counts at least so many bytes by itself before it updates the sum of all CPUs. */
 #define BATCH_MIN	SZ_32K
 
+/* Lists take room from the total in pieces, so that most packets do not touch the sum. */
+#define PIECE		SZ_4K
+
 static struct percpu_counter waiting;
 static s64 total;
 static s32 batch;
@@ -45,10 +48,19 @@ static u32 bytes_of(const struct sk_buff *prev, const struct sk_buff *skb,
 	return bytes + skb->truesize;
 }
 
+/* By how much does the list's room grow if its bytes grow from @bytes by @more? */
+static s32 room_step(u32 bytes, s32 more)
+{
+	return round_up(bytes + more, PIECE) - round_up(bytes, PIECE);
+}
+
 static void room_count(struct sk_buff_head *list, u32 *bytes, s32 more)
 {
+	s32 step = room_step(*bytes, more);
+
 	*bytes += more;
-	percpu_counter_add_batch(&waiting, more, batch);
+	if (step)
+		percpu_counter_add_batch(&waiting, step, batch);
 	/* an empty list holds no bytes */
 	WARN_ON_ONCE(skb_queue_empty(list) && *bytes);
 }
@@ -70,7 +82,8 @@ bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_b
 	u32 more = bytes_of(prev, skb, next);
 
 	if (most != VRNIC_ROOM_ANY &&
-	    (*bytes + more > most || percpu_counter_read(&waiting) + more > total))
+	    (*bytes + more > most ||
+	     percpu_counter_read(&waiting) + room_step(*bytes, more) > total))
 		return false;
 	if (prev)
 		__skb_queue_after(list, prev, skb);
