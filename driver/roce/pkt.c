@@ -49,34 +49,38 @@ static bool met_congestion(const struct sk_buff *skb, bool ipv6)
 bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct vrnic_bth bth;
+	struct {
+		struct vrnic_bth bth;
+		u8 ext[VRNIC_EXT_MAX];
+	} h;
 	u32 hdrs, ext;
 	bool ipv6;
 	u8 pad;
 
-	if (size < sizeof(bth) || size % 4 || at + size > U16_MAX ||
+	/* one copy of all headers that there may be: a search for their fragment costs more */
+	if (size < sizeof(h.bth) || size % 4 || at + size > U16_MAX ||
 	    !network_fits(skb, &ipv6) ||
-	    skb_copy_bits(skb, at, &bth, sizeof(bth)))
+	    skb_copy_bits(skb, at, &h, min_t(u32, size, sizeof(h))))
 		return false;
 	*pkt = (struct vrnic_pkt) {
-		.info = vrnic_pkt_info(bth.opcode),
-		.psn = vrnic_bth_psn(&bth),
-		.qpn = vrnic_bth_qpn(&bth),
-		.opcode = bth.opcode,
+		.info = vrnic_pkt_info(h.bth.opcode),
+		.psn = vrnic_bth_psn(&h.bth),
+		.qpn = vrnic_bth_qpn(&h.bth),
+		.opcode = h.bth.opcode,
 		.ipv6 = ipv6,
-		.solicited = !!(bth.flags & VRNIC_BTH_SE),
-		.ackreq = vrnic_bth_ackreq(&bth),
+		.solicited = !!(h.bth.flags & VRNIC_BTH_SE),
+		.ackreq = vrnic_bth_ackreq(&h.bth),
 		.ce = met_congestion(skb, ipv6),
 		.vlan = is_vlan_dev(skb->dev) ? vlan_dev_vlan_id(skb->dev) + 1 : 0,
 	};
-	pad = vrnic_bth_pad(&bth);
+	pad = vrnic_bth_pad(&h.bth);
 	ext = vrnic_ext_len(pkt->info);
-	hdrs = sizeof(bth) + ext;
-	if (!pkt->info || bth.flags & VRNIC_BTH_VERSION ||
-	    (bth.pkey & htons(0x7fff)) != htons(0x7fff) ||
-	    size < hdrs + pad + VRNIC_ICRC_BYTES ||
-	    skb_copy_bits(skb, at + sizeof(bth), pkt->ext, ext))
+	hdrs = sizeof(h.bth) + ext;
+	if (!pkt->info || h.bth.flags & VRNIC_BTH_VERSION ||
+	    (h.bth.pkey & htons(0x7fff)) != htons(0x7fff) ||
+	    size < hdrs + pad + VRNIC_ICRC_BYTES)
 		return false;
+	memcpy(pkt->ext, h.ext, ext);
 	pkt->payload = at + hdrs;
 	pkt->len = size - hdrs - pad - VRNIC_ICRC_BYTES;
 	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
