@@ -48,13 +48,17 @@ void vrnic_flight_add(struct vrnic_flight *f, struct vrnic_wop *w, bool fenced)
  */
 struct vrnic_wop *vrnic_flight_oldest(struct vrnic_flight *f, u32 *index)
 {
-	u32 i;
+	struct vrnic_wop *w;
 
-	for (i = f->head; i != f->tail; i++) {
-		if (vrnic_wop_end(vrnic_wop_at(f, i)) <= f->una)
+	/* operations that have left the window count as settled */
+	if ((s32)(f->head - f->oldest) > 0)
+		f->oldest = f->head;
+	for (; f->oldest != f->tail; f->oldest++) {
+		w = vrnic_wop_at(f, f->oldest);
+		if (vrnic_wop_end(w) <= f->una)
 			continue;
-		*index = i;
-		return vrnic_wop_at(f, i);
+		*index = f->oldest;
+		return w;
 	}
 	return NULL;
 }

@@ -63,6 +63,7 @@ struct vrnic_wop {
  * @head: index of the oldest operation; indices run freely
  * @send: index of the operation of the next packet
  * @tail: next index to be used
+ * @oldest: all operations before this index are settled, or have left the window
  * @una: oldest packet that is not settled; counts run freely, and their low 24 bits are on the wire
  * @cur: next packet to send
  * @top: first packet that was never sent
@@ -77,6 +78,7 @@ struct vrnic_flight {
 	u32 head;
 	u32 send;
 	u32 tail;
+	u32 oldest;
 	u64 una;
 	u64 cur;
 	u64 top;
