@@ -108,20 +108,24 @@ static bool can_couple(const struct vrnic_pkt *pkt)
  */
 u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 {
+	u32 end = min_t(u32, skb->len, U16_MAX), more = 0;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct vrnic_bth first, bth;
-	u32 more, end;
+	struct skb_seq_state state;
+	struct vrnic_bth next;
+	const u8 *bth;
 
-	if (!can_couple(pkt) || pkt->ackreq || skb_copy_bits(skb, at, &first, sizeof(first)))
+	if (!can_couple(pkt) || pkt->ackreq || skb_copy_bits(skb, at, &next, sizeof(next)))
 		return 0;
-	end = min_t(u32, skb->len, U16_MAX);
-	for (more = 0; at + (more + 2) * size <= end; more++) {
-		if (skb_copy_bits(skb, at + (more + 1) * size, &bth, sizeof(bth)))
+	/* one walk over all fragments; a BTH that lies in two of them ends the train */
+	skb_prepare_seq_read(skb, at, end, &state);
+	while (at + (more + 2) * size <= end &&
+	       skb_seq_read((more + 1) * size, &bth, &state) >= sizeof(next)) {
+		be32_add_cpu(&next.psn, 1);
+		if (memcmp(&next, bth, sizeof(next)))
 			break;
-		be32_add_cpu(&first.psn, 1);
-		if (memcmp(&first, &bth, sizeof(bth)))
-			break;
+		more++;
 	}
+	skb_abort_seq_read(&state);
 	if (more) {
 		pkt->train = true;
 		pkt->more = more;
