@@ -100,8 +100,10 @@ static enum hrtimer_restart gather_timer_fired(struct hrtimer *timer)
 	bool left, late;
 
 	/* a runner has the ring, so no request is forgotten; it may need longer than a period */
-	if (test_bit(VRNIC_RUN_BUSY, &r->state))
+	if (test_bit(VRNIC_RUN_BUSY, &r->state)) {
+		next_period(g);
 		return once_more(g);
+	}
 	if (gather_flows(g) && READ_ONCE(gather_us)) {
 		next_period(g);
 		return once_more(g);
