@@ -164,6 +164,12 @@ struct vrnic_served {
 	u32 next_res;
 };
 
+/* Has the responder to send an acknowledgment? */
+static inline bool vrnic_served_owes_ack(const struct vrnic_served *s)
+{
+	return s->due;
+}
+
 void vrnic_served_start(struct vrnic_served *s, u32 psn);
 void vrnic_served_data(struct vrnic_served *s, u32 pkts, bool ackreq);
 void vrnic_served_answered(struct vrnic_served *s, u32 pkts);

@@ -110,8 +110,7 @@ bool vrnic_resp_take_ack(struct vrnic_qp *qp, struct vrnic_tx *tx)
 	return true;
 }
 
-/* Send an acknowledgment if one is due. */
-void vrnic_resp_ack(struct vrnic_qp *qp)
+static void resp_send_ack(struct vrnic_qp *qp)
 {
 	struct vrnic_tx tx;
 
@@ -119,6 +118,16 @@ void vrnic_resp_ack(struct vrnic_qp *qp)
 		return;
 	vrnic_roce_xmit(qp, &qp->roce->path, &tx);
 	qp->roce->burst.ack = qp->roce->burst.nr == 1;
+}
+
+/*
+ * Send an acknowledgment if one is due. The requester calls this before each of its packets, so it
+ * must cost next to nothing if none is due: not even what it takes to clear a struct vrnic_tx.
+ */
+void vrnic_resp_ack(struct vrnic_qp *qp)
+{
+	if (vrnic_served_owes_ack(&to_resp(qp)->served))
+		resp_send_ack(qp);
 }
 
 void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
