@@ -263,25 +263,32 @@ static bool burst_fits(const struct vrnic_burst *b, const struct vrnic_path *pat
 /* Bytes of an acknowledgment, from BTH to ICRC. */
 #define ACK_BYTES (sizeof(struct vrnic_bth) + sizeof(struct vrnic_aeth) + VRNIC_ICRC_BYTES)
 
-/*
- * The part of the ICRC that covers the IP and UDP headers of a packet of @size bytes. Most packets
- * of a path that are not acknowledgments have the same size, so @path keeps the last result.
- */
-static u32 net_crc(struct vrnic_path *path, u32 size)
+/* Compute the part of the ICRC that covers the IP and UDP headers of a packet of @size bytes. */
+static u32 make_net_crc(const struct vrnic_path *path, u32 size)
 {
-	struct vrnic_net_crc *known = &path->crc[size == ACK_BYTES];
 	u8 net[sizeof(struct ipv6hdr) + sizeof(struct udphdr)] __aligned(4);
 	u32 udp_len = sizeof(struct udphdr) + size;
 	u32 ip = net_bytes(path);
 
+	fill_net(path, net);
+	((struct udphdr *)(net + ip))->len = htons(udp_len);
+	if (path->ipv6)
+		((struct ipv6hdr *)net)->payload_len = htons(udp_len);
+	else
+		((struct iphdr *)net)->tot_len = htons(ip + udp_len);
+	return vrnic_icrc_net(net, path->ipv6);
+}
+
+/*
+ * As make_net_crc(). Most packets of a path that are not acknowledgments have the same size, so
+ * @path keeps the last result.
+ */
+static u32 net_crc(struct vrnic_path *path, u32 size)
+{
+	struct vrnic_net_crc *known = &path->crc[size == ACK_BYTES];
+
 	if (known->size != size) {
-		fill_net(path, net);
-		((struct udphdr *)(net + ip))->len = htons(udp_len);
-		if (path->ipv6)
-			((struct ipv6hdr *)net)->payload_len = htons(udp_len);
-		else
-			((struct iphdr *)net)->tot_len = htons(ip + udp_len);
-		known->crc = vrnic_icrc_net(net, path->ipv6);
+		known->crc = make_net_crc(path, size);
 		known->size = size;
 	}
 	return known->crc;
