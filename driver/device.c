@@ -227,6 +227,10 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.device_group = &vrnic_attr_group,
 	.disassociate_ucontext = vrnic_disassociate_ucontext,
 	.enable_driver = vrnic_enable_driver,
+	.fill_res_cq_entry = vrnic_fill_cq,
+	.fill_res_mr_entry = vrnic_fill_mr,
+	.fill_res_qp_entry = vrnic_fill_qp,
+	VRNIC_FILL_SRQ_OP
 	.get_dev_fw_str = vrnic_fw_str,
 	.get_dma_mr = vrnic_get_dma_mr,
 	.get_hw_stats = vrnic_get_hw_stats,

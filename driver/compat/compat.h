@@ -92,6 +92,13 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #define VRNIC_REPORT_PORT_EVENT_OP
 #endif
 
+/* `rdma resource show srq -dd` asks the driver since 6.4. */
+#ifdef VRNIC_HAVE_FILL_SRQ
+#define VRNIC_FILL_SRQ_OP	.fill_res_srq_entry = vrnic_fill_srq,
+#else
+#define VRNIC_FILL_SRQ_OP
+#endif
+
 /* ib_umem_get() is called ib_umem_get_va() since 7.2. */
 #ifndef VRNIC_HAVE_UMEM_GET_VA
 #define ib_umem_get_va	ib_umem_get

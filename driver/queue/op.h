@@ -8,6 +8,15 @@
 
 struct vrnic_opdef;
 
+/* What an operation waits for until vrnic_runnable.wait_until, if it is not for its rate. */
+enum vrnic_op_wait {
+	VRNIC_WAIT_RNR,		/* the peer has no receive posted */
+	VRNIC_WAIT_PEER,	/* no queue pair of this host is connected to this one */
+	VRNIC_WAIT_BUSY,	/* another runner has locked the target */
+	VRNIC_WAIT_KEY,		/* a run uses the region that is to be invalidated */
+	VRNIC_WAIT_WIRE,	/* the sockets are being opened */
+};
+
 /**
  * struct vrnic_op - the descriptor that a send ring is working on
  * @active: there is a descriptor
@@ -19,6 +28,7 @@ struct vrnic_opdef;
  * @vendor_err: enum vrnic_vendor_err, if the operation failed
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
+ * @waits: enum vrnic_op_wait; valid while the operation waits. For operators: see vrnic_fill_qp()
  * @tries: of a datagram: how often another runner had locked its target
  * @member: of a datagram to a group: group members below this number were served
  * @slots: private copy of the descriptor and of its further slots
@@ -35,6 +45,7 @@ struct vrnic_op {
 	u8 vendor_err;
 	u8 rnr_left;
 	u8 retry_left;
+	u8 waits;
 	u8 tries;
 	unsigned long member;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);

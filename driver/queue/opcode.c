@@ -35,6 +35,7 @@ static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
 	int ret = vrnic_key_invalidate(&qp->key_user, vrnic_op_desc(op)->imm, false);
 
 	if (ret == -EAGAIN) {
+		op->waits = VRNIC_WAIT_KEY;
 		qp->run.wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
 		return VRNIC_STEP_WAIT;
 	}

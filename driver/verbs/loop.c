@@ -46,8 +46,9 @@ struct loop {
 
 #define RNR_FOREVER	7
 
-static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns)
+static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns, enum vrnic_op_wait what)
 {
+	qp->op.waits = what;
 	qp->run.wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
 }
@@ -65,7 +66,7 @@ static enum vrnic_step wait_rnr(struct loop *l)
 	if (l->op->rnr_left != RNR_FOREVER)
 		l->op->rnr_left--;
 	vrnic_count(l->qp->dev, RNR_WAITS);
-	return wait_for(l->qp, vrnic_rnr_ns(l->peer->attr.min_rnr_timer));
+	return wait_for(l->qp, vrnic_rnr_ns(l->peer->attr.min_rnr_timer), VRNIC_WAIT_RNR);
 }
 
 /*
@@ -79,12 +80,12 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 		return VRNIC_STEP_DONE;
 	}
 	if (!qp->attr.timeout)
-		return wait_for(qp, 100 * NSEC_PER_MSEC);
+		return wait_for(qp, 100 * NSEC_PER_MSEC, VRNIC_WAIT_PEER);
 	if (!op->retry_left)
 		return vrnic_op_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	op->retry_left--;
 	vrnic_count(qp->dev, RETRIES);
-	return wait_for(qp, 4096ULL << qp->attr.timeout);
+	return wait_for(qp, 4096ULL << qp->attr.timeout, VRNIC_WAIT_PEER);
 }
 
 /*
@@ -234,7 +235,7 @@ static enum vrnic_step loop_invalidate(struct loop *l)
 	if (!ret)
 		return VRNIC_STEP_DONE;
 	if (ret == -EAGAIN)
-		return wait_for(l->qp, VRNIC_TARGET_BUSY_NS);
+		return wait_for(l->qp, VRNIC_TARGET_BUSY_NS, VRNIC_WAIT_KEY);
 	return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
@@ -528,7 +529,7 @@ static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	case 0:
 		break;
 	case -EBUSY:
-		return wait_for(qp, VRNIC_TARGET_BUSY_NS);
+		return wait_for(qp, VRNIC_TARGET_BUSY_NS, VRNIC_WAIT_BUSY);
 	default:
 		return wait_peer(qp, op);
 	}

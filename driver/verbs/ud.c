@@ -169,8 +169,9 @@ static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 }
 
 /* Have the timer try again when what the datagram needs may be there. */
-static enum vrnic_step ud_wait(struct vrnic_qp *qp, u64 ns)
+static enum vrnic_step ud_wait(struct vrnic_qp *qp, u64 ns, enum vrnic_op_wait what)
 {
+	qp->op.waits = what;
 	qp->run.wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
 }
@@ -181,7 +182,7 @@ static enum vrnic_step send_wire(struct loop_ud *l, struct vrnic_op *op)
 	struct vrnic_qp *qp = l->qp;
 
 	if (vrnic_wire_ready(qp->dev) == -EAGAIN)
-		return ud_wait(qp, VRNIC_WIRE_OPENING_NS);
+		return ud_wait(qp, VRNIC_WIRE_OPENING_NS, VRNIC_WAIT_WIRE);
 	vrnic_ud_transmit(qp, op, &l->dg, &l->attr, &l->sgid, l->oif);
 	return VRNIC_STEP_DONE;
 }
@@ -208,7 +209,7 @@ static enum vrnic_step send_group(struct loop_ud *l, struct vrnic_op *op,
 		busy = to != qp && !ud_deliver(to, l);
 		vrnic_qp_put(to);
 		if (busy && !give_up(qp, op))
-			return ud_wait(qp, VRNIC_TARGET_BUSY_NS);
+			return ud_wait(qp, VRNIC_TARGET_BUSY_NS, VRNIC_WAIT_BUSY);
 		op->tries = 0;
 		op->member++;
 		vrnic_budget_spend(budget, 1);
@@ -227,8 +228,9 @@ static enum vrnic_step send_local(struct loop_ud *l, struct vrnic_op *op)
 	}
 	done = ud_deliver(to, l);
 	vrnic_qp_put(to);
-	return done || give_up(l->qp, op) ? VRNIC_STEP_DONE :
-					    ud_wait(l->qp, VRNIC_TARGET_BUSY_NS);
+	if (done || give_up(l->qp, op))
+		return VRNIC_STEP_DONE;
+	return ud_wait(l->qp, VRNIC_TARGET_BUSY_NS, VRNIC_WAIT_BUSY);
 }
 
 static enum vrnic_step send_one(struct loop_ud *l, struct vrnic_op *op)
