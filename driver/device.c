@@ -184,6 +184,8 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);
 	xa_destroy(&dev->avs);
+	WARN_ON(!xa_empty(&dev->counters));
+	xa_destroy(&dev->counters);
 	free_percpu(dev->stats);
 	vrnic_faults_free(dev);
 	netdev_put(dev->ndev, &dev->ndev_tracker);
@@ -208,6 +210,11 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.alloc_pd = vrnic_alloc_pd,
 	.alloc_ucontext = vrnic_alloc_ucontext,
 	.attach_mcast = vrnic_attach_mcast,
+	.counter_alloc_stats = vrnic_qp_counter_alloc_stats,
+	.counter_bind_qp = vrnic_qp_counter_bind_op,
+	.counter_dealloc = vrnic_qp_counter_dealloc,
+	.counter_unbind_qp = vrnic_qp_counter_unbind_op,
+	.counter_update_stats = vrnic_qp_counter_update_stats,
 	.create_ah = vrnic_create_ah,
 	.create_cq = vrnic_create_cq_op,
 	.create_qp = vrnic_create_qp,
@@ -256,6 +263,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.reg_user_mr = vrnic_reg_user_mr_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,
+	VRNIC_COUNTER_OPS
 	VRNIC_RESIZE_CQ_OP,
 	VRNIC_REPORT_PORT_EVENT_OP
 
@@ -283,6 +291,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 
 	xa_init_flags(&dev->avs, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ |
 		      XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->counters, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
 	vrnic_wire_prepare(dev);

@@ -3,16 +3,16 @@
  * What `rdma resource show -dd` tells about an object beside what the core knows: for an operator
  * who asks why a queue pair does not go on.
  *
- * While the core calls a function of this file, it holds a reference on the object's tracking entry.
- * Every destroy function waits for that reference before it destroys anything. So the object and its
+ * While the core calls a function of this file, it holds a reference on the object's tracking
+ * entry. The core waits for that reference before it has anything destroyed. So the object and its
  * rings stay. Two parts of an object do not: the ring of a completion queue (resize_cq() replaces
  * it, under the queue's lock) and a queue pair's connection over the wire (modify_qp() ends it; it
  * is freed after an RCU grace period). A runner may change all values meanwhile, so the values of
  * one object need not fit each other.
  *
  * The words that a process writes into its rings (the tail of a ring that it fills, the head of a
- * ring that it empties, arm) are shown as they are, without a check: nonsense in them is what an operator
- * looks for. Nothing here uses them as an index.
+ * ring that it empties, arm) are shown as they are, without a check: nonsense in them is what an
+ * operator looks for. Nothing here uses them as an index.
  *
  * Every user may ask. Only CAP_NET_ADMIN gets to know addresses, because they tell where a process
  * has its memory, and the PSNs of a connection, because they are what a forged packet needs.
@@ -25,6 +25,7 @@
 #include <rdma/restrack.h>
 #include <rdma/rdma_netlink.h>
 
+#include "base/stats.h"
 #include "device.h"
 #include "lib/psn.h"
 #include "mem/mem.h"
@@ -35,9 +36,6 @@
 #include "queue/srq.h"
 #include "roce/roce.h"
 #include "vrnic.h"
-
-/* Read a value that a runner may be changing. It is only shown. */
-#define PEEK(x)		data_race(READ_ONCE(x))
 
 /**
  * struct details - the driver's part of a message about an object
@@ -139,7 +137,7 @@ static const struct ring_names srq_names = { "entries", "head", "tail", "posted"
 static u32 put_ring(struct details *d, const struct vrnic_ring *ring,
 		    const struct ring_names *names)
 {
-	u32 head = PEEK(ring->idx), tail = READ_ONCE(ring->hdr->prod);
+	u32 head = VRNIC_PEEK(ring->idx), tail = READ_ONCE(ring->hdr->prod);
 
 	put_u32(d, names->entries, ring->entries);
 	put_u32(d, names->head, head);
@@ -162,13 +160,14 @@ static const char *const wait_names[] = {
 static const char *local_waits(const struct vrnic_qp *qp, u32 filled)
 {
 	u64 now = ktime_get_ns();
-	u8 why = PEEK(qp->op.waits);
+	u8 why = VRNIC_PEEK(qp->op.waits);
 
 	if (READ_ONCE(qp->state) < IB_QPS_RTS)
 		return filled ? "state" : "nothing";
-	if (PEEK(qp->paid_at) > now)
+	if (VRNIC_PEEK(qp->paid_at) > now)
 		return "rate";
-	if (PEEK(qp->op.active) && PEEK(qp->run.wait_until) > now && why < ARRAY_SIZE(wait_names))
+	if (VRNIC_PEEK(qp->op.active) && VRNIC_PEEK(qp->run.wait_until) > now &&
+	    why < ARRAY_SIZE(wait_names))
 		return wait_names[why];
 	return filled ? "run" : "nothing";
 }
@@ -176,18 +175,19 @@ static const char *local_waits(const struct vrnic_qp *qp, u32 filled)
 /* The same for a window: the requester has packets to send, or waits for answers, or for a run. */
 static const char *window_waits(const struct vrnic_qp *qp, const struct vrnic_req *q, u32 filled)
 {
-	u64 una = PEEK(q->fly.una), cur = PEEK(q->fly.cur), hold = PEEK(q->fly.hold);
+	u64 una = VRNIC_PEEK(q->fly.una), cur = VRNIC_PEEK(q->fly.cur);
+	u64 hold = VRNIC_PEEK(q->fly.hold);
 
 	if (READ_ONCE(qp->state) < IB_QPS_RTS)
 		return filled ? "state" : "nothing";
-	if (PEEK(q->rnr_until))
+	if (VRNIC_PEEK(q->rnr_until))
 		return "rnr";
-	if (PEEK(qp->paid_at) > ktime_get_ns())
+	if (VRNIC_PEEK(qp->paid_at) > ktime_get_ns())
 		return "rate";
-	if (PEEK(q->fly.send) != PEEK(q->fly.tail)) {
+	if (VRNIC_PEEK(q->fly.send) != VRNIC_PEEK(q->fly.tail)) {
 		if (hold && cur >= hold)
 			return "loss";
-		return cur - una >= PEEK(q->window) ? "window" : "answer";
+		return cur - una >= VRNIC_PEEK(q->window) ? "window" : "answer";
 	}
 	if (una != cur)
 		return "ack";
@@ -197,18 +197,19 @@ static const char *window_waits(const struct vrnic_qp *qp, const struct vrnic_re
 /* The operation in progress, of a queue pair that executes one at a time. */
 static void put_op(struct details *d, const struct vrnic_qp *qp)
 {
-	const struct vrnic_opdef *info = PEEK(qp->op.info);	/* a row of a constant table */
-	bool active = PEEK(qp->op.active);
+	/* a row of a constant table */
+	const struct vrnic_opdef *info = VRNIC_PEEK(qp->op.info);
+	bool active = VRNIC_PEEK(qp->op.active);
 
 	put_u32(d, "sq_active", active);
 	if (!active)
 		return;
 	if (info)
 		put_string(d, "op", info->name);
-	put_u32(d, "op_bytes", PEEK(qp->op.total));
-	put_u32(d, "op_moved", PEEK(qp->op.done));
-	put_u32(d, "rnr_left", PEEK(qp->op.rnr_left));
-	put_u32(d, "retry_left", PEEK(qp->op.retry_left));
+	put_u32(d, "op_bytes", VRNIC_PEEK(qp->op.total));
+	put_u32(d, "op_moved", VRNIC_PEEK(qp->op.done));
+	put_u32(d, "rnr_left", VRNIC_PEEK(qp->op.rnr_left));
+	put_u32(d, "retry_left", VRNIC_PEEK(qp->op.retry_left));
 }
 
 /* The window of an RC queue pair whose peer is on another host. @roce is kept by RCU. */
@@ -216,29 +217,32 @@ static void put_window(struct details *d, const struct vrnic_roce *roce)
 {
 	const struct vrnic_req *q = &roce->req;
 
-	put_u32(d, "sq_active", PEEK(q->fly.tail) - PEEK(q->fly.head));
-	put_u32(d, "window", PEEK(q->window));
-	put_u32(d, "window_bytes", PEEK(q->window) * roce->mtu);
-	put_u32(d, "flight", PEEK(q->fly.cur) - PEEK(q->fly.una));
-	put_u32(d, "reads", PEEK(q->fly.reads));
-	put_us(d, "rtt_us", PEEK(q->rtt));
-	put_us(d, "rtt_var_us", PEEK(q->rtt_var));
-	put_u32(d, "rnr_left", PEEK(q->rnr_left));
-	put_u32(d, "retry_left", PEEK(q->retry_left));
+	put_u32(d, "sq_active", VRNIC_PEEK(q->fly.tail) - VRNIC_PEEK(q->fly.head));
+	put_u32(d, "window", VRNIC_PEEK(q->window));
+	put_u32(d, "window_bytes", VRNIC_PEEK(q->window) * roce->mtu);
+	put_u32(d, "flight", VRNIC_PEEK(q->fly.cur) - VRNIC_PEEK(q->fly.una));
+	put_u32(d, "reads", VRNIC_PEEK(q->fly.reads));
+	put_us(d, "rtt_us", VRNIC_PEEK(q->rtt));
+	put_us(d, "rtt_var_us", VRNIC_PEEK(q->rtt_var));
+	put_u32(d, "rnr_left", VRNIC_PEEK(q->rnr_left));
+	put_u32(d, "retry_left", VRNIC_PEEK(q->retry_left));
 	if (!d->admin)
 		return;
-	put_u32(d, "unacked_psn", PEEK(q->fly.una) & VRNIC_PSN_MASK);
-	put_u32(d, "send_psn", PEEK(q->fly.cur) & VRNIC_PSN_MASK);
+	put_u32(d, "unacked_psn", VRNIC_PEEK(q->fly.una) & VRNIC_PSN_MASK);
+	put_u32(d, "send_psn", VRNIC_PEEK(q->fly.cur) & VRNIC_PSN_MASK);
 }
 
 static void put_wire(struct details *d, const struct vrnic_roce *roce)
 {
+	const struct vrnic_reply *reply = &roce->resp.reply;
+
 	put_u32(d, "mtu", roce->mtu);
-	put_rate(d, "cc_rate", PEEK(roce->cc.rate));
-	put_u32(d, "early_bytes", PEEK(roce->req.early.bytes) + PEEK(roce->resp.early.bytes));
-	put_u32(d, "read_left", PEEK(roce->resp.reply.active) ? PEEK(roce->resp.reply.left) : 0);
+	put_rate(d, "cc_rate", VRNIC_PEEK(roce->cc.rate));
+	put_u32(d, "early_bytes",
+		VRNIC_PEEK(roce->req.early.bytes) + VRNIC_PEEK(roce->resp.early.bytes));
+	put_u32(d, "read_left", VRNIC_PEEK(reply->active) ? VRNIC_PEEK(reply->left) : 0);
 	if (d->admin)
-		put_u32(d, "expected_psn", PEEK(roce->resp.served.psn) & VRNIC_PSN_MASK);
+		put_u32(d, "expected_psn", VRNIC_PEEK(roce->resp.served.psn) & VRNIC_PSN_MASK);
 }
 
 /* How messages reach the peer: verbs/flow.h. */
@@ -271,7 +275,7 @@ static void put_sender(struct details *d, const struct vrnic_qp *qp, u32 filled)
 	if (roce)
 		put_wire(d, roce);
 	rcu_read_unlock();
-	put_rate(d, "rate_limit", PEEK(qp->limit));
+	put_rate(d, "rate_limit", VRNIC_PEEK(qp->limit));
 }
 
 static void put_receiver(struct details *d, const struct vrnic_qp *qp)
@@ -280,9 +284,9 @@ static void put_receiver(struct details *d, const struct vrnic_qp *qp)
 		put_u32(d, "srqn", qp->srq->ibsrq.res.id);
 	else
 		put_ring(d, &qp->rq.ring, &rq_names);
-	put_u32(d, "recv_active", PEEK(qp->recv.active));
+	put_u32(d, "recv_active", VRNIC_PEEK(qp->recv.active));
 	put_u32(d, "rxq_pkts", skb_queue_len_lockless(&qp->rxq));
-	put_u32(d, "rxq_bytes", PEEK(qp->rxq_bytes));
+	put_u32(d, "rxq_bytes", VRNIC_PEEK(qp->rxq_bytes));
 }
 
 int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
@@ -292,7 +296,7 @@ int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 	u32 filled;
 
 	filled = put_ring(&d, &qp->sq, &sq_names);
-	put_u32(&d, "sq_done", PEEK(qp->sq_done));
+	put_u32(&d, "sq_done", VRNIC_PEEK(qp->sq_done));
 	put_sender(&d, qp, filled);
 	put_receiver(&d, qp);
 	return details_end(&d);
@@ -353,12 +357,12 @@ int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	struct details d = details_begin(msg);
 
 	put_string(&d, "kind", mr_kinds[mr->kind]);
-	put_u32(&d, mr->kind == VRNIC_MR_USER ? "pinned_pages" : "pages", PEEK(mr->nr_pages));
-	put_hex(&d, "access", PEEK(mr->access));
-	put_u32(&d, "valid", PEEK(mr->valid));
+	put_u32(&d, mr->kind == VRNIC_MR_USER ? "pinned_pages" : "pages", VRNIC_PEEK(mr->nr_pages));
+	put_hex(&d, "access", VRNIC_PEEK(mr->access));
+	put_u32(&d, "valid", VRNIC_PEEK(mr->valid));
 	put_u32(&d, "windows", max(atomic_read(&mr->windows), 0));
 	if (d.admin)
-		put_address(&d, "iova", PEEK(mr->iova));
+		put_address(&d, "iova", VRNIC_PEEK(mr->iova));
 	return details_end(&d);
 }
 
@@ -370,6 +374,6 @@ int vrnic_fill_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
 	struct details d = details_begin(msg);
 
 	put_ring(&d, &srq->rq.ring, &srq_names);
-	put_u32(&d, "limit", PEEK(srq->rq.limit));
+	put_u32(&d, "limit", VRNIC_PEEK(srq->rq.limit));
 	return details_end(&d);
 }

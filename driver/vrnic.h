@@ -34,6 +34,8 @@ struct vrnic_wire;
  * @gsi: the GSI queue pair, or NULL; read under RCU
  * @engine: the threads that run the device's rings
  * @stats: statistics of each CPU
+ * @counters: counters of queue pairs by number: qp_counter.c
+ * @counted: sum of the counters that are gone; protected by the lock of @counters
  * @objects: number of objects, by enum vrnic_object
  * @of_users: those of @objects that belong to processes, not to kernel consumers
  * @faults: faults to inject, for tests
@@ -59,6 +61,8 @@ struct vrnic_dev {
 	struct vrnic_qp __rcu *gsi;
 	struct vrnic_engine engine;
 	struct vrnic_stats __percpu *stats;
+	struct xarray counters;
+	u64 counted[VRNIC_QP_STAT_NR];
 	atomic_t objects[VRNIC_OBJECTS];
 	atomic_t of_users[VRNIC_OBJECTS];
 	struct vrnic_faults *faults;

@@ -32,16 +32,3 @@ u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat)
 		sum += per_cpu_ptr(dev->stats, cpu)->count[stat];
 	return sum;
 }
-
-int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-		       u32 port, int index)
-{
-	struct vrnic_dev *dev = to_vdev(ibdev);
-	unsigned int i;
-
-	if (!port || !stats)
-		return -EINVAL;
-	for (i = 0; i < VRNIC_STAT_NR; i++)
-		stats->value[i] = vrnic_stat_sum(dev, i);
-	return VRNIC_STAT_NR;
-}

@@ -3,6 +3,7 @@
 #ifndef VRNIC_STATS_H
 #define VRNIC_STATS_H
 
+#include <linux/compiler.h>
 #include <linux/percpu.h>
 #include <linux/types.h>
 
@@ -69,6 +70,9 @@
 	X(TYPED_BYTES,		"bytes_typed")		\
 	X(FAULTS_INJECTED,	"faults_injected")
 
+/* Read what a runner may be changing, to show it to an operator. */
+#define VRNIC_PEEK(x)	data_race(READ_ONCE(x))
+
 #define X(sym, name) VRNIC_STAT_##sym,
 enum vrnic_stat { VRNIC_STATS(X) VRNIC_STAT_NR };
 #undef X
@@ -77,13 +81,14 @@ struct vrnic_stats {
 	u64 count[VRNIC_STAT_NR];
 };
 
+/* Number of statistics that each queue pair has for itself, too: qp_counter.c. */
+#define VRNIC_QP_STAT_NR	13
+
 struct ib_device;
 struct rdma_hw_stats;
 struct vrnic_dev;
 
 u64 vrnic_stat_sum(const struct vrnic_dev *dev, enum vrnic_stat stat);
 struct rdma_hw_stats *vrnic_alloc_hw_stats(struct ib_device *ibdev, u32 port);
-int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
-		       u32 port, int index);
 
 #endif /* VRNIC_STATS_H */

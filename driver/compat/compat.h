@@ -92,6 +92,46 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #define VRNIC_REPORT_PORT_EVENT_OP
 #endif
 
+struct rdma_counter;
+
+int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp);
+int vrnic_qp_counter_unbind(struct ib_qp *ibqp);
+
+/* counter_bind_qp() and counter_unbind_qp() take the port, of which there is one, since 6.16. */
+#ifdef VRNIC_HAVE_COUNTER_PORT
+static inline int vrnic_qp_counter_bind_op(struct rdma_counter *counter, struct ib_qp *ibqp,
+					   u32 port)
+{
+	return vrnic_qp_counter_bind(counter, ibqp);
+}
+
+static inline int vrnic_qp_counter_unbind_op(struct ib_qp *ibqp, u32 port)
+{
+	return vrnic_qp_counter_unbind(ibqp);
+}
+#else
+#define vrnic_qp_counter_bind_op	vrnic_qp_counter_bind
+#define vrnic_qp_counter_unbind_op	vrnic_qp_counter_unbind
+#endif
+
+/*
+ * Since 6.16 a driver has to say how large its counters are, and to initialize them. This driver's
+ * are objects of their own, which older kernels need.
+ */
+#ifdef VRNIC_HAVE_COUNTER_INIT
+#include <rdma/rdma_counter.h>
+
+static inline void vrnic_qp_counter_init(struct rdma_counter *counter)
+{
+}
+
+#define VRNIC_COUNTER_OPS					\
+	.counter_init = vrnic_qp_counter_init,			\
+	.size_rdma_counter = sizeof(struct rdma_counter),
+#else
+#define VRNIC_COUNTER_OPS
+#endif
+
 /* `rdma resource show srq -dd` asks the driver since 6.4. */
 #ifdef VRNIC_HAVE_FILL_SRQ
 #define VRNIC_FILL_SRQ_OP	.fill_res_srq_entry = vrnic_fill_srq,

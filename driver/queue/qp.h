@@ -18,6 +18,7 @@
 #ifndef VRNIC_QP_H
 #define VRNIC_QP_H
 
+#include <linux/cache.h>
 #include <linux/completion.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
@@ -35,7 +36,26 @@ struct vrnic_dev;
 struct vrnic_link;
 struct vrnic_link_ops;
 struct vrnic_roce;
+struct vrnic_qp_counter;
 struct vrnic_srq;
+
+/**
+ * struct vrnic_rare - what a queue pair counts seldom, under the names of base/stats.h
+ * @retransmitted_pkts: packets sent again
+ * @ack_timeouts: times that the timer for an acknowledgment fired
+ * @retries: waits for a peer
+ * @rnr_waits: waits for a receive of the peer
+ * @local_errors: send requests that failed
+ * @flushed: requests that were flushed
+ */
+struct vrnic_rare {
+	u64 retransmitted_pkts;
+	u64 ack_timeouts;
+	u64 retries;
+	u64 rnr_waits;
+	u64 local_errors;
+	u64 flushed;
+};
 
 /**
  * struct vrnic_qp - a queue pair
@@ -61,21 +81,31 @@ struct vrnic_srq;
  * @sq_draining: the state is SQD, and the event was not raised yet; protected by @state_lock
  * @comm_est: COMM_EST was raised; protected as @recv
  * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
- * @run: the engine's handle; its run bit protects @sq, @sq_done, @op and @sgl
+ * @run: the engine's handle; its run bit protects @sq, @sq_done, @op, @sgl, and the counts between
+ *	them
  * @sq: send ring
  * @sq_done: send requests that have ended since RESET
+ * @descriptors: send requests that were taken off the ring
+ * @xmit_bytes: bytes of messages that left, in packets or by @op
+ * @sent_pkts: packets that were sent
+ * @read_bytes: bytes that READs brought from a peer on this host
  * @op: the descriptor that the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst, which is what one run moves of @op
  * @hold: lock and references that a run keeps for the next operation; protected by the run bit
  * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
+ * @rare: counts of what is no part of the fast path; protected by the run bit
  * @post_lock: serialises post_send() of kernel consumers
  * @rq: receive ring, if there is no @srq
  * @srq: shared receive ring or NULL
  * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
  * @recv: the receive request that takes the present message; protected by @resp_lock
+ * @target_rcvd: bytes of messages that peers on this host sent; protected as @recv
+ * @target_xmit: bytes that READs of peers on this host took; protected as @recv
  * @recv_sgl: scratch: the memory of @recv that a burst reaches; protected by @resp_lock
+ * @target_errors: requests of peers that were refused; protected as @recv
+ * @target_rnr: RNR NAKs that were sent; protected as @recv
  * @roce: connection over the wire; NULL: UD, GSI, or the peer is on this host. Changed with @run
  *	parked, in a state in which no local peer reads the pointer. While it is set, no local peer
  *	uses this queue pair, and the run bit protects @recv and @recv_sgl instead of @resp_lock.
@@ -83,11 +113,26 @@ struct vrnic_srq;
  * @rxq: received packets that no run has handled yet; has a lock of its own
  * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
  * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
+ * @rcvd_pkts: packets that came into @rxq; protected by its lock
+ * @rcvd_bytes: bytes of payload of these packets; protected as they
  * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
  * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
  * @link_ops: functions of @link that the queue pair calls
  * @wired: entry in vrnic_wire.qps while the queue pair may have a route; changed with @ctrl held
+ * @counter: counter that this queue pair is bound to, or NULL; atomic
+ * @counted: entry in the list of @counter; protected by its lock
  * @gfp: flags for allocations
+ *
+ * Each count that the fast path makes lies beside fields that the same path writes anyway, so it
+ * costs an addition to a cache line that this CPU has already:
+ *
+ * - @descriptors and @xmit_bytes are behind the index of @sq and @sq_done, which each request
+ *   changes;
+ * - @sent_pkts and @read_bytes are before the first fields of @op, which each request changes. A
+ *   queue pair that only answers changes them once for a buffer of packets;
+ * - @target_rcvd and @target_xmit are before the head of @recv_sgl, which each request of a peer on
+ *   this host changes;
+ * - @rcvd_pkts and @rcvd_bytes are behind @rxq and @rxq_bytes, which each packet changes.
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -110,29 +155,55 @@ struct vrnic_qp {
 	bool comm_est;
 	bool last_wqe;
 	struct vrnic_runnable run;
-	struct vrnic_ring sq;
+	struct vrnic_ring sq ____cacheline_aligned;
 	u32 sq_done;
+	u64 descriptors;
+	u64 xmit_bytes;
+	u64 sent_pkts;
+	u64 read_bytes;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	struct vrnic_hold hold;
 	u64 limit;
 	u64 paid_at;
+	struct vrnic_rare rare;
 	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
 	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
 	struct vrnic_recv recv;
+	u64 target_rcvd ____cacheline_aligned;
+	u64 target_xmit;
 	struct vrnic_sgl recv_sgl;
+	u64 target_errors;
+	u64 target_rnr;
 	struct vrnic_roce *roce;
-	struct sk_buff_head rxq;
+	struct sk_buff_head rxq ____cacheline_aligned;
 	u32 rxq_bytes;
 	u32 ud_psn;
+	u64 rcvd_pkts;
+	u64 rcvd_bytes;
 	u32 groups;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
 	struct list_head wired;
+	struct vrnic_qp_counter *counter;
+	struct list_head counted;
 	gfp_t gfp;
 };
+
+#define VRNIC_QP_SAME_LINE(a, b)						\
+	static_assert(offsetof(struct vrnic_qp, a) / SMP_CACHE_BYTES ==		\
+		      offsetof(struct vrnic_qp, b) / SMP_CACHE_BYTES)
+
+VRNIC_QP_SAME_LINE(sq_done, descriptors);
+VRNIC_QP_SAME_LINE(sq_done, xmit_bytes);
+VRNIC_QP_SAME_LINE(op.info, sent_pkts);
+VRNIC_QP_SAME_LINE(op.info, read_bytes);
+VRNIC_QP_SAME_LINE(recv_sgl.pos, target_rcvd);
+VRNIC_QP_SAME_LINE(recv_sgl.pos, target_xmit);
+VRNIC_QP_SAME_LINE(rxq_bytes, rcvd_pkts);
+VRNIC_QP_SAME_LINE(rxq_bytes, rcvd_bytes);
 
 /* The core frees this after destroy_qp(); RCU readers may use the struct vrnic_qp for longer. */
 struct vrnic_ibqp {

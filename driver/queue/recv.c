@@ -104,6 +104,7 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 static void flush_one(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, FLUSHED);
+	qp->rare.flushed++;
 	recv_fail(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 }
 

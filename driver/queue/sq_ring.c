@@ -85,6 +85,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		vrnic_op_fail(op, vrnic_fault_own(qp, VRNIC_FAULT_COMPLETION),
 			      VRNIC_VERR_INJECTED);
 	vrnic_count(qp->dev, DESCRIPTORS);
+	qp->descriptors++;
 	trace_vrnic_fetch(qp, d);
 	return true;
 }

@@ -128,6 +128,10 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 	/* a CNP goes first: it must not wait behind the packets that cause congestion */
 	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
 	room = vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
+	if (room) {
+		qp->rcvd_pkts += vrnic_pkt_count(vrnic_pkt(skb));
+		qp->rcvd_bytes += vrnic_pkt_bytes(vrnic_pkt(skb));
+	}
 	spin_unlock(&qp->rxq.lock);
 	return room;
 }

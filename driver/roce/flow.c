@@ -230,6 +230,7 @@ bool vrnic_roce_flush(struct vrnic_qp *qp)
 	if (q->fly.head == q->fly.tail)
 		return false;
 	vrnic_count(qp->dev, FLUSHED);
+	qp->rare.flushed++;
 	vrnic_req_retire(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 	return true;
 }

@@ -300,6 +300,7 @@ static bool retire_one(struct vrnic_qp *qp)
 	}
 	if (w->status != IB_WC_SUCCESS) {
 		vrnic_count(qp->dev, LOCAL_ERRORS);
+		qp->rare.local_errors++;
 		vrnic_req_retire(qp, w->status, w->vendor_err);
 		vrnic_sq_error(qp);
 		return true;

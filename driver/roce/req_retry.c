@@ -257,6 +257,7 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	if (q->rnr_left != RNR_FOREVER)
 		q->rnr_left--;
 	vrnic_count(qp->dev, RNR_WAITS);
+	qp->rare.rnr_waits++;
 	q->rnr_until = ktime_get_ns() + vrnic_rnr_ns(code);
 	q->deadline = 0;
 	q->since = 0;
@@ -278,6 +279,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 
 	q->deadline = 0;
 	vrnic_count(qp->dev, ACK_TIMEOUTS);
+	qp->rare.ack_timeouts++;
 	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w)
 		return;
@@ -291,6 +293,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 		q->retry_left--;
 		q->since = now;
 		vrnic_count(qp->dev, RETRIES);
+		qp->rare.retries++;
 	}
 	/* the look before this one had no answer either: the path has no room for this flow */
 	if (q->looked)

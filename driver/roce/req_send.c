@@ -105,8 +105,10 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 	tx->psn = q->fly.cur;
 	/* the owner of data that a peer GETs over a link may write to them: it did not post them */
 	tx->copy = again || qp->link;
-	if (again)
+	if (again) {
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
+		qp->rare.retransmitted_pkts++;
+	}
 	if (tx->ackreq)
 		q->acked_at = q->fly.cur;
 	if (tx->ackreq && !q->timed && !again) {

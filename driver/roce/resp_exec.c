@@ -36,6 +36,7 @@ static enum vrnic_rx resp_refuse(struct vrnic_qp *qp, enum vrnic_nak code,
 				 enum ib_event_type event)
 {
 	vrnic_count(qp->dev, REMOTE_ERRORS);
+	qp->target_errors++;
 	if (qp->type == IB_QPT_UC)
 		return drop_message(qp);
 	vrnic_resp_nak(qp, VRNIC_AETH_NAK | code);
@@ -91,6 +92,7 @@ static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 	if (qp->type == IB_QPT_UC)
 		return drop_message(qp);
 	vrnic_count(qp->dev, SEND_RNR_ERR);
+	qp->target_rnr++;
 	vrnic_resp_nak(qp, VRNIC_AETH_RNR | qp->attr.min_rnr_timer);
 	r->naked = true;
 	r->again = false;

@@ -53,8 +53,10 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 
 	if (tx.opcode != VRNIC_BTH_READ_RESP_MIDDLE)
 		vrnic_resp_put_aeth(qp, &tx, VRNIC_AETH_ACK | VRNIC_AETH_UNLIMITED);
-	if (reply->replay)
+	if (reply->replay) {
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
+		qp->rare.retransmitted_pkts++;
+	}
 	err = vrnic_roce_xmit(qp, &qp->roce->path, &tx);
 	to_resp(qp)->replied = true;
 	reply->first = false;
@@ -79,6 +81,7 @@ static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
 	if (reply->replay)
 		return;
 	vrnic_count(qp->dev, REMOTE_ERRORS);
+	qp->target_errors++;
 	vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
 }
 

@@ -453,6 +453,8 @@ static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
 	}
 	vrnic_count_add(qp->dev, SENT_PKTS, b->nr);
 	vrnic_count_add(qp->dev, XMIT_BYTES, b->payload);
+	qp->sent_pkts += b->nr;
+	qp->xmit_bytes += b->payload;
 	return 0;
 }
 
@@ -601,6 +603,8 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	ack->psn = tx.psn;
 	ack->dqpn = tx.dqpn;
 	memcpy(&ack->aeth, tx.ext, sizeof(ack->aeth));
+	/* the delivery, which is without the run bit, counts it for the device */
+	qp->sent_pkts++;
 	parcel->full = true;
 }
 

@@ -66,6 +66,7 @@ static enum vrnic_step wait_rnr(struct loop *l)
 	if (l->op->rnr_left != RNR_FOREVER)
 		l->op->rnr_left--;
 	vrnic_count(l->qp->dev, RNR_WAITS);
+	l->qp->rare.rnr_waits++;
 	return wait_for(l->qp, vrnic_rnr_ns(l->peer->attr.min_rnr_timer), VRNIC_WAIT_RNR);
 }
 
@@ -85,6 +86,7 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 		return vrnic_op_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	op->retry_left--;
 	vrnic_count(qp->dev, RETRIES);
+	qp->rare.retries++;
 	return wait_for(qp, 4096ULL << qp->attr.timeout, VRNIC_WAIT_PEER);
 }
 
@@ -96,6 +98,7 @@ static enum vrnic_step loop_refuse(struct loop *l, enum ib_event_type event,
 				   u8 status, int verr)
 {
 	vrnic_count(l->peer->dev, REMOTE_ERRORS);
+	l->peer->target_errors++;
 	if (l->qp->type == IB_QPT_UC) {
 		vrnic_count(l->qp->dev, UC_DROPPED);
 		return VRNIC_STEP_DONE;
@@ -139,6 +142,14 @@ static enum vrnic_step loop_refuse_length(struct loop *l)
 		return loop_refuse(l, -1, IB_WC_SUCCESS, VRNIC_VERR_LENGTH);
 	return loop_refuse_recv(l, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
 				VRNIC_VERR_LENGTH);
+}
+
+/* Count bytes that went from the requester to the peer. */
+static void count_sent(struct loop *l, u64 bytes)
+{
+	vrnic_count_moved(l->qp->dev, l->peer->dev, bytes);
+	l->qp->xmit_bytes += bytes;
+	l->peer->target_rcvd += bytes;
 }
 
 static bool peer_allows(const struct loop *l, int access)
@@ -274,7 +285,7 @@ static enum vrnic_step loop_send(struct loop *l)
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_SENT, l->op->total);
-	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
+	count_sent(l, l->op->total);
 	loop_deliver(l, IB_WC_RECV, l->op->total);
 	return VRNIC_STEP_DONE;
 }
@@ -299,7 +310,7 @@ static enum vrnic_step loop_write(struct loop *l)
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
-	vrnic_count_moved(l->qp->dev, l->peer->dev, l->op->total);
+	count_sent(l, l->op->total);
 	if (imm)
 		loop_deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
 	return VRNIC_STEP_DONE;
@@ -320,6 +331,8 @@ static enum vrnic_step loop_read(struct loop *l)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
 	vrnic_count_moved(l->peer->dev, l->qp->dev, l->op->total);
+	l->peer->target_xmit += l->op->total;
+	l->qp->read_bytes += l->op->total;
 	return VRNIC_STEP_DONE;
 }
 
@@ -384,7 +397,7 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	if (!word)
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
-	vrnic_count_moved(l->qp->dev, l->peer->dev, sizeof(u64));
+	count_sent(l, sizeof(u64));
 	return VRNIC_STEP_DONE;
 }
 

@@ -138,12 +138,15 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	spin_lock_init(&qp->state_lock);
 	spin_lock_init(&qp->post_lock);
 	INIT_LIST_HEAD(&qp->wired);
+	INIT_LIST_HEAD(&qp->counted);
 	skb_queue_head_init(&qp->rxq);
 	return qp;
 }
 
 static void qp_free(struct vrnic_qp *qp)
 {
+	/* the core unbinds a queue pair before it has it destroyed */
+	WARN_ON_ONCE(!list_empty(&qp->counted));
 	vrnic_roce_disconnect(qp);
 	vrnic_ring_free(&qp->sq);
 	vrnic_ring_free(&qp->rq.ring);

@@ -29,6 +29,7 @@
 static void sq_fail_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, LOCAL_ERRORS);
+	qp->rare.local_errors++;
 	vrnic_sq_complete(qp);
 	vrnic_sq_error(qp);
 }
@@ -115,6 +116,7 @@ static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 static void flush_op(struct vrnic_qp *qp)
 {
 	vrnic_count(qp->dev, FLUSHED);
+	qp->rare.flushed++;
 	vrnic_op_fail(&qp->op, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
 	vrnic_sq_complete(qp);
 }

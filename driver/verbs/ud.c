@@ -130,10 +130,13 @@ static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 	}
 	if (!vrnic_target_catch(to))
 		return false;
-	if (vrnic_ud_deliver(to, &l->dg))
+	if (vrnic_ud_deliver(to, &l->dg)) {
 		vrnic_count_moved(l->qp->dev, to->dev, l->dg.len);
-	else
+		l->qp->xmit_bytes += l->dg.len;
+		to->target_rcvd += l->dg.len;
+	} else {
 		vrnic_count(l->qp->dev, UD_DROPPED);
+	}
 	vrnic_target_unlock(to);
 	return true;
 }

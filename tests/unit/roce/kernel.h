@@ -333,11 +333,15 @@ struct vrnic_sgl {
 	struct vrnic_seg seg[2];
 };
 
+enum vrnic_op_wait {
+	VRNIC_WAIT_KEY,
+};
+
 struct vrnic_op {
 	bool active;
 	const struct vrnic_opdef *info;
 	u64 total, done;
-	u8 status, vendor_err;
+	u8 status, vendor_err, waits;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 };
 
@@ -379,6 +383,10 @@ struct vrnic_qp {
 	struct sk_buff_head rxq;
 	void *link;
 	const struct vrnic_link_ops *link_ops;
+	struct {
+		u64 retransmitted_pkts, ack_timeouts, retries, rnr_waits, local_errors, flushed;
+	} rare;
+	u64 target_errors, target_rnr;
 };
 
 #define VRNIC_RATE_ANY	U64_MAX
