@@ -40,14 +40,13 @@ static inline char *said_by(const char *format, ...)
 }
 
 /*
- * Cut @text down to the entry with the words @name @value. An entry begins with a word,
- * and further ones with blanks. Return: false if there is none.
+ * Cut @text down to the entry that has @words. An entry begins with a word, and its further lines
+ * with blanks. Return: false if there is none.
  */
-static inline bool cut_entry(char *text, const char *name, unsigned long long value)
+static inline bool cut_words(char *text, const char *words)
 {
-	char *entry, *end, words[80];
+	char *entry, *end;
 
-	snprintf(words, sizeof(words), " %s %llu ", name, value);
 	for (entry = text; *entry; entry = end) {
 		end = entry;
 		do
@@ -62,6 +61,15 @@ static inline bool cut_entry(char *text, const char *name, unsigned long long va
 		}
 	}
 	return false;
+}
+
+/* The same for a name and its value. */
+static inline bool cut_entry(char *text, const char *name, unsigned long long value)
+{
+	char words[80];
+
+	snprintf(words, sizeof(words), " %s %llu ", name, value);
+	return cut_words(text, words);
 }
 
 /* The word after @name, in a buffer that the next call uses again; "" if there is none. */
