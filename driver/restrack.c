@@ -3,11 +3,12 @@
  * What `rdma resource show -dd` tells about an object beside what the core knows: for an operator
  * who asks why a queue pair does not go on.
  *
- * While the core calls a function of this file, it holds a reference on the object's tracking
- * entry. The core waits for that reference before it has anything destroyed. So the object and its
- * rings stay. Two parts of an object do not: the ring of a completion queue (resize_cq() replaces
- * it, under the queue's lock) and a queue pair's connection over the wire (modify_qp() ends it; it
- * is freed after an RCU grace period). A runner may change all values meanwhile, so the values of
+ * While the core calls a function of this file, it keeps the memory of its own object. Cores with
+ * rdma_restrack_begin_del() also keep the driver's part; others run the destroy function at the same
+ * time. So a queue pair is looked up, with a reference that its destroy function waits for; the
+ * ring of a completion queue or of a shared receive queue is read under the lock under which the
+ * destroy function (and resize_cq()) takes it away; and a connection over the wire, which
+ * modify_qp() ends, is read under RCU. A runner may change all values meanwhile, so the values of
  * one object need not fit each other.
  *
  * The words that a process writes into its rings (the tail of a ring that it fills, the head of a
@@ -32,6 +33,7 @@
 #include "queue/cq.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
+#include "queue/qp_table.h"
 #include "queue/ring_mem.h"
 #include "queue/srq.h"
 #include "roce/roce.h"
@@ -291,14 +293,18 @@ static void put_receiver(struct details *d, const struct vrnic_qp *qp)
 
 int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 {
-	const struct vrnic_qp *qp = to_vqp(ibqp);
-	struct details d = details_begin(msg);
+	struct vrnic_qp *qp = vrnic_qp_of(ibqp);
+	struct details d;
 	u32 filled;
 
+	if (!qp)
+		return -EAGAIN;
+	d = details_begin(msg);
 	filled = put_ring(&d, &qp->sq, &sq_names);
 	put_u32(&d, "sq_done", VRNIC_PEEK(qp->sq_done));
 	put_sender(&d, qp, filled);
 	put_receiver(&d, qp);
+	vrnic_qp_put(qp);
 	return details_end(&d);
 }
 
@@ -321,12 +327,16 @@ static const char *arm_name(u32 arm)
 int vrnic_fill_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
-	struct details d = details_begin(msg);
 	u32 entries, head, tail, arm;
 	unsigned long flags;
+	struct details d;
 	bool failed;
 
 	spin_lock_irqsave(&cq->lock, flags);
+	if (!cq->ring.hdr) {
+		spin_unlock_irqrestore(&cq->lock, flags);
+		return -EAGAIN;
+	}
 	entries = cq->ring.entries;
 	head = READ_ONCE(cq->ring.hdr->cons);
 	tail = cq->ring.idx;
@@ -334,6 +344,7 @@ int vrnic_fill_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 	failed = cq->failed;
 	spin_unlock_irqrestore(&cq->lock, flags);
 
+	d = details_begin(msg);
 	put_u32(&d, "entries", entries);
 	put_u32(&d, "head", head);
 	put_u32(&d, "tail", tail);
@@ -370,10 +381,17 @@ int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 
 int vrnic_fill_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
 {
-	struct vrnic_srq *srq = to_vsrq(ibsrq);
+	struct vrnic_rq *rq = &to_vsrq(ibsrq)->rq;
 	struct details d = details_begin(msg);
+	unsigned long flags;
 
-	put_ring(&d, &srq->rq.ring, &srq_names);
-	put_u32(&d, "limit", VRNIC_PEEK(srq->rq.limit));
+	spin_lock_irqsave(&rq->lock, flags);
+	if (rq->ring.hdr) {
+		put_ring(&d, &rq->ring, &srq_names);
+		put_u32(&d, "limit", rq->limit);
+	} else {
+		d.err = -EAGAIN;
+	}
+	spin_unlock_irqrestore(&rq->lock, flags);
 	return details_end(&d);
 }

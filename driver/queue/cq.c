@@ -162,13 +162,21 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	struct vrnic_ring ring;
+
 	/*
 	 * ib_free_cq() waits for the end of a poll in a softirq, but the core's softirq arms the
 	 * queue after that. A softirq is an RCU read-side critical section, so wait for it here.
 	 */
 	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
 		synchronize_rcu();
-	vrnic_ring_free(&to_vcq(ibcq)->ring);
+	/* an operator may be looking at the ring: see vrnic_fill_cq() */
+	spin_lock_irq(&cq->lock);
+	ring = cq->ring;
+	cq->ring = (struct vrnic_ring) {};
+	spin_unlock_irq(&cq->lock);
+	vrnic_ring_free(&ring);
 	vrnic_object_put(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata);
 	return 0;
 }

@@ -18,6 +18,7 @@
  */
 static struct vrnic_ids vrnic_qps;
 
+#define GSI_NUMBER	1
 #define QPN_MIN		16
 #define QPN_MAX		(BIT(24) - 3)	/* 0xfffffe is VRNIC_HELLO_QPN, 0xffffff multicast */
 
@@ -52,6 +53,29 @@ struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev)
 	return qp;
 }
 
+/**
+ * vrnic_qp_of() - the queue pair of the core's object
+ * @ibqp: object of the core, whose memory stays for the call
+ *
+ * For questions of operators: cores without rdma_restrack_begin_del() ask for queue pairs whose
+ * destroy_qp() runs at the same time.
+ *
+ * Return: the queue pair with a reference held, or NULL if it is being destroyed.
+ */
+struct vrnic_qp *vrnic_qp_of(struct ib_qp *ibqp)
+{
+	struct vrnic_qp *qp;
+
+	if (ibqp->qp_num == GSI_NUMBER)
+		qp = vrnic_gsi_get(to_vdev(ibqp->device));
+	else
+		qp = vrnic_qp_get(ibqp->qp_num);
+	if (!qp || qp->ibqp == ibqp)
+		return qp;
+	vrnic_qp_put(qp);
+	return NULL;
+}
+
 void vrnic_qp_put(struct vrnic_qp *qp)
 {
 	if (refcount_dec_and_test(&qp->refs))
@@ -80,7 +104,7 @@ int vrnic_qp_publish(struct vrnic_qp *qp)
 	if (qp->type != IB_QPT_GSI)
 		return 0;
 	/* only the core's MAD layer makes GSI queue pairs, and only one for a device */
-	qp->ibqp->qp_num = 1;
+	qp->ibqp->qp_num = GSI_NUMBER;
 	rcu_assign_pointer(qp->dev->gsi, qp);
 	return 0;
 }

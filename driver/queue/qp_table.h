@@ -14,6 +14,7 @@ int vrnic_qp_publish(struct vrnic_qp *qp);
 void vrnic_qp_hide(struct vrnic_qp *qp);
 struct vrnic_qp *vrnic_qp_get(u32 qpn);
 struct vrnic_qp *vrnic_gsi_get(struct vrnic_dev *dev);
+struct vrnic_qp *vrnic_qp_of(struct ib_qp *ibqp);
 void vrnic_qp_put(struct vrnic_qp *qp);
 int vrnic_qps_init(void);
 void vrnic_qps_exit(void);

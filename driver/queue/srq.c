@@ -90,7 +90,15 @@ int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 
 int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
-	vrnic_ring_free(&to_vsrq(ibsrq)->rq.ring);
+	struct vrnic_rq *rq = &to_vsrq(ibsrq)->rq;
+	struct vrnic_ring ring;
+
+	/* an operator may be looking at the ring: see vrnic_fill_srq() */
+	spin_lock_irq(&rq->lock);
+	ring = rq->ring;
+	rq->ring = (struct vrnic_ring) {};
+	spin_unlock_irq(&rq->lock);
+	vrnic_ring_free(&ring);
 	vrnic_object_put(to_vdev(ibsrq->device), VRNIC_OBJECT_SRQ, udata);
 	return 0;
 }

@@ -251,11 +251,14 @@ err_free:
 	return err;
 }
 
+/* -EAGAIN: the core's netlink code goes on with the next queue pair. */
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init)
 {
-	struct vrnic_qp *qp = to_vqp(ibqp);
+	struct vrnic_qp *qp = vrnic_qp_of(ibqp);
 
+	if (!qp)
+		return -EAGAIN;
 	mutex_lock(&qp->ctrl);
 	*attr = qp->attr;
 	attr->qp_state = READ_ONCE(qp->state);
@@ -272,6 +275,7 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->cap = qp->cap;
 	init->sq_sig_type = qp->sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init->qp_type = ibqp->qp_type;
+	vrnic_qp_put(qp);
 	return 0;
 }
 
