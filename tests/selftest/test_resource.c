@@ -3,6 +3,11 @@
  * What `rdma resource show -dd` tells of queue pairs, completion queues, shared receive queues and
  * regions: each number is one that the test has caused.
  */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "harness.h"
 #include "rdma_tool.h"
 #include "verbs_raw.h"
@@ -391,6 +396,50 @@ TEST(nonsense_in_a_ring_is_shown_and_not_used)
 	EXPECT_STREQ("nonsense", word("armed"));
 	EXPECT_OK(side_close(&side));
 	dev_close(&dev);
+}
+
+/* ---- objects that come and go meanwhile ---- */
+
+/* Create a bed and end it, again and again, until nobody reads @ready any more. */
+static void come_and_go(int ready)
+{
+	struct pair_opts opts = { .srq = true };
+	struct bed bed;
+
+	do {
+		if (bed_open(&bed, LEN, &opts) || bed_close(&bed))
+			_exit(1);
+	} while (write(ready, "", 1) == 1 || errno == EAGAIN);
+	_exit(0);
+}
+
+/* rdma(8) ends well: objects that are about to go are left out. KASAN looks at the rest. */
+TEST(objects_come_and_go_while_they_are_shown)
+{
+	static const char *const kinds[] = { "qp", "cq", "srq", "mr", "pd" };
+	int ready[2], status, i, j;
+	pid_t child;
+
+	signal(SIGPIPE, SIG_IGN);
+	ASSERT_OK(pipe2(ready, O_NONBLOCK));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(ready[0]);
+		come_and_go(ready[1]);
+	}
+	close(ready[1]);
+	for (i = 0; i < 20; i++) {
+		for (j = 0; j < ARRAY_SIZE(kinds); j++) {
+			char *text = said_by("rdma -dd resource show %s 2>&1", kinds[j]);
+
+			EXPECT_NE(NULL, text);
+			free(text);
+		}
+	}
+	close(ready[0]);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 TEST_HARNESS_MAIN
