@@ -3,7 +3,6 @@
 #ifndef VRNIC_STATS_H
 #define VRNIC_STATS_H
 
-#include <linux/compiler.h>
 #include <linux/percpu.h>
 #include <linux/types.h>
 
