@@ -284,7 +284,8 @@ static void all_counters(struct vrnic_dev *dev, u64 *sum)
  * @index: not used: all are read
  *
  * The core adds the counters afterwards. The port's statistics are read first here, so that no sum
- * is larger than what there is when the core has added all, whatever is counted meanwhile.
+ * is larger than what there is when the core has added all, whatever is counted meanwhile. Only a
+ * counter that ends between the two readings of all_counters() may be in one answer twice.
  *
  * Return: number of statistics, or -EINVAL.
  */

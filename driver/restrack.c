@@ -4,8 +4,8 @@
  * who asks why a queue pair does not go on.
  *
  * While the core calls a function of this file, it keeps the memory of its own object. Cores with
- * rdma_restrack_begin_del() also keep the driver's part; others run the destroy function at the same
- * time. So a queue pair is looked up, with a reference that its destroy function waits for; the
+ * rdma_restrack_begin_del() also keep the driver's part; others may be running the destroy
+ * function. So a queue pair is looked up, with a reference that its destroy function waits for; the
  * ring of a completion queue or of a shared receive queue is read under the lock under which the
  * destroy function (and resize_cq()) takes it away; and a connection over the wire, which
  * modify_qp() ends, is read under RCU. A runner may change all values meanwhile, so the values of
@@ -16,7 +16,8 @@
  * operator looks for. Nothing here uses them as an index.
  *
  * Every user may ask. Only CAP_NET_ADMIN gets to know addresses, because they tell where a process
- * has its memory, and the PSNs of a connection, because they are what a forged packet needs.
+ * has its memory, and the PSNs of a connection, because they are what a forged packet needs. The
+ * core shows every user the first PSNs, so the numbers of messages since then are secret, too.
  */
 
 #include <linux/capability.h>
@@ -142,8 +143,10 @@ static u32 put_ring(struct details *d, const struct vrnic_ring *ring,
 	u32 head = VRNIC_PEEK(ring->idx), tail = READ_ONCE(ring->hdr->prod);
 
 	put_u32(d, names->entries, ring->entries);
-	put_u32(d, names->head, head);
-	put_u32(d, names->tail, tail);
+	if (d->admin) {
+		put_u32(d, names->head, head);
+		put_u32(d, names->tail, tail);
+	}
 	put_u32(d, names->filled, tail - head);
 	return tail - head;
 }
@@ -301,7 +304,8 @@ int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 		return -EAGAIN;
 	d = details_begin(msg);
 	filled = put_ring(&d, &qp->sq, &sq_names);
-	put_u32(&d, "sq_done", VRNIC_PEEK(qp->sq_done));
+	if (d.admin)
+		put_u32(&d, "sq_done", VRNIC_PEEK(qp->sq_done));
 	put_sender(&d, qp, filled);
 	put_receiver(&d, qp);
 	vrnic_qp_put(qp);
@@ -346,8 +350,10 @@ int vrnic_fill_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 
 	d = details_begin(msg);
 	put_u32(&d, "entries", entries);
-	put_u32(&d, "head", head);
-	put_u32(&d, "tail", tail);
+	if (d.admin) {
+		put_u32(&d, "head", head);
+		put_u32(&d, "tail", tail);
+	}
 	put_u32(&d, "unread", tail - head);
 	put_string(&d, "armed", arm_name(arm));
 	put_u32(&d, "overflowed", failed);

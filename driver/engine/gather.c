@@ -35,12 +35,12 @@ MODULE_PARM_DESC(gather_us, "microseconds after which a ring is looked at whose 
 #define PERIOD_MAX_US	1000U
 
 /*
- * A long stream needs few checks, so the period doubles while doorbells come. After a period
- * without a doorbell the next check comes early, because a request may be waiting.
+ * A long stream needs few checks, so the period doubles while doorbells come, or a runner is busy.
+ * After a period without a doorbell the next check comes early, because a request may be waiting.
  */
 static void next_period(struct vrnic_gather *g)
 {
-	u32 first = READ_ONCE(gather_us);
+	u32 first = max(READ_ONCE(gather_us), 1U);
 
 	g->us = g->idle ? first : min(2 * g->us, max(first, PERIOD_MAX_US));
 }

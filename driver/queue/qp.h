@@ -87,7 +87,7 @@ struct vrnic_rare {
  * @sq_done: send requests that have ended since RESET
  * @descriptors: send requests that were taken off the ring
  * @xmit_bytes: bytes of messages that left, in packets or by @op
- * @sent_pkts: packets that were sent
+ * @sent_pkts: packets that were sent; not for GSI, by which other code sends, too
  * @read_bytes: bytes that READs brought from a peer on this host
  * @op: the descriptor that the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst, which is what one run moves of @op
@@ -132,7 +132,7 @@ struct vrnic_rare {
  *   queue pair that only answers changes them once for a buffer of packets;
  * - @target_rcvd and @target_xmit are before the head of @recv_sgl, which each request of a peer on
  *   this host changes;
- * - @rcvd_pkts and @rcvd_bytes are behind @rxq and @rxq_bytes, which each packet changes.
+ * - @rcvd_pkts and @rcvd_bytes are before @rxq_bytes and @rxq, which each packet changes.
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -178,23 +178,25 @@ struct vrnic_qp {
 	u64 target_errors;
 	u64 target_rnr;
 	struct vrnic_roce *roce;
-	struct sk_buff_head rxq ____cacheline_aligned;
-	u32 rxq_bytes;
-	u32 ud_psn;
-	u64 rcvd_pkts;
-	u64 rcvd_bytes;
-	u32 groups;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
+	u64 rcvd_pkts ____cacheline_aligned;
+	u64 rcvd_bytes;
+	u32 rxq_bytes;
+	u32 ud_psn;
+	struct sk_buff_head rxq;	/* its lock is the last of it, and large in some kernels */
+	u32 groups;
 	struct list_head wired;
 	struct vrnic_qp_counter *counter;
 	struct list_head counted;
 	gfp_t gfp;
 };
 
+/* Nothing is arranged for shorter lines. */
 #define VRNIC_QP_SAME_LINE(a, b)						\
 	static_assert(offsetof(struct vrnic_qp, a) / SMP_CACHE_BYTES ==		\
-		      offsetof(struct vrnic_qp, b) / SMP_CACHE_BYTES)
+		      offsetof(struct vrnic_qp, b) / SMP_CACHE_BYTES ||		\
+		      SMP_CACHE_BYTES < 64)
 
 VRNIC_QP_SAME_LINE(sq_done, descriptors);
 VRNIC_QP_SAME_LINE(sq_done, xmit_bytes);
@@ -202,8 +204,8 @@ VRNIC_QP_SAME_LINE(op.info, sent_pkts);
 VRNIC_QP_SAME_LINE(op.info, read_bytes);
 VRNIC_QP_SAME_LINE(recv_sgl.pos, target_rcvd);
 VRNIC_QP_SAME_LINE(recv_sgl.pos, target_xmit);
-VRNIC_QP_SAME_LINE(rxq_bytes, rcvd_pkts);
-VRNIC_QP_SAME_LINE(rxq_bytes, rcvd_bytes);
+VRNIC_QP_SAME_LINE(rxq.qlen, rcvd_pkts);
+VRNIC_QP_SAME_LINE(rxq.qlen, rxq_bytes);
 
 /* The core frees this after destroy_qp(); RCU readers may use the struct vrnic_qp for longer. */
 struct vrnic_ibqp {

@@ -453,8 +453,11 @@ static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
 	}
 	vrnic_count_add(qp->dev, SENT_PKTS, b->nr);
 	vrnic_count_add(qp->dev, XMIT_BYTES, b->payload);
-	qp->sent_pkts += b->nr;
-	qp->xmit_bytes += b->payload;
+	/* hellos of native links go by the GSI queue pair without its run bit */
+	if (qp->type != IB_QPT_GSI) {
+		qp->sent_pkts += b->nr;
+		qp->xmit_bytes += b->payload;
+	}
 	return 0;
 }
 

@@ -286,7 +286,7 @@ TEST_F(resource, a_region_tells_its_pages)
 	free(mem);
 }
 
-/* Addresses and PSNs are for the administrator. */
+/* Addresses and PSNs are for the administrator, and so is the number of messages. */
 TEST_F(resource, a_user_is_not_told_all)
 {
 	struct bed *bed = self->bed;
@@ -294,8 +294,15 @@ TEST_F(resource, a_user_is_not_told_all)
 	ASSERT_DONE(RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src, .len = 8,
 			.remote = &bed->dst));
 	ASSERT_OK(show_one(AS_NOBODY, "qp", "lqpn", bed->a->qp->qp_num));
-	EXPECT_EQ(1, number("sq_done"));
+	EXPECT_EQ(0, number("sq_filled"));
 	EXPECT_EQ(NULL, strstr(shown, "_psn"));
+	EXPECT_EQ(NULL, strstr(shown, "_head"));
+	EXPECT_EQ(NULL, strstr(shown, "_tail"));
+	EXPECT_EQ(NULL, strstr(shown, "sq_done"));
+	ASSERT_OK(show_one(AS_NOBODY, "cq", "cqe", bed->a->scq->cqe));
+	EXPECT_LE(0, number("unread"));
+	EXPECT_EQ(NULL, strstr(shown, "_head"));
+	EXPECT_EQ(NULL, strstr(shown, "_tail"));
 	ASSERT_OK(show_one(AS_NOBODY, "mr", "mrlen", LEN));
 	EXPECT_EQ(1, number("valid"));
 	EXPECT_EQ(NULL, strstr(shown, "iova"));
