@@ -95,6 +95,32 @@ static bool can_couple(const struct vrnic_pkt *pkt)
 	       !(pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END));
 }
 
+/*
+ * Count the packets of @size bytes behind the one at @at whose BTHs differ from its BTH only in the
+ * PSN, which counts up. One walk over the fragments finds all BTHs. A BTH that lies in two
+ * fragments ends the walk.
+ */
+static u32 count_followers(struct sk_buff *skb, u32 at, u32 size)
+{
+	u32 end = min_t(u32, skb->len, U16_MAX), n = 0;
+	struct skb_seq_state state;
+	struct vrnic_bth next;
+	const u8 *bth;
+
+	if (skb_copy_bits(skb, at, &next, sizeof(next)))
+		return 0;
+	skb_prepare_seq_read(skb, at, end, &state);
+	while (at + (n + 2) * size <= end &&
+	       skb_seq_read((n + 1) * size, &bth, &state) >= sizeof(next)) {
+		be32_add_cpu(&next.psn, 1);
+		if (memcmp(&next, bth, sizeof(next)))
+			break;
+		n++;
+	}
+	skb_abort_seq_read(&state);
+	return n;
+}
+
 /**
  * vrnic_pkt_couple() - make a train of a packet and of those that continue it
  * @skb: buffer; vrnic_pkt_parse() accepted the packet
@@ -108,24 +134,11 @@ static bool can_couple(const struct vrnic_pkt *pkt)
  */
 u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size)
 {
-	u32 end = min_t(u32, skb->len, U16_MAX), more = 0;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct skb_seq_state state;
-	struct vrnic_bth next;
-	const u8 *bth;
+	u32 more = 0;
 
-	if (!can_couple(pkt) || pkt->ackreq || skb_copy_bits(skb, at, &next, sizeof(next)))
-		return 0;
-	/* one walk over all fragments; a BTH that lies in two of them ends the train */
-	skb_prepare_seq_read(skb, at, end, &state);
-	while (at + (more + 2) * size <= end &&
-	       skb_seq_read((more + 1) * size, &bth, &state) >= sizeof(next)) {
-		be32_add_cpu(&next.psn, 1);
-		if (memcmp(&next, bth, sizeof(next)))
-			break;
-		more++;
-	}
-	skb_abort_seq_read(&state);
+	if (can_couple(pkt) && !pkt->ackreq)
+		more = count_followers(skb, at, size);
 	if (more) {
 		pkt->train = true;
 		pkt->more = more;
