@@ -79,7 +79,8 @@ pair() {
 # nothing about what was tested. On a busy host, a virtual CPU may stand still at the
 # wrong moment, and one is enough.
 patient_pair() {
-	local try said
+	local try said FI_OFI_RXM_CM_PROGRESS_INTERVAL	# of lost_farewell, for this pair alone
+	unset FI_OFI_RXM_CM_PROGRESS_INTERVAL
 	for try in 1 2 3 4; do
 		pair "$@" && return
 		said=$(<"$PAIR_TMP/client")$(<"$PAIR_TMP/server")
