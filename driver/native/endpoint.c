@@ -157,8 +157,9 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
 }
 
 /*
- * The descriptor in progress, and all later ones, fail from now on if they name the endpoint. The
- * ring goes on with the descriptors behind them.
+ * The operation in progress fails now if its descriptor names the endpoint. A later descriptor that
+ * names the endpoint fails when the engine comes to the descriptor, unless a new endpoint has the
+ * number by then. The ring goes on behind a failed descriptor.
  */
 static int endpoint_destroy(struct ib_uobject *uobj,
 			    enum rdma_remove_reason why,

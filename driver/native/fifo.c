@@ -435,7 +435,10 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	return 0;
 }
 
-/* Stop hellos, too: if the FIFO was published, datagrams of other hosts may have found it. */
+/*
+ * Destroy a FIFO whose creation failed. If name_add() failed, a goodbye datagram of another host
+ * may have found the FIFO by its number and may wait in the FIFO's queue, so close this queue, too.
+ */
 static void fifo_undo(struct vrnic_fifo *fifo)
 {
 	vrnic_hellos_stop(fifo);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Typed transfers copy from page to page, along the chunks that two types have in common (S3.3 to
- * S3.5). The target never has a buffer. How the rows of common chunks (struct vrnic_common_row) are
- * found depends on the mode:
+ * Typed transfers: S3.3 to S3.6 in Documentation/native.rst. A transfer copies the chunks that the
+ * types of both sides have in common. Each struct vrnic_common_row describes a row of such chunks.
+ * No mode needs a buffer at the target. The mode says how a transfer finds the rows:
  *
  *	SAME	follow the one type that describes both sides
  *	CHUNKS	read the table of the pair of types; if there is none, follow
  *		both types side by side
- *	PACKED	follow one type at a time: copy from the origin into a buffer,
- *		and from there to the places that the target's type says
+ *	PACKED	follow one type at a time: copy from the origin into a buffer of
+ *		the origin, and from there to the places that the target's type says
+ *
+ * SAME and CHUNKS copy straight from the origin's pages to the target's pages.
  *
  * Chunks are copied in the order of the types. Where chunks of the target overlap, the last one
  * counts. The last byte of the transfer becomes visible last. A chunk needs no check of its own:

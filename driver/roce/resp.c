@@ -277,8 +277,10 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /*
- * UC: lost packets stay lost, and a new message starts afresh. Return: false if the packet belongs
- * to a message that lost one.
+ * UC: the requester does not repeat lost packets, so a message that lost a packet is dropped up to
+ * its end. The first packet of the next message is accepted whatever its PSN is. Return: false if
+ * the packet is in a message that is being dropped, because the message lost a packet or was
+ * refused: drop_message().
  */
 static bool in_sequence_uc(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {

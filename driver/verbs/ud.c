@@ -160,8 +160,8 @@ static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
 #define TRIES	32
 
 /*
- * Give up a datagram if its target is still locked after TRIES attempts. UD may lose datagrams, and
- * the sender's datagrams to other targets must not wait for this target.
+ * Give up a datagram if its target is still locked at the last of TRIES retries. UD may lose
+ * datagrams, and the sender's datagrams to other targets must not wait for this target.
  */
 static bool give_up(struct vrnic_qp *qp, struct vrnic_op *op)
 {

@@ -211,7 +211,11 @@ int vrnic_context_create(struct vrnic_client *client,
 
 /* ---- the end ---- */
 
-/* Destroy the kernel's part first: after that no engine touches the rings and pools. */
+/*
+ * Destroy the kernel's objects of the context, the endpoints before the FIFO that they refer to.
+ * The caller then unmaps the rings, which no engine uses once the FIFO is gone. Each endpoint's
+ * pool is freed here, after the kernel's endpoint: see bury().
+ */
 static int destroy_in_kernel(struct vrnic_context *ctx)
 {
 	struct vrnic_client *client = ctx->client;

@@ -73,7 +73,11 @@ uint32_t vrnic_plan_rows(const struct vrnic_plan *plan)
 	return (plan->nr - 1) * 3 + last_descs(plan);
 }
 
-/* Runs at the origin: sends row @k to the target's engine, which then sends the next batch. */
+/*
+ * Make the first descriptor of batch @k, which the origin's engine executes. The descriptor sends
+ * row @k of the origin's table to the target's engine. Row @k makes the target's engine send batch
+ * @k + 1 to the origin's engine.
+ */
 static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 				   const struct vrnic_plan *plan, uint32_t k)
 {
@@ -88,7 +92,10 @@ static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 	};
 }
 
-/* Row @k. Runs at the target, when the origin has sent it: sends batch @k + 1 to the origin. */
+/*
+ * Make row @k of the origin's table. The target's engine executes the row once the origin's engine
+ * has sent it, and then sends batch @k + 1 to the origin's engine.
+ */
 static struct vrnic_ndesc origin_row(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k)
 {

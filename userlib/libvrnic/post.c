@@ -378,7 +378,12 @@ static int add_op(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	return 0;
 }
 
-/* Put the operation into the ring or the queue. The caller has raised counters and added @op. */
+/*
+ * Put @req into the ring, where the caller has found room; or, if @queue, into the queue of
+ * operations that wait for room. The caller has already raised the counters that the descriptor
+ * names and listed @op, because the engine may finish the operation before this returns. @op is
+ * NULL if the descriptor is not SIGNALED.
+ */
 static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		 const struct vrnic_request *req, struct vrnic_op *op,
 		 bool queue)

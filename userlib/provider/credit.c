@@ -49,7 +49,10 @@ static void sides_put(struct vrnic_sides *sides, struct vrnic_polled *polled)
 	__atomic_store_n(&sides->slot[i], polled, __ATOMIC_RELEASE);
 }
 
-/* Replace the table by one with more free slots. Caller holds sides_lock. Return: 0 or ENOMEM. */
+/*
+ * Replace the table of @cq by one with more free slots. The old table stays, as polls may still be
+ * reading the old table: drop() frees it. Caller holds sides_lock. Return: 0 or ENOMEM.
+ */
 static int sides_grow(struct vrnic_cq *cq)
 {
 	struct vrnic_sides *old = cq->sides, *sides = sides_new(old);
