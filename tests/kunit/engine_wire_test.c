@@ -95,6 +95,7 @@ struct probe {
  * @dev: network device
  * @napi: its receiver
  * @waiting: rounds of softirqs until no packet waits there; less than 0: for ever
+ * @elsewhere: CPU of the thread that kicking_elsewhere() runs on
  */
 struct rig {
 	struct vrnic_engine engine;
@@ -103,6 +104,7 @@ struct rig {
 	struct net_device *dev;
 	struct napi_struct napi;
 	int waiting;
+	unsigned int elsewhere;
 };
 
 static bool is_busy(const struct probe *p)
@@ -517,7 +519,18 @@ static void a_late_packet_is_not_left(struct kunit *test)
 	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 3);
 }
 
-/* A runner that finds a brief one waits, and goes on itself. */
+static int kicking_elsewhere(void *arg)
+{
+	const struct rig *rig = arg;
+
+	set_cpus_allowed_ptr(current, cpumask_of(rig->elsewhere));
+	return kicking_thread(arg);
+}
+
+/*
+ * A runner that finds a brief one waits, and goes on itself. Each stays on a CPU: a lingering runner
+ * is not preempted, so on the same CPU the other one would not wait before the lingering is over.
+ */
 static void who_waits_goes_on(struct kunit *test)
 {
 	unsigned long limit = jiffies + PATIENCE;
@@ -526,13 +539,16 @@ static void who_waits_goes_on(struct kunit *test)
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "needs two CPUs");
+	migrate_disable();
+	rig->elsewhere = cpumask_any_but(cpu_online_mask, smp_processor_id());
 	p->linger = true;
-	start_caller(test, kicking_thread, rig, &rig->callers);
+	start_caller(test, kicking_elsewhere, rig, &rig->callers);
 	while (!atomic_read(&p->runs) && time_before(jiffies, limit))
 		cpu_relax();
 	/* on a slow machine a wait may end before the other one looks */
 	while (!READ_ONCE(p->was_waited) && time_before(jiffies, limit))
 		vrnic_kick(&p->r);
+	migrate_enable();
 	KUNIT_EXPECT_TRUE(test, p->was_waited);
 	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
 	KUNIT_EXPECT_GE(test, atomic_read(&p->runs), 2);
