@@ -173,6 +173,10 @@ static bool reserved_fits(const struct vrnic_nop *op)
 	case VRNIC_NOP_MESSAGE:
 	case VRNIC_NOP_NOTIFY:
 		return true;
+	case VRNIC_NOP_FENCE:
+	case VRNIC_NOP_FENCE_ALL:
+		/* the target of an earlier operation is no target of the fence */
+		return !d->arg && !d->target_counter;
 	default:
 		return !d->arg;
 	}

@@ -767,6 +767,51 @@ TEST(a_malformed_fence_tells_of_itself)
 	EXPECT_OK(raw_pair_close(&pair));
 }
 
+/*
+ * A fence counts nowhere but here. Behind a put, it must not count down a counter of the put's
+ * target, which no peer may name.
+ */
+TEST(a_fence_counts_at_no_target)
+{
+	struct vrnic_ndesc put = {
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 8,
+	};
+	struct vrnic_ndesc fence = { .num_slots = 1, .flags = VRNIC_NDESC_SIGNALED };
+	struct raw_counter counter = {};
+	struct vrnic_record record;
+	struct raw_pair pair = {};
+	int i;
+
+	NEED_NATIVE();
+	ASSERT_OK(raw_pair_open(&pair, 64, 256, 4096));
+	ASSERT_OK(raw_counter(&pair.b, 0, &counter));
+	put.endpoint = fence.endpoint = pair.a_to_b;
+	put.local_addr = (uintptr_t)pair.a.buf.addr;
+	put.lkey = pair.a.buf.mr->lkey;
+	put.remote_addr = (uintptr_t)pair.b.buf.addr;
+	put.rkey = pair.b.buf.mr->rkey;
+	fence.target_counter = counter.number;
+	for (i = 0; i < 2; i++) {
+		fence.opcode = i ? VRNIC_NOP_FENCE_ALL : VRNIC_NOP_FENCE;
+		raw_fill(&pair.a, &put, NULL, 0);
+		raw_fill(&pair.a, &fence, NULL, 0);
+		ASSERT_OK(raw_ring(&pair.a));
+		ASSERT_OK(raw_take(&pair.a, &record));
+		EXPECT_EQ(VRNIC_VERR_OPCODE, record.vendor_err);
+		EXPECT_EQ(0, counter.cell->remaining);
+	}
+	EXPECT_OK(raw_counter_destroy(&pair.b, &counter));
+	EXPECT_OK(raw_pair_close(&pair));
+}
+
+TEST_F(fence, a_target_counter_is_invalid)
+{
+	struct vrnic_done done = { .target = self->bed.a.peer.counter };
+
+	EXPECT_EQ(-EINVAL, vrnic_fence(self->bed.a.to, &done));
+	EXPECT_EQ(-EINVAL, vrnic_fence_all(self->bed.a.context, &done));
+}
+
 /* Reserved values are refused. */
 TEST(reserved_fields_are_zero)
 {

@@ -460,7 +460,7 @@ enum vrnic_native_opcode {
  * @remote_counter: counter of this process, or 0: falls by the same number once
  *	the operation is done at the target
  * @target_counter: counter of the target's process, or 0: falls by the same number
- *	once the operation is done at the target
+ *	once the operation is done at the target. Fences: 0
  * @arg: MESSAGE and NOTIFY: dispatch id, for the record. RMW: enum vrnic_rmw_op.
  *	Otherwise zero.
  *

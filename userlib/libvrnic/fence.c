@@ -6,12 +6,18 @@
 
 #include "lib.h"
 
+/* Does @done name a counter of the target? A fence tells the target nothing. */
+static bool has_target(const struct vrnic_done *done)
+{
+	return done && done->target;
+}
+
 VRNIC_EXPORT
 int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done)
 {
 	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE } };
 
-	if (!ep)
+	if (!ep || has_target(done))
 		return -EINVAL;
 	return vrnic_post(ep->context, ep, &req, done);
 }
@@ -22,7 +28,7 @@ int vrnic_fence_all(struct vrnic_context *context,
 {
 	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE_ALL } };
 
-	if (!context)
+	if (!context || has_target(done))
 		return -EINVAL;
 	return vrnic_post(context, NULL, &req, done);
 }
