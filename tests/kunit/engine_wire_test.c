@@ -528,8 +528,8 @@ static int kicking_elsewhere(void *arg)
 }
 
 /*
- * A runner that finds a brief one waits, and goes on itself. Each stays on a CPU: a lingering runner
- * is not preempted, so on the same CPU the other one would not wait before the lingering is over.
+ * A runner that finds a brief one waits, and goes on itself. Each stays on a CPU of its own: a
+ * lingering runner is not preempted, so on the same CPU the other one could not wait for it.
  */
 static void who_waits_goes_on(struct kunit *test)
 {

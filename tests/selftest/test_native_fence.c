@@ -785,7 +785,8 @@ TEST(a_fence_counts_at_no_target)
 	NEED_NATIVE();
 	ASSERT_OK(raw_pair_open(&pair, 64, 256, 4096));
 	ASSERT_OK(raw_counter(&pair.b, 0, &counter));
-	put.endpoint = fence.endpoint = pair.a_to_b;
+	put.endpoint = pair.a_to_b;
+	fence.endpoint = pair.a_to_b;
 	put.local_addr = (uintptr_t)pair.a.buf.addr;
 	put.lkey = pair.a.buf.mr->lkey;
 	put.remote_addr = (uintptr_t)pair.b.buf.addr;
