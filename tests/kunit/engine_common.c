@@ -80,7 +80,20 @@ bool eventually(const atomic_t *value, int wanted)
 	return atomic_read(value) == wanted;
 }
 
-/* Long enough for a thread that has something to do to have done it. */
+/*
+ * Wait until nobody runs @r, and nothing is announced to it. If that does not come, the caller's
+ * checks fail.
+ */
+void rest(const struct vrnic_runnable *r)
+{
+	const unsigned long busy = BIT(VRNIC_RUN_BUSY) | BIT(VRNIC_RUN_AGAIN);
+	unsigned long limit = jiffies + PATIENCE;
+
+	while (READ_ONCE(r->state) & busy && time_before(jiffies, limit))
+		usleep_range(1000, 2000);
+}
+
+/* Long enough for a thread that has something to do to have done it, but on a slow machine. */
 void settle(void)
 {
 	msleep(20);

@@ -31,5 +31,6 @@ void random_calls(void (*call)(void *arg, unsigned int how), void *arg,
 
 bool eventually(const atomic_t *value, int wanted);
 void settle(void);
+void rest(const struct vrnic_runnable *r);
 
 #endif /* VRNIC_KUNIT_ENGINE_COMMON_H */

@@ -683,7 +683,7 @@ static void start_kickers(struct kunit *test)
 /* The last announcement of each was seen, and never were two inside. */
 static void expect_all_taken(struct kunit *test, struct counter *c)
 {
-	settle();
+	rest(&c->r);
 	KUNIT_EXPECT_EQ(test, c->taken, atomic_read(&c->posted));
 	KUNIT_EXPECT_GT(test, atomic_read(&c->runs), 0);
 	KUNIT_EXPECT_EQ(test, c->overlaps, 0);

@@ -243,6 +243,7 @@ static void poke(struct probe *p, bool small)
 static void expect_at_rest(struct kunit *test, struct probe *p, int runs)
 {
 	KUNIT_EXPECT_TRUE(test, eventually(&p->runs, runs));
+	rest(&p->r);
 	settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&p->runs), runs);
 	KUNIT_EXPECT_FALSE(test, is_busy(p));
@@ -596,7 +597,7 @@ static void many_callers(struct kunit *test)
 	for (i = 0; i < CALLERS; i++)
 		start_caller(test, caller_thread, rig, &rig->callers);
 	KUNIT_ASSERT_TRUE(test, eventually(&rig->callers, 0));
-	settle();
+	rest(&p->r);
 	KUNIT_EXPECT_FALSE(test, is_busy(p));
 	KUNIT_EXPECT_EQ(test, p->seen_packets, atomic_read(&p->packets));
 	KUNIT_EXPECT_EQ(test, p->seen_descs, atomic_read(&p->descs));
