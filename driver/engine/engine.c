@@ -491,6 +491,22 @@ void vrnic_kick(struct vrnic_runnable *r)
 		kick_here(r);
 }
 
+/*
+ * Is the stack too full for a run, which may send packets, and run other rings? On some
+ * architectures a softirq uses the stack of the task that it interrupted.
+ */
+static bool stack_is_low(void)
+{
+	if (IS_ENABLED(CONFIG_SOFTIRQ_ON_OWN_STACK) && in_serving_softirq())
+		return false;
+	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
+}
+
+static bool may_poke(struct vrnic_runnable *r)
+{
+	return !stack_is_low() && (r->ops->soft ? r->ops->soft(r) : r->ops->atomic(r));
+}
+
 /* Run @r in softirq, with the run bit held. */
 static void run_poked(struct vrnic_runnable *r)
 {
@@ -500,7 +516,7 @@ static void run_poked(struct vrnic_runnable *r)
 	int runs;
 
 	for (runs = 0; again; runs++) {
-		if (runs == POKE_RUNS || !r->ops->atomic(r)) {
+		if (runs == POKE_RUNS || !may_poke(r)) {
 			vrnic_thread_add(r);
 			return;
 		}
@@ -523,7 +539,7 @@ static void run_poked(struct vrnic_runnable *r)
 }
 
 /**
- * vrnic_poke() - run @r here and now, in softirq, for packets that came from the network
+ * vrnic_poke() - run @r here and now, in softirq, for packets, or for what these have completed
  * @r: the runnable; its run function obeys the budget's @atomic
  * @small: the packets are small: spin for a brief runner of @r, and then run them here. Large ones
  *	are left to the runner that has @r.
@@ -532,7 +548,7 @@ static void run_poked(struct vrnic_runnable *r)
  */
 void vrnic_poke(struct vrnic_runnable *r, bool small)
 {
-	if (small ? claim_soon(r) : run_claim(r, true))
+	if (small && !stack_is_low() ? claim_soon(r) : run_claim(r, true))
 		run_poked(r);
 }
 

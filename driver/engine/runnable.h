@@ -34,7 +34,8 @@ struct vrnic_runnable;
  * @gather: @on: let the process ring for several requests at once; !@on: ask for each doorbell.
  *	Return: may there be requests without a doorbell? Called in any context, with the run bit
  *	held, but not while @run runs. NULL: every post rings
- * @atomic: may @run be called now, with softirqs held off? NULL: no
+ * @atomic: may a doorbell, or vrnic_poke(), call @run now, with softirqs held off? NULL: no
+ * @soft: as @atomic, but only by vrnic_poke(); set if doorbells run the ring with softirqs on
  * @deliver: deliver the parcel of a run (struct vrnic_parcel); other runs may go on meanwhile.
  *	Called with softirqs held off; not NULL if runs leave parcels
  */
@@ -44,6 +45,7 @@ struct vrnic_runnable_ops {
 	void (*ask)(struct vrnic_runnable *r);
 	bool (*gather)(struct vrnic_runnable *r, bool on);
 	bool (*atomic)(struct vrnic_runnable *r);
+	bool (*soft)(struct vrnic_runnable *r);
 	void (*deliver)(struct vrnic_runnable *r, struct vrnic_parcel *parcel);
 };
 

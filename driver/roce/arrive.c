@@ -21,17 +21,6 @@
 /* Most packets that fault injection may hold up on a device. */
 #define LATE_MAX	1024
 
-/*
- * Is the stack too full to run a queue pair, which sends answers? On some architectures a softirq
- * uses the stack of the task that it interrupted.
- */
-static bool stack_is_low(void)
-{
-	if (IS_ENABLED(CONFIG_SOFTIRQ_ON_OWN_STACK))
-		return false;
-	return (current_stack_pointer & (THREAD_SIZE - 1)) < THREAD_SIZE / 2;
-}
-
 /**
  * vrnic_pkt_run() - run a queue pair that has received packets, here or on a thread
  * @qp: queue pair
@@ -43,8 +32,7 @@ void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 	 * Others may sleep, so a thread runs them: UD and GSI take the mutex that local senders
 	 * take, and requests of a native link may wait for memory.
 	 */
-	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link &&
-	    !stack_is_low())
+	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link)
 		vrnic_poke(&qp->run, small);
 	else
 		vrnic_queue(&qp->run);
