@@ -217,8 +217,10 @@ void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 	e->missed = false;
 }
 
-/* The missing packet @psn, behind which others were kept, has come: learn how late it was. */
-void vrnic_early_came(struct vrnic_early *e, u32 psn)
+/*
+ * The packet @psn, behind which others were kept, has come. If it was missing, learn how late it was.
+ */
+void vrnic_early_came(struct vrnic_early *e, u32 psn, bool was_missing)
 {
 	const struct sk_buff *first = skb_peek(&e->list);
 	u64 late;
@@ -226,7 +228,7 @@ void vrnic_early_came(struct vrnic_early *e, u32 psn)
 	if (!first)
 		return;
 	e->since = ktime_get_ns();
-	if (e->was_asked && e->asked == psn)
+	if (!was_missing || (e->was_asked && e->asked == psn))
 		return;
 	late = e->since - ktime_to_ns(first->tstamp);
 	have_patience(e, late + late / 4);

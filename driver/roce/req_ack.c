@@ -217,7 +217,7 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)
-		vrnic_early_came(&q->early, own);
+		vrnic_early_came(&q->early, own, true);
 	/* an answer to a settled request, or to one that was never sent, is dropped */
 	if (psn >= q->fly.una && psn < q->fly.top) {
 		if (rx_any(qp, skb))

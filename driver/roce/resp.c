@@ -257,7 +257,10 @@ static void next_early(struct vrnic_qp *qp)
 	if (!skb || vrnic_pkt(skb)->psn != r->served.psn)
 		return;
 	vrnic_early_take(&r->early, skb);
+	vrnic_pkt(skb)->kept = true;
 	vrnic_rxq_return(qp, skb);
+	/* this run takes it: the softirq that brought it is over */
+	qp->roce->due++;
 }
 
 /* RC: is the packet the next one, as it is not ahead? If not, answer the duplicate. */
@@ -270,7 +273,7 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 		return false;
 	}
 	vrnic_early_learn(&r->early, skb);
-	vrnic_early_came(&r->early, r->served.psn);
+	vrnic_early_came(&r->early, r->served.psn, !vrnic_pkt(skb)->kept);
 	r->naked = false;
 	r->again = false;
 	return true;

@@ -128,6 +128,7 @@ struct vrnic_path {
  * @ackreq: an acknowledgment is requested
  * @payload: offset of the payload from skb->data
  * @ce: a router has marked the packet: congestion
+ * @kept: the packet came early, and waited in struct vrnic_early for those before it
  * @spoiled: fault injection: treat the ICRC as wrong
  * @swapped: fault injection: the packet waits to be overtaken by the next one
  * @train: @more packets follow in the buffer that differ only in their PSNs, which count up. They
@@ -141,7 +142,8 @@ struct vrnic_path {
 struct vrnic_pkt {
 	u32 info;
 	u32 psn;
-	u32 qpn;
+	u32 qpn : 24;
+	u32 kept : 1;
 	u8 opcode;
 	u8 ipv6 : 1;
 	u8 solicited : 1;
@@ -495,7 +497,7 @@ u64 vrnic_early_due(const struct vrnic_early *e);
 u64 vrnic_early_age(struct vrnic_early *e, u64 now);
 void vrnic_early_asked(struct vrnic_early *e, u32 psn);
 void vrnic_early_drop_answered(struct vrnic_early *e);
-void vrnic_early_came(struct vrnic_early *e, u32 psn);
+void vrnic_early_came(struct vrnic_early *e, u32 psn, bool was_missing);
 void vrnic_early_again(struct vrnic_early *e, u32 psn);
 
 /* rate.c */
