@@ -580,16 +580,6 @@ static void measure_typed(struct side *s, size_t size, unsigned int chunks)
 	check(vrnic_type_destroy(third), "vrnic_type_destroy");
 }
 
-static void measure_typed_alone(struct side *s, size_t size, unsigned int chunks)
-{
-	struct job j = { .s = s, .size = size, .chunks = chunks };
-
-	j.type = vector(s, size, chunks, 2 * size);
-	print("typed_put", size, "MBps",
-	      size * chunks * 1000.0 / time_per_call(op_typed, &j, seconds));
-	check(vrnic_type_destroy(j.type), "vrnic_type_destroy");
-}
-
 /* ---- fences ---- */
 
 /* What is measured behind other puts: a fence, or one more put in its place. */
@@ -757,7 +747,8 @@ static void measure_wire(struct side *s)
 	measure_rivals(&j, many, 2);
 	j.size = 1 << 20;
 	measure_rivals(&j, many, 2);
-	measure_typed_alone(s, 8, 4096);
+	measure_typed(s, 8, 4096);
+	measure_fences(s);
 }
 
 static void measure_here(struct side *s)

@@ -29,7 +29,7 @@ NATIVE = (
     ("put 8 B, million/s", "put", 8, "Mops", "verbs_write"),
     ("put and fence 8 B, us", "put_fence", 8, "us", "verbs_write"),
     ("put 1 MiB, MB/s", "put", 1048576, "MBps", "verbs_write"),
-    ("typed put, 4,096 x 8 B, MB/s", "typed_put", 8, "MBps", None),
+    ("typed put 4,096 x 8 B and a WRITE for each, us", "typed_put", 8, "us", "write_per_chunk"),
 )
 
 # Text, program, bytes, quantity, compared with, floor; at the largest MTU.
@@ -38,6 +38,17 @@ FLOORS = (
     ("WRITE 1 MiB, bandwidth over TCP's", "ib_write_bw", 1048576, "MBps", "tcp", 0.7),
     ("WRITE 8 B, rdma_rxe's latency over it", "ib_write_lat", 8, "typical_us", "rxe", 3),
     ("WRITE 8 B, message rate over rdma_rxe's", "ib_write_bw", 8, "Mmsgps", "rxe", 4),
+)
+
+# Of native operations, at each MTU: text, operation and bytes, what it is compared with and its bytes,
+# quantity, floor.
+NATIVE_FLOORS = (
+    ("put 8 B, rate over WRITE's", "put", 8, "verbs_write", 8, "Mops", 1),
+    ("put and fence 8 B, a WRITE's latency over it", "put_fence", 8, "verbs_write", 8, "us", 0.83),
+    ("put 1 MiB, bandwidth over WRITE's", "put", 1048576, "verbs_write", 1048576, "MBps", 0.9),
+    ("fence behind 10,000 puts, one behind a put over it", "fence", 10000, "fence", 1, "us", 0.67),
+    ("typed put 4,096 x 8 B, a WRITE for each over it", "typed_put", 8, "write_per_chunk", 8, "us", 5),
+    ("typed put 4,096 x 8 B, pack, put and unpack over it", "typed_put", 8, "pack_put_unpack", 8, "us", 1),
 )
 
 
@@ -81,12 +92,22 @@ def native_table(results, mtu):
     return table(lines) if len(lines) > 1 else ""
 
 
+def native_floors(results):
+    for mtu in mtus(results):
+        for text, what, size, other, other_size, quantity, floor in NATIVE_FLOORS:
+            mine = results.get("native", f"{what}@{mtu}", size, quantity)
+            theirs = results.get("native", f"{other}@{mtu}", other_size, quantity)
+            figure = better(mine, theirs, quantity == "us")
+            yield f"MTU {mtu}: {text}", figure, floor, None if figure is None else figure >= floor
+
+
 def floors(results):
     known = {(what, size, quantity): ratios
              for _, what, size, quantity, _, _, ratios in rows(results, mtus(results)[-1])}
     for text, what, size, quantity, peer, floor in FLOORS:
         figure = known.get((what, size, quantity), {}).get(peer)
         yield text, figure, floor, None if figure is None else figure >= floor
+    yield from native_floors(results)
 
 
 def again(results):
