@@ -42,6 +42,7 @@ struct vrnic_opdef;
  * @status: enum ib_wc_status; if not success, the operation fails when it is the oldest
  * @vendor_err: enum vrnic_vendor_err
  * @answered: the responder answers with more than an acknowledgment
+ * @skip: the peer of a native link refused the message, so its last packet tells the peer to go on
  */
 struct vrnic_wop {
 	const struct vrnic_opdef *info;
@@ -55,6 +56,7 @@ struct vrnic_wop {
 	u8 status;
 	u8 vendor_err;
 	bool answered;
+	bool skip;
 };
 
 /**

@@ -61,6 +61,8 @@ enum vrnic_bth_op {
 	VRNIC_BTH_SEND_ONLY_INV		= 0x17,
 	VRNIC_BTH_FLUSH			= 0x1c,
 	VRNIC_BTH_ATOMIC_WRITE		= 0x1d,
+	VRNIC_BTH_SKIP_LAST		= 0x1e,	/* these two: native links only */
+	VRNIC_BTH_SKIP_ONLY		= 0x1f,
 	VRNIC_BTH_OPS			= 0x20,
 };
 
@@ -90,6 +92,7 @@ enum vrnic_bth_op {
 	(VRNIC_PKT_READ | VRNIC_PKT_ATOMIC | VRNIC_PKT_OTHER)
 #define VRNIC_PKT_NATIVE	0x80000U	/* message of a native link */
 #define VRNIC_PKT_HELLO		0x100000U	/* datagram about native links */
+#define VRNIC_PKT_SKIP		0x200000U	/* in place of a packet that got VRNIC_NAK_FAILED */
 
 /* Requests whose messages have any number of packets. */
 #define VRNIC_PKT_DATA	(VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_NATIVE)
@@ -157,6 +160,11 @@ enum vrnic_nak {
 	VRNIC_NAK_INVALID	= 1,
 	VRNIC_NAK_ACCESS	= 2,
 	VRNIC_NAK_OPERATION	= 3,
+	/*
+	 * Native links only: the message that ends with this packet failed. The MSN has the status
+	 * and the vendor error. The requester sends SKIP in place of the packet, and goes on.
+	 */
+	VRNIC_NAK_FAILED	= 31,
 };
 
 struct vrnic_atomicack {
@@ -266,6 +274,10 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 			return info | VRNIC_PKT_DETH;
 		return 0;
 	case VRNIC_SVC_NATIVE:
+		if (opcode == (VRNIC_SVC_NATIVE | VRNIC_BTH_SKIP_LAST))
+			return VRNIC_PKT_NATIVE | VRNIC_PKT_SKIP | VRNIC_PKT_END;
+		if (opcode == (VRNIC_SVC_NATIVE | VRNIC_BTH_SKIP_ONLY))
+			return VRNIC_PKT_NATIVE | VRNIC_PKT_SKIP | VRNIC_PKT_START | VRNIC_PKT_END;
 		if (!(info & VRNIC_PKT_SEND) ||
 		    info & (VRNIC_PKT_IMM | VRNIC_PKT_IETH))
 			return 0;
@@ -343,6 +355,11 @@ static inline void vrnic_bth_fill(struct vrnic_bth *bth, u8 opcode, u8 pad,
 static inline u8 vrnic_aeth_syndrome(const struct vrnic_aeth *aeth)
 {
 	return be32_to_cpu(aeth->v) >> 24;
+}
+
+static inline u32 vrnic_aeth_msn(const struct vrnic_aeth *aeth)
+{
+	return be32_to_cpu(aeth->v) & VRNIC_AETH_MSN;
 }
 
 static inline void vrnic_aeth_fill(struct vrnic_aeth *aeth, u8 syndrome, u32 msn)

@@ -18,12 +18,12 @@
 #include <asm/byteorder.h>
 #include <rdma/vrnic-abi.h>
 
-#define VRNIC_NWIRE_VERSION	1
+#define VRNIC_NWIRE_VERSION	2
 #define VRNIC_NWIRE_BURST	0x100000	/* most data of one message, bytes */
 
 /* enum vrnic_nwire_op - struct vrnic_nwire.op */
 enum vrnic_nwire_op {
-	VRNIC_NWIRE_ANSWER	= 1,	/* one for each message except ANSWER and PING */
+	VRNIC_NWIRE_ANSWER	= 1,	/* one for each message, but see vrnic_nhdr_is_quiet() */
 	VRNIC_NWIRE_PUT		= 2,
 	VRNIC_NWIRE_GET		= 3,
 	VRNIC_NWIRE_RMW		= 4,
@@ -101,6 +101,15 @@ struct vrnic_nhdr {
 	u32 type;
 	u64 cookie;
 };
+
+/*
+ * Has a message no ANSWER? The receiver of a PUT executes it before its acknowledgment, or refuses
+ * it with VRNIC_NAK_FAILED. A TYPED one has an answer, as the receiver may not know the type.
+ */
+static inline bool vrnic_nhdr_is_quiet(const struct vrnic_nhdr *h)
+{
+	return h->op == VRNIC_NWIRE_PUT && !(h->flags & VRNIC_NWIRE_TYPED);
+}
 
 static inline void vrnic_nwire_fill(struct vrnic_nwire *w,
 				    const struct vrnic_nhdr *h)
@@ -221,7 +230,7 @@ static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 /* ---- datagrams that make and end links ---- */
 
 #define VRNIC_HELLO_MAGIC	0x76724e4cU	/* "vrNL" */
-#define VRNIC_HELLO_VERSION	1
+#define VRNIC_HELLO_VERSION	2
 #define VRNIC_HELLO_QPN		0xfffffeU	/* their destination; no queue pair has it */
 
 enum vrnic_hello_kind {

@@ -207,13 +207,13 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 			 u64 placed, u32 times)
 {
 	rcu_read_lock();
-	spin_lock(&c->lock);
+	spin_lock_bh(&c->lock);
 	if (c->group)
 		vrnic_group_fail_begin(c);
 	cell_fail(c->cell, failure, placed, times);
 	if (c->group)
 		vrnic_group_fail_end(c);
-	spin_unlock(&c->lock);
+	spin_unlock_bh(&c->lock);
 	if (c->group)
 		vrnic_group_fail_wake(c);
 	rcu_read_unlock();
@@ -352,7 +352,7 @@ static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	b->counter = c;
 	b->ep = ep;
 	b->uses = 1;
-	spin_lock(&bind_lock);
+	spin_lock_bh(&bind_lock);
 	old = find_binding(c, ep);
 	if (old)
 		old->uses++;
@@ -361,7 +361,7 @@ static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	/* if the peer goes later, vrnic_bindings_fail() finds the binding */
 	if (!err && ep->lost)
 		counter_fail_lost(c, 1);
-	spin_unlock(&bind_lock);
+	spin_unlock_bh(&bind_lock);
 	if (old || err)
 		kfree(b);
 	return err;
@@ -372,14 +372,14 @@ static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	struct vrnic_binding *b;
 	int ret = -EINVAL;
 
-	spin_lock(&bind_lock);
+	spin_lock_bh(&bind_lock);
 	b = find_binding(c, ep);
 	if (b) {
 		ret = ep->lost ? -EPIPE : 0;
 		if (!--b->uses)
 			binding_drop(b);
 	}
-	spin_unlock(&bind_lock);
+	spin_unlock_bh(&bind_lock);
 	return ret;
 }
 
@@ -391,11 +391,11 @@ void vrnic_bindings_fail(struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b;
 
-	spin_lock(&bind_lock);
+	spin_lock_bh(&bind_lock);
 	ep->lost = true;
 	list_for_each_entry(b, &ep->bindings, of_endpoint)
 		counter_fail_lost(b->counter, b->uses);
-	spin_unlock(&bind_lock);
+	spin_unlock_bh(&bind_lock);
 }
 
 /**
@@ -410,12 +410,12 @@ void vrnic_bindings_drop(struct vrnic_endpoint *ep)
 	};
 	struct vrnic_binding *b, *next;
 
-	spin_lock(&bind_lock);
+	spin_lock_bh(&bind_lock);
 	list_for_each_entry_safe(b, next, &ep->bindings, of_endpoint) {
 		counter_fail(b->counter, &canceled, 0, b->uses);
 		binding_drop(b);
 	}
-	spin_unlock(&bind_lock);
+	spin_unlock_bh(&bind_lock);
 }
 
 static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
@@ -423,10 +423,13 @@ static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address
 	struct vrnic_binding *b;
 	bool bound = false;
 
-	spin_lock(&bind_lock);
-	list_for_each_entry(b, &c->bindings, of_counter)
-		bound |= vrnic_address_is(&b->ep->peer, peer);
-	spin_unlock(&bind_lock);
+	spin_lock_bh(&bind_lock);
+	list_for_each_entry(b, &c->bindings, of_counter) {
+		bound = vrnic_address_is(&b->ep->peer, peer);
+		if (bound)
+			break;
+	}
+	spin_unlock_bh(&bind_lock);
 	return bound;
 }
 
@@ -489,20 +492,20 @@ static bool counter_reached(struct vrnic_counter *c, s64 threshold)
 
 static void counter_wait_begin(struct vrnic_counter *c, s64 threshold)
 {
-	spin_lock(&c->lock);
+	spin_lock_bh(&c->lock);
 	if (c->waiters++)
 		threshold = max(c->threshold, threshold);
 	/* counter_wake() reads it without the lock */
 	WRITE_ONCE(c->threshold, threshold);
-	spin_unlock(&c->lock);
+	spin_unlock_bh(&c->lock);
 }
 
 static void counter_wait_end(struct vrnic_counter *c)
 {
-	spin_lock(&c->lock);
+	spin_lock_bh(&c->lock);
 	if (!--c->waiters)
 		WRITE_ONCE(c->threshold, S64_MIN);
-	spin_unlock(&c->lock);
+	spin_unlock_bh(&c->lock);
 }
 
 static int counter_sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
@@ -638,13 +641,13 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	struct vrnic_binding *b, *next;
 
 	vrnic_ids_free(&vrnic_counters, c->id);
-	spin_lock(&bind_lock);
+	spin_lock_bh(&bind_lock);
 	list_for_each_entry_safe(b, next, &c->bindings, of_counter)
 		binding_drop(b);
-	spin_unlock(&bind_lock);
-	spin_lock(&c->lock);
+	spin_unlock_bh(&bind_lock);
+	spin_lock_bh(&c->lock);
 	WRITE_ONCE(c->gone, true);
-	spin_unlock(&c->lock);
+	spin_unlock_bh(&c->lock);
 	wake_up_all(&c->wait);
 	if (c->group)
 		vrnic_group_leave(c);

@@ -171,14 +171,14 @@ s64 vrnic_group_fall(struct vrnic_counter *c, u64 n)
 	s64 left;
 
 	rcu_read_lock();
-	spin_lock(&c->lock);
+	spin_lock_bh(&c->lock);
 	turn_begin(c);
 	/* a full barrier, before it for G1, and after it for G3 */
 	left = atomic64_sub_return(n, vrnic_counter_remaining(c));
 	if (!n || (left <= 0 && (u64)-left < n))
 		done = group_tell(c);
 	turn_end(c);
-	spin_unlock(&c->lock);
+	spin_unlock_bh(&c->lock);
 	if (done)
 		group_wake(c->group);
 	rcu_read_unlock();

@@ -146,13 +146,69 @@ void vrnic_endpoints_lost(struct vrnic_link *link)
 	tell_all(&link->endpoints);
 }
 
-/* Fail the operation in progress if it names @ep: another endpoint may get the same number. */
+/* ---- endpoints, by number ---- */
+
+/**
+ * vrnic_endpoint_named() - find the endpoint that a descriptor names
+ * @fifo: FIFO; the caller holds the run bit of its injector, or has parked it
+ * @number: number of the endpoint
+ *
+ * Return: NULL if there is none, or if it was destroyed.
+ */
+struct vrnic_endpoint *vrnic_endpoint_named(struct vrnic_fifo *fifo, u32 number)
+{
+	struct vrnic_endpoint *ep = xa_load(&fifo->endpoints, number);
+
+	return ep && !ep->gone ? ep : NULL;
+}
+
+/* Has the FIFO an endpoint that was not destroyed? */
+bool vrnic_endpoints_any(struct vrnic_fifo *fifo)
+{
+	struct vrnic_endpoint *ep;
+	unsigned long number;
+	bool any = false;
+
+	rcu_read_lock();
+	/* few are gone: those of puts on their way, and of the operation in progress */
+	xa_for_each(&fifo->endpoints, number, ep) {
+		any = !READ_ONCE(ep->gone);
+		if (any)
+			break;
+	}
+	rcu_read_unlock();
+	return any;
+}
+
+static void endpoint_free(struct vrnic_fifo *fifo, struct vrnic_endpoint *ep)
+{
+	xa_erase_bh(&fifo->endpoints, ep->number);
+	kfree_rcu(ep, rcu);
+}
+
+/**
+ * vrnic_nop_landed() - an operation was counted, and its record was delivered
+ * @fifo: FIFO of the operation; the caller holds the run bit of its injector, or has parked it
+ * @op: the operation. Its endpoint is freed if that was destroyed, and this is its last operation
+ */
+void vrnic_nop_landed(struct vrnic_fifo *fifo, struct vrnic_nop *op)
+{
+	struct vrnic_endpoint *ep = op->ep;
+
+	if (!ep)
+		return;
+	op->ep = NULL;
+	ep->landed++;
+	if (ep->gone && ep->landed == ep->posted)
+		endpoint_free(fifo, ep);
+}
+
+/* Fail the operation in progress if it names @ep. */
 static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *ep)
 {
 	struct vrnic_nop *op = &fifo->inject.op;
 
-	if (op->active && !op->finished && op->d.endpoint == ep->number &&
-	    op->d.opcode != VRNIC_NOP_FENCE_ALL)
+	if (op->active && !op->over && op->ep == ep)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
 }
 
@@ -160,6 +216,8 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
  * The operation in progress fails now if its descriptor names the endpoint. A later descriptor that
  * names the endpoint fails when the engine comes to the descriptor, unless a new endpoint has the
  * number by then. The ring goes on behind a failed descriptor.
+ *
+ * Puts go on. No other endpoint gets the number before the last record that names it was delivered.
  */
 static int endpoint_destroy(struct ib_uobject *uobj,
 			    enum rdma_remove_reason why,
@@ -170,18 +228,19 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 
 	mutex_lock(&fifo->ctrl);
 	vrnic_park(&fifo->inject.run);
-	xa_erase(&fifo->endpoints, ep->number);
+	WRITE_ONCE(ep->gone, true);
 	end_operation(fifo, ep);
 	endpoint_unwatch(ep);
 	vrnic_bindings_drop(ep);
 	if (ep->link)
 		vrnic_link_leave(ep->link);
+	if (ep->landed == ep->posted)
+		endpoint_free(fifo, ep);
 	vrnic_unpark(&fifo->inject.run);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_queue(&fifo->inject.run);
 	vrnic_count_add(fifo->dev, ENDPOINTS, -1);
 	vrnic_fifo_put(fifo);
-	kfree(ep);
 	return 0;
 }
 
@@ -213,8 +272,8 @@ static int endpoint_new(struct vrnic_fifo *fifo, struct vrnic_fifo *peer,
 	if (err)
 		goto free;
 	/* xa_alloc() publishes the endpoint, so this comes last */
-	err = xa_alloc(&fifo->endpoints, &ep->number, ep, xa_limit_31b,
-		       GFP_KERNEL_ACCOUNT);
+	err = xa_alloc_bh(&fifo->endpoints, &ep->number, ep, xa_limit_31b,
+			  GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto free;
 	refcount_inc(&fifo->refs);

@@ -301,7 +301,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	fifo->euid = current_euid();
 	INIT_HLIST_NODE(&fifo->named);
 	mutex_init(&fifo->ctrl);
-	xa_init_flags(&fifo->endpoints, XA_FLAGS_ALLOC);
+	xa_init_flags(&fifo->endpoints, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
 	spin_lock_init(&fifo->receive_lock);
 	init_waitqueue_head(&fifo->wait);
 	INIT_LIST_HEAD(&fifo->stalled);
@@ -421,7 +421,7 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 {
 	struct vrnic_fifo *fifo = uobj->object;
 
-	if (!xa_empty(&fifo->endpoints))
+	if (vrnic_endpoints_any(fifo))
 		return -EBUSY;
 	name_del(fifo);
 	vrnic_ids_free(&vrnic_fifos, fifo->id);

@@ -6,9 +6,12 @@
  * ring.
  *
  * One task at a time does all this: the one that has the injector's run bit (VRNIC_RUN_BUSY). It
- * executes descriptors strictly in order, and each is complete at its target before the next one
- * starts. So a fence has nothing to wait for: it reports the first failure since the last fence
- * (S5).
+ * executes descriptors in order, and each is complete at its target before the next one starts. But
+ * puts to another host go on by themselves (native/remote_put.c), and their link keeps them in
+ * order. What is behind them on the same endpoint may be executed meanwhile, but is counted and
+ * reported only when they have landed: so records come in the order of posting. And so a fence,
+ * which reports the first failure since the last fence (S5), need not know how many puts are before
+ * it.
  */
 
 #include <linux/ktime.h>
@@ -215,6 +218,9 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 			 const struct vrnic_runnable_ops *ops)
 {
 	inj->fifo = fifo;
+	INIT_LIST_HEAD(&inj->puts);
+	INIT_LIST_HEAD(&inj->pushed);
+	init_llist_head(&inj->landed);
 	INIT_LIST_HEAD(&inj->stall);
 	vrnic_runnable_init(&inj->run, fifo->crew, ops);
 }
@@ -229,10 +235,74 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
+/* ---- puts that have landed ---- */
+
+/* Note the failure for the next fence; the earliest one counts. */
+static void inject_note_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
+{
+	struct vrnic_endpoint *ep = op->ep;
+	struct vrnic_failure *first = ep && !ep->gone ? &ep->failure : &fifo->stray;
+
+	fifo->failures++;
+	op->failure = (struct vrnic_failure) {
+		.seq = op->seq,
+		.cookie = op->d.cookie,
+		.opcode = op->d.opcode,
+		.status = op->status,
+		.vendor_err = op->vendor_err,
+	};
+	/* puts to other hosts fail later than operations behind them */
+	if (!first->seq || op->seq < first->seq)
+		*first = op->failure;
+}
+
+/* A put has landed: count it, or fail its counters and note the failure. */
+static void land_finish(struct vrnic_injector *inj, struct vrnic_nput *put)
+{
+	const struct vrnic_ndesc *d = &put->op.d;
+	struct ib_ucontext *own = inj->fifo->uctx;
+	struct vrnic_nop *op = &put->op;
+	int missing = 0;
+
+	op->finished = true;
+	if (op->status == IB_WC_SUCCESS) {
+		op->done = d->length;
+		vrnic_count_add(inj->fifo->dev, BYTES_PUT, d->length);
+	}
+	/* 0 bytes wake nobody; the peer has counted down its own counter */
+	if (op->done && d->local_counter)
+		missing |= vrnic_counter_down(d->local_counter, own, op->done);
+	if (op->done && d->remote_counter)
+		missing |= vrnic_counter_down(d->remote_counter, own, op->done);
+	if (missing)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+	if (op->status == IB_WC_SUCCESS)
+		return;
+	vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
+	inject_note_failure(inj->fifo, op);
+	vrnic_counter_fail(d->local_counter, own, &op->failure, op->done);
+	vrnic_counter_fail(d->remote_counter, own, &op->failure, op->done);
+}
+
+/* Count, and free, all puts of an injector that nobody runs any more. No link has one of them. */
+static void puts_free(struct vrnic_injector *inj)
+{
+	struct vrnic_nput *put;
+
+	while ((put = vrnic_puts_next(inj))) {
+		if (!put->op.finished)
+			land_finish(inj, put);
+		vrnic_put_free(inj, put);
+	}
+	WARN_ON_ONCE(!list_empty(&inj->puts));
+}
+
 /* Free what @inj holds, but not @inj. Nobody runs @inj any more, and no link uses @inj->req. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
+	puts_free(inj);
+	vrnic_nop_landed(inj->fifo, &inj->op);
 	vrnic_wire_forget(inj);
 	vrnic_virtual_free(inj);
 	vrnic_nop_typed_free(inj);
@@ -392,8 +462,11 @@ static bool inject_fetch(struct vrnic_injector *inj)
 		return false;
 	}
 	op->active = true;
+	op->over = false;
 	op->finished = false;
 	op->checked = false;
+	op->away = false;
+	op->seq = ++inj->fifo->fetched;
 	op->status = IB_WC_SUCCESS;
 	op->vendor_err = VRNIC_VERR_NONE;
 	op->tries = 0;
@@ -401,6 +474,10 @@ static bool inject_fetch(struct vrnic_injector *inj)
 	op->value = 0;
 	op->failure = (struct vrnic_failure){};
 	inject_copy_slot(ring, 0, &op->d);
+	op->ep = op->d.opcode == VRNIC_NOP_FENCE_ALL ? NULL :
+		vrnic_endpoint_named(inj->fifo, op->d.endpoint);
+	if (op->ep)
+		op->ep->posted++;
 	if (!op->d.num_slots || op->d.num_slots > avail) {
 		op->d.num_slots = 1;
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
@@ -430,9 +507,11 @@ static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *firs
 		return;
 	fifo->fenced = fifo->failures;
 	xa_for_each(&fifo->endpoints, number, ep)
-		take_failure(first, &ep->failure);
+		if (!ep->gone)
+			take_failure(first, &ep->failure);
 }
 
+/* A fence over @ep, or, if it is NULL, over all endpoints. The puts before it have landed. */
 static enum vrnic_step inject_fence(struct vrnic_injector *inj,
 				    struct vrnic_endpoint *ep)
 {
@@ -453,7 +532,7 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 				      struct vrnic_budget *budget)
 {
 	struct vrnic_nop *op = &inj->op;
-	struct vrnic_endpoint *ep;
+	struct vrnic_endpoint *ep = op->ep;
 	int verr;
 
 	if (op->status != IB_WC_SUCCESS)
@@ -466,13 +545,16 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	vrnic_injector_reach(inj, NULL);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return inject_fence(inj, NULL);
-	ep = xa_load(&inj->fifo->endpoints, op->d.endpoint);
 	if (!ep)
 		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_ENDPOINT);
 	if (op->d.opcode == VRNIC_NOP_FENCE)
 		return inject_fence(inj, ep);
 	vrnic_injector_reach(inj, ep->link);
+	if (ep->link && vrnic_put_fits(inj))
+		return vrnic_put_post(inj, budget);
+	/* what follows takes longer: the puts need not wait for it */
+	vrnic_puts_push(inj);
 	if (ep->link)
 		return vrnic_wire_native(inj, budget);
 	if (!vrnic_injector_hold(inj, &ep->peer))
@@ -484,27 +566,6 @@ static bool is_fence(const struct vrnic_nop *op)
 {
 	return op->d.opcode == VRNIC_NOP_FENCE ||
 	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
-}
-
-/* Note the failure for the endpoint's next fence, unless the endpoint has an earlier one. */
-static void inject_note_failure(struct vrnic_injector *inj)
-{
-	struct vrnic_fifo *fifo = inj->fifo;
-	struct vrnic_nop *op = &inj->op;
-	struct vrnic_endpoint *ep;
-	struct vrnic_failure *first;
-
-	op->failure = (struct vrnic_failure) {
-		.seq = ++fifo->failures,
-		.cookie = op->d.cookie,
-		.opcode = op->d.opcode,
-		.status = op->status,
-		.vendor_err = op->vendor_err,
-	};
-	ep = xa_load(&fifo->endpoints, op->d.endpoint);
-	first = ep ? &ep->failure : &fifo->stray;
-	if (!first->seq)
-		*first = op->failure;
 }
 
 static bool counts_bytes(const struct vrnic_nop *op)
@@ -531,15 +592,14 @@ static void inject_finish(struct vrnic_injector *inj)
 	/* a fence that reports an earlier failure did not fail itself */
 	if (!is_fence(op) || !op->failure.seq) {
 		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
-		inject_note_failure(inj);
+		inject_note_failure(inj->fifo, op);
 	}
 	vrnic_nop_failed(inj, &op->failure);
 }
 
 /* Deliver the record, if the descriptor asked for one. Return: false if there is no room. */
-static bool inject_deliver(struct vrnic_injector *inj)
+static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *op)
 {
-	const struct vrnic_nop *op = &inj->op;
 	struct vrnic_record rec = {
 		.kind = VRNIC_REC_COMPLETION,
 		.opcode = op->d.opcode,
@@ -563,6 +623,24 @@ static bool inject_deliver(struct vrnic_injector *inj)
 }
 
 /*
+ * Has the operation to wait until puts have landed? A fence has, before it is executed, and others
+ * are counted and reported only then. Each put that lands runs the injector.
+ */
+static bool waits_for_puts(const struct vrnic_injector *inj)
+{
+	const struct vrnic_nop *op = &inj->op;
+
+	if (!inj->nr_puts || op->finished || op->away)
+		return false;
+	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
+		return true;
+	if (!op->over && op->d.opcode != VRNIC_NOP_FENCE)
+		return false;
+	/* the operation itself is the last one that was posted */
+	return op->ep && op->ep->landed + 1 != op->ep->posted;
+}
+
+/*
  * Free the slots before the record is visible, and before an operation that moves no bytes is
  * counted: a process that sees either may post again at once. (Inline data were used by now.)
  */
@@ -570,30 +648,78 @@ static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *bud
 {
 	struct vrnic_nop *op = &inj->op;
 
+	op->over = true;
+	if (waits_for_puts(inj))
+		return false;
 	if (!op->finished) {
 		vrnic_ring_consume(&inj->fifo->ring, op->d.num_slots);
-		inject_finish(inj);
+		if (!op->away)
+			inject_finish(inj);
 	}
-	if (!inject_deliver(inj))
+	if (!op->away && !inject_deliver(inj, op))
 		return false;
+	if (!op->away)
+		vrnic_nop_landed(inj->fifo, op);
 	op->active = false;
 	vrnic_budget_spend(budget, 1);
 	return true;
 }
 
+/* Count and deliver the next put that has landed. Return: false if its record finds no room. */
+static bool inject_land(struct vrnic_injector *inj, struct vrnic_nput *put,
+			struct vrnic_budget *budget)
+{
+	if (!put->op.finished)
+		land_finish(inj, put);
+	if (!inject_deliver(inj, &put->op))
+		return false;
+	vrnic_put_free(inj, put);
+	vrnic_budget_spend(budget, 1);
+	return true;
+}
+
+/*
+ * May this run, which must not sleep, execute the operation? Fences do not sleep, nor do puts that
+ * go on by themselves. But a fence over all endpoints may have to look at very many of them. The
+ * end of other operations may sleep, too, as it unpins pages.
+ */
+static bool is_soft(const struct vrnic_injector *inj)
+{
+	const struct vrnic_nop *op = &inj->op;
+
+	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
+		return op->finished || inj->fifo->failures == inj->fifo->fenced;
+	if (op->finished || op->d.opcode == VRNIC_NOP_FENCE)
+		return true;
+	return op->ep && !op->ep->gone && op->ep->link && vrnic_put_fits(inj);
+}
+
 /* Do one step. Return: true if there may be more to do at once. */
 static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
+	struct vrnic_nput *put = vrnic_puts_next(inj);
 	enum vrnic_step step;
 
+	if (put)
+		return inject_land(inj, put, budget);
 	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active) {
+		/* the owner is about to ring for descriptors that it has not announced */
+		if (budget->atomic && inj->fifo->ring.idx == inj->rung)
+			return false;
 		if (!inject_fetch(inj))
 			return false;
 		budget->taken++;
 	}
-	if (inj->op.finished)
+	if (waits_for_puts(inj))
+		return false;
+	if (budget->atomic && !is_soft(inj)) {
+		/* report MORE, so that a thread goes on */
+		budget->descs = 0;
+		return true;
+	}
+	if (inj->op.over)
 		return inject_complete(inj, budget);
 	step = inject_execute(inj, budget);
 	trace_vrnic_native_execute(inj->fifo->id, &inj->op, step);
@@ -618,6 +744,8 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	enum vrnic_verdict verdict = VRNIC_MORE;
 	u64 before;
 
+	if (budget->rung)
+		inj->rung = READ_ONCE(inj->fifo->ring.hdr->prod);
 	while (vrnic_budget_left(budget)) {
 		before = vrnic_budget_sum(budget);
 		if (!inject_step(inj, budget)) {
@@ -627,9 +755,14 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 		vrnic_budget_step(budget, before);
 	}
 	vrnic_injector_release(inj);
+	vrnic_puts_push(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
+	/* over the wire a doorbell costs packets, too */
+	if (inj->nr_puts && vrnic_is_gathering(r))
+		vrnic_ring_gather_behind(&inj->fifo->ring, 0);
 	/* if the budget was just enough for all descriptors, no thread need go on */
-	if (!inj->op.active && !vrnic_ring_avail(&inj->fifo->ring))
+	if (!inj->op.active && !inj->landing && llist_empty(&inj->landed) &&
+	    !vrnic_ring_avail(&inj->fifo->ring))
 		verdict = VRNIC_IDLE;
 	return verdict;
 }
@@ -654,8 +787,15 @@ static bool inject_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(ring_of(r), on);
 }
 
+/* Softirq counts puts that have landed, completes fences behind them, and posts the next puts. */
+static bool inject_soft(struct vrnic_runnable *r)
+{
+	return true;
+}
+
 /* How the engine runs the ring of an injection FIFO. */
 const struct vrnic_runnable_ops vrnic_inject_ops = {
+	.soft = inject_soft,
 	.run = inject_run,
 	.spare = inject_spare,
 	.ask = inject_ask,

@@ -37,7 +37,6 @@
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
-#define LINK_SLOTS	64	/* slots of a send ring */
 #define LINKS_MAX	4096	/* most links that a FIFO accepts */
 #define LINKS_HOST	1024	/* most of these from one host */
 
@@ -69,7 +68,11 @@ static const struct vrnic_link_ops link_ops = {
 	.created = link_created,
 	.open = vrnic_native_open,
 	.sent = vrnic_native_sent,
+	.refused = vrnic_native_refused,
+	.ran = vrnic_native_ran,
 	.receive = vrnic_native_receive,
+	.left = vrnic_native_left,
+	.light = vrnic_native_light,
 	.broken = vrnic_link_broken,
 	.flushed = vrnic_link_flushed,
 };
@@ -87,6 +90,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	refcount_set(&link->refs, 1);
 	INIT_LIST_HEAD(&link->owned);
 	INIT_LIST_HEAD(&link->endpoints);
+	INIT_LIST_HEAD(&link->pushed);
 	INIT_LIST_HEAD(&link->msgs);
 	spin_lock_init(&link->lock);
 	init_completion(&link->answered);
@@ -94,7 +98,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	memcpy(link->peer.gid, peer, sizeof(*peer));
 	link->shell.ibqp.device = &fifo->dev->ibdev;
 	link->shell.ibqp.pd = fifo->pd;
-	err = vrnic_create_link_qp(&link->shell, link, &link_ops, fifo->crew, LINK_SLOTS,
+	err = vrnic_create_link_qp(&link->shell, link, &link_ops, fifo->crew, VRNIC_LINK_SLOTS,
 				   VRNIC_GFP_LINK);
 	if (err)
 		goto err_host;

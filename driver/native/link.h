@@ -13,10 +13,16 @@
  *	native/remote.c		turns descriptors into requests
  *	native/link_serve.c	executes requests, and takes answers
  *
- * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
- * one request of a descriptor, or several in turn, and does not run until the answer has come.
+ *	native/remote_put.c	puts that an injector does not wait for
  *
- * Only threads, and the runner that posts a request, run the queue pair. So its run may sleep.
+ * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
+ * one request of a descriptor, or several in turn, and does not run until the answer has come. A
+ * put has no answer, unless it is typed: the peer executes it before it acknowledges it. And if its
+ * data are in registered memory or in the ring, the injector of the ring does not even wait for the
+ * acknowledgment, but goes on, and has up to VRNIC_LINK_PUTS of them on their way.
+ *
+ * Softirqs run the queue pair, too, as they run those of verbs. What may sleep, and what is more
+ * work than its bytes tell, such a run leaves to a thread.
  */
 #ifndef VRNIC_LINK_H
 #define VRNIC_LINK_H
@@ -36,10 +42,13 @@
 
 struct net;
 struct sk_buff;
+struct vrnic_budget;
+struct vrnic_endpoint;
 struct vrnic_fifo;
 struct vrnic_host;
 struct vrnic_injector;
 struct vrnic_mr;
+struct vrnic_nput;
 struct vrnic_nreq;
 struct vrnic_rget;
 
@@ -58,7 +67,11 @@ struct vrnic_rget;
  * @seg: data after the header; has references on regions, to make a lost packet again from them
  * @buf: memory that @seg is in, or NULL; freed with the message
  * @charged: bytes of @buf that are charged to the peer's host
- * @req: request with this message; NULL: none, so the message is freed after its acknowledgment
+ * @answer: the message is an answer
+ * @posted: the owner of the data posted the message, and so leaves the data alone meanwhile
+ * @req: request with this message, or NULL
+ * @put: put with this message, or NULL. If there is neither, the message is freed after its
+ *	acknowledgment
  * @link: in struct vrnic_link.msgs; protected by the link's lock
  */
 struct vrnic_nmsg {
@@ -67,7 +80,10 @@ struct vrnic_nmsg {
 	struct vrnic_seg seg[VRNIC_NMSG_SEGS];
 	void *buf;
 	u32 charged;
+	bool answer;
+	bool posted;
 	struct vrnic_nreq *req;
+	struct vrnic_nput *put;
 	struct list_head link;
 };
 
@@ -79,6 +95,7 @@ struct vrnic_nmsg {
  * @pending: the link has the request. Cleared with release.
  * @sent: the peer has acknowledged the message. While @pending is set, the link's run bit protects
  *	this and all that follows.
+ * @quiet: the peer answers only by acknowledging the message, or by refusing it
  * @answered: the answer has come
  * @id: number of the request; bit 0 is its index in struct vrnic_link.pending
  * @n: bytes that the request moves: data, or rows of a type
@@ -102,6 +119,7 @@ struct vrnic_nreq {
 	bool posted;
 	bool pending;
 	bool sent;
+	bool quiet;
 	bool answered;
 	u32 id;
 	u32 n;
@@ -130,6 +148,7 @@ struct vrnic_nreq {
  * @req: ANSWER: the request that it answers; NULL: no injector waits for it any more
  * @answer: requests: the answer that this end is going to send
  * @buf: MESSAGE, RGET: the data, until all have come
+ * @refused: the message failed, and the peer was told so; it has to send SKIP
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
  * @half: TYPED: position in the storage at this end
  * @type: TYPED: type that @half is for
@@ -145,6 +164,7 @@ struct vrnic_link_rx {
 	struct vrnic_nreq *req;
 	struct vrnic_nmsg *answer;
 	u8 buf[VRNIC_MAX_MESSAGE];
+	bool refused;
 	bool unknown;
 	struct vrnic_half half;
 	const struct vrnic_rows *type;
@@ -153,8 +173,16 @@ struct vrnic_link_rx {
 	u64 rows_there;
 };
 
-/* Answers and pings leave so many slots of a link's ring to the requests of two injectors. */
-#define VRNIC_LINK_KEEP_SLOTS	4
+/* Most puts of an injector that have not been acknowledged and counted. */
+#define VRNIC_LINK_PUTS		64
+
+/*
+ * Most answers that the peer has not acknowledged. The ring of a link has room for them, for all
+ * puts of an injector, for the requests of two injectors, and for pings.
+ */
+#define VRNIC_LINK_ANSWERS	(VRNIC_LINK_PUTS - VRNIC_LINK_KEEP_SLOTS)
+#define VRNIC_LINK_KEEP_SLOTS	4	/* that pings leave to others */
+#define VRNIC_LINK_SLOTS	(2 * VRNIC_LINK_PUTS)
 
 /**
  * struct vrnic_grants - counters that are not open to all peers, but that one peer may name
@@ -204,7 +232,9 @@ struct vrnic_link_type {
  * @asked: this end has asked the peer, which may have made its end of the link
  * @said_bye: bit 0: this end has told the peer that it is gone
  * @ending: work that ends the link
- * @linger_until: time, in jiffies, until which the end of the link waits for acknowledgments
+ * @killed: time, in jiffies, when the link began to end: vrnic_link_kill()
+ * @moved: time, in jiffies, of the last acknowledgment since then
+ * @una: PSN that was acknowledged then
  * @notice: accepted links: tells the process of @fifo that the link failed; NULL: it was sent;
  *	protected by the run bit of @qp
  * @heard: time of the peer's last sign of life, in jiffies
@@ -218,6 +248,7 @@ struct vrnic_link_type {
  * @bye: the peer has said that its end is gone
  * @left: the peer's end did not fail: the peer does not need the link any more
  * @failed: the run of @qp has noticed the failure; only this run sets it
+ * @landed: puts have landed, so @fifo->inject has to run; protected by the run bit of @qp
  * @pending: requests: [0] of the FIFO's ring, [1] of descriptors that the peer injected
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
  * @grants: counters in descriptors that this end injected over the link: the peer may name them
@@ -227,10 +258,12 @@ struct vrnic_link_type {
  * @types: types that the peer has sent (struct vrnic_link_type), by hash of their numbers
  * @types_nr: number of @types
  * @types_bytes: bytes of the rows of all @types
+ * @answers: number of answers that the peer has not acknowledged
  * @answer_bytes: bytes that were packed for answers which the peer has not acknowledged
  * @told: serials of types that this end has sent, by hash of their numbers; 0: none. It sends types
  *	that are not here again. Protected by the run bit of @fifo->inject
  * @told_next: entry of a hash bucket in @told that is replaced next; protected as @told
+ * @pushed: in the list @pushed of @fifo->inject, and protected as @told
  * @users: number of endpoints that use the link; protected by the FIFO's ctrl
  * @secret: secret of the address that the link was made for; protected by the FIFO's ctrl
  */
@@ -247,7 +280,9 @@ struct vrnic_link {
 	bool asked;
 	unsigned long said_bye;
 	struct delayed_work ending;
-	unsigned long linger_until;
+	unsigned long killed;
+	unsigned long moved;
+	u32 una;
 	struct vrnic_rget *notice;
 	unsigned long heard;
 	u64 nonce;
@@ -260,6 +295,7 @@ struct vrnic_link {
 	bool bye;
 	bool left;
 	bool failed;
+	bool landed;
 	struct vrnic_nreq *pending[2];
 	struct list_head msgs;
 	struct vrnic_grants grants;
@@ -267,9 +303,11 @@ struct vrnic_link {
 	struct hlist_head types[1 << VRNIC_LINK_TYPE_BITS];
 	u32 types_nr;
 	u64 types_bytes;
+	u32 answers;
 	u32 answer_bytes;
 	u64 told[1 << VRNIC_LINK_TOLD_BITS][VRNIC_LINK_TOLD_WAYS];
 	u32 told_next;
+	struct list_head pushed;
 	unsigned int users;
 	u64 secret;
 };
@@ -360,15 +398,20 @@ void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg);
 u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
 bool vrnic_link_has_room(struct vrnic_link *link, u32 keep);
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
+void vrnic_link_run(struct vrnic_qp *qp);
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
+void vrnic_native_ran(struct vrnic_link *link);
+bool vrnic_native_refused(u64 cookie, u8 status, u8 verr);
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
 
 /* native/link_serve.c */
-int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb);
+int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
+u32 vrnic_native_left(const struct vrnic_link *link);
+bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_types_forget(struct vrnic_link *link);
 void vrnic_rx_rows_free(struct vrnic_link *link);
 
@@ -378,5 +421,16 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 bool vrnic_wire_tell(struct vrnic_injector *inj);
 bool vrnic_wire_waits(const struct vrnic_injector *inj);
 void vrnic_wire_forget(struct vrnic_injector *inj);
+int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
+			struct vrnic_seg *seg);
+
+/* native/remote_put.c */
+bool vrnic_put_fits(const struct vrnic_injector *inj);
+enum vrnic_step vrnic_put_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
+void vrnic_puts_push(struct vrnic_injector *inj);
+bool vrnic_put_landed(struct vrnic_nput *put, u8 status);
+void vrnic_puts_run(struct vrnic_injector *inj);
+struct vrnic_nput *vrnic_puts_next(struct vrnic_injector *inj);
+void vrnic_put_free(struct vrnic_injector *inj, struct vrnic_nput *put);
 
 #endif /* VRNIC_LINK_H */

@@ -47,9 +47,9 @@ bool vrnic_granted(struct vrnic_link *link, u32 id)
 	struct vrnic_grants *g = &link->grants;
 	bool granted;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	granted = g->size && *grant_slot(g, id);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	return granted;
 }
 
@@ -96,20 +96,20 @@ static int grants_make_room(struct vrnic_link *link, u32 nr)
 	struct vrnic_grants new = {};
 	u32 want;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	want = grants_nr_live(link) + nr;
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	if (want > SLOTS_MAX / 2)
 		return -ENOSPC;
 	new.size = clamp_t(u32, roundup_pow_of_two(4 * want), SLOTS_MIN, SLOTS_MAX);
 	new.slot = kvcalloc(new.size, sizeof(*new.slot), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!new.slot)
 		return -ENOMEM;
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	/* the table may have changed while the lock was not held */
 	if (grants_nr_live(link) + nr <= new.size / 2)
 		grants_move(link, &new);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	kvfree(new.slot);
 	return 0;
 }
@@ -146,9 +146,9 @@ int vrnic_grant(struct vrnic_link *link, const struct vrnic_ndesc *d, u32 nr)
 	int err;
 
 	for (;;) {
-		spin_lock(&link->lock);
+		spin_lock_bh(&link->lock);
 		added = grants_add(link, d, nr);
-		spin_unlock(&link->lock);
+		spin_unlock_bh(&link->lock);
 		if (added)
 			return 0;
 		err = grants_make_room(link, 2 * nr);

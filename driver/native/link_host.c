@@ -83,14 +83,14 @@ struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid
 	new->net = net;
 	new->gid = *gid;
 	new->number = number;
-	spin_lock(&hosts_lock);
+	spin_lock_bh(&hosts_lock);
 	host = host_find(net, gid, number);
 	if (!host) {
 		hash_add(hosts, &new->node, number);
 		swap(host, new);
 	}
 	host->refs++;
-	spin_unlock(&hosts_lock);
+	spin_unlock_bh(&hosts_lock);
 	kfree(new);
 	return host;
 }
@@ -99,11 +99,11 @@ void vrnic_host_put(struct vrnic_host *host)
 {
 	bool last;
 
-	spin_lock(&hosts_lock);
+	spin_lock_bh(&hosts_lock);
 	last = !--host->refs;
 	if (last)
 		hash_del(&host->node);
-	spin_unlock(&hosts_lock);
+	spin_unlock_bh(&hosts_lock);
 	if (!last)
 		return;
 	WARN_ON_ONCE(host->bytes);
@@ -127,20 +127,20 @@ bool vrnic_host_charge(struct vrnic_host *host, u64 bytes)
 {
 	bool fits;
 
-	spin_lock(&hosts_lock);
+	spin_lock_bh(&hosts_lock);
 	fits = host->bytes + bytes <= HOST_BYTES && all_bytes + bytes <= ALL_BYTES;
 	if (fits) {
 		host->bytes += bytes;
 		all_bytes += bytes;
 	}
-	spin_unlock(&hosts_lock);
+	spin_unlock_bh(&hosts_lock);
 	return fits;
 }
 
 void vrnic_host_uncharge(struct vrnic_host *host, u64 bytes)
 {
-	spin_lock(&hosts_lock);
+	spin_lock_bh(&hosts_lock);
 	host->bytes -= bytes;
 	all_bytes -= bytes;
-	spin_unlock(&hosts_lock);
+	spin_unlock_bh(&hosts_lock);
 }

@@ -5,8 +5,8 @@
  * silent for long, and sends PINGs to these peers, to learn whether they still exist.
  *
  * A caller that ends a link takes it off the FIFO's list. Work items do the rest, which may take
- * LINGER_MS, because the peer may still have messages to acknowledge. They work in parallel, so a
- * FIFO with a thousand links ends as soon as one with a single link.
+ * LINGER_MAX_MS, because the peer may still have messages to acknowledge. They work in parallel, so
+ * a FIFO with a thousand links ends as soon as one with a single link.
  */
 
 #include <linux/jiffies.h>
@@ -21,14 +21,17 @@
 #include "native/link.h"
 #include "native/native.h"
 #include "queue/qp_error.h"
+#include "verbs/flow.h"
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
 /*
- * A link that ends waits so long for acknowledgments, and looks so often whether all have come. A
- * peer acknowledges within a round trip, unless it is gone.
+ * A link that ends waits so long for the next acknowledgment, and for all of them, and looks so
+ * often whether all have come. A peer acknowledges within a round trip, unless it is gone. But the
+ * puts of an endpoint that was destroyed may be 64 MiB.
  */
-#define LINGER_MS	200
+#define LINGER_MS	500
+#define LINGER_MAX_MS	3000
 #define LINGER_STEP_MS	5
 
 static unsigned int link_idle_s = 30;
@@ -67,9 +70,9 @@ static bool msgs_gone(struct vrnic_link *link)
 {
 	bool gone;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	gone = list_empty(&link->msgs);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	return gone;
 }
 
@@ -91,12 +94,26 @@ static void link_end(struct vrnic_link *link)
 	vrnic_link_put(link);
 }
 
-/* End the link when the peer has acknowledged all that was sent, or at linger_until. */
+/* May the peer still acknowledge what was sent? */
+static bool may_linger(struct vrnic_link *link)
+{
+	u32 una = vrnic_roce_una(link->qp);
+
+	if (una != link->una) {
+		link->una = una;
+		link->moved = jiffies;
+	}
+	return !msgs_gone(link) &&
+	       time_before(jiffies, link->moved + msecs_to_jiffies(LINGER_MS)) &&
+	       time_before(jiffies, link->killed + msecs_to_jiffies(LINGER_MAX_MS));
+}
+
+/* End the link when the peer has acknowledged all that was sent, or too much time has passed. */
 static void link_end_work(struct work_struct *work)
 {
 	struct vrnic_link *link = container_of(work, struct vrnic_link, ending.work);
 
-	if (!msgs_gone(link) && time_before(jiffies, link->linger_until))
+	if (may_linger(link))
 		queue_delayed_work(ends, &link->ending, msecs_to_jiffies(LINGER_STEP_MS));
 	else
 		link_end(link);
@@ -112,7 +129,8 @@ static void link_end_work(struct work_struct *work)
 void vrnic_link_kill(struct vrnic_link *link)
 {
 	vrnic_link_broken(link);
-	link->linger_until = jiffies + msecs_to_jiffies(LINGER_MS);
+	link->killed = jiffies;
+	link->moved = jiffies;
 	queue_delayed_work(ends, &link->ending, 0);
 }
 
@@ -208,11 +226,11 @@ static void link_ping(struct vrnic_link *link)
 	if (!msg)
 		return;
 	vrnic_nwire_fill(&msg->hdr, &h);
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	sent = !link->dead && vrnic_link_has_room(link, VRNIC_LINK_KEEP_SLOTS);
 	if (sent)
 		vrnic_link_enqueue(link, msg);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	if (sent)
 		vrnic_queue(&link->qp->run);
 	else
@@ -252,12 +270,12 @@ static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 	bool found = false;
 	int i;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	list_for_each_entry(msg, &link->msgs, link)
 		found |= msg_holds(msg, mr);
 	for (i = 0; i < ARRAY_SIZE(link->pending); i++)
 		found |= link->pending[i] && msg_holds(&link->pending[i]->msg, mr);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	return found;
 }
 

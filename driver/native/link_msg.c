@@ -41,6 +41,7 @@ void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg)
 		return;
 	vrnic_nmsg_release(msg);
 	vrnic_host_uncharge(link->host, msg->charged);
+	link->answers -= msg->answer;
 	link->answer_bytes -= msg->charged;
 	kfree(msg);
 }
@@ -93,6 +94,7 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	lockdep_assert_held(&link->lock);
 	*d = (struct vrnic_desc) {
 		.opcode = VRNIC_OP_NATIVE,
+		.flags = msg->posted ? VRNIC_DESC_POSTED : 0,
 		.num_slots = 1,
 		.cookie = (uintptr_t)msg,
 		.num_sge = 1,
@@ -101,6 +103,24 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	list_add_tail(&msg->link, &link->msgs);
 	/* pairs with the acquire in vrnic_ring_avail(): P1 in queue/ring.h */
 	smp_store_release(&ring->hdr->prod, prod + 1);
+}
+
+/**
+ * vrnic_link_run() - run the queue pair of a link, because messages were posted
+ * @qp: queue pair, with a reference
+ *
+ * A process runs it as a doorbell does. Softirqs, and threads that also run the rings of others, do
+ * so within a softirq's budget.
+ */
+void vrnic_link_run(struct vrnic_qp *qp)
+{
+	if (!in_softirq() && !(current->flags & PF_KTHREAD)) {
+		vrnic_kick(&qp->run);
+		return;
+	}
+	local_bh_disable();
+	vrnic_poke(&qp->run, false);
+	local_bh_enable();
 }
 
 /* ---- the link's run: messages in progress ---- */
@@ -113,9 +133,9 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 {
 	struct vrnic_injector *inj = vrnic_nreq_injector(req);
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	WRITE_ONCE(link->pending[req->id & 1], NULL);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	if (link->rx.req == req)
 		link->rx.req = NULL;
 	vrnic_nmsg_release(&req->msg);
@@ -125,6 +145,35 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	smp_store_release(&req->pending, false);
 	vrnic_queue(&inj->run);
 	rcu_read_unlock();
+}
+
+/* The process gets the status that the peer sent, so replace a value that is no ib_wc_status. */
+static u8 known_failure(u8 status)
+{
+	return status && status < IB_WC_GENERAL_ERR ? status : IB_WC_GENERAL_ERR;
+}
+
+/**
+ * vrnic_native_refused() - the peer could not execute a message
+ * @cookie: cookie of the descriptor: address of the message
+ * @status: enum ib_wc_status, as the peer says
+ * @verr: enum vrnic_vendor_err, as the peer says
+ *
+ * Return: false if the message is none that a peer may refuse like this.
+ */
+bool vrnic_native_refused(u64 cookie, u8 status, u8 verr)
+{
+	struct vrnic_nmsg *msg = to_msg(cookie);
+
+	if (msg->put) {
+		vrnic_nop_fail(&msg->put->op, known_failure(status), verr);
+		return true;
+	}
+	if (!msg->req || !msg->req->quiet)
+		return false;
+	msg->req->status = known_failure(status);
+	msg->req->vendor_err = verr;
+	return true;
 }
 
 /**
@@ -138,11 +187,15 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	struct vrnic_nmsg *msg = to_msg(cookie);
 	struct vrnic_nreq *req = msg->req;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	list_del_init(&msg->link);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	if (status == IB_WC_SUCCESS)
 		WRITE_ONCE(link->heard, jiffies);
+	if (msg->put) {
+		link->landed |= vrnic_put_landed(msg->put, status);
+		return;
+	}
 	if (!req) {
 		vrnic_nmsg_free(link, msg);
 		return;
@@ -155,12 +208,21 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 		vrnic_nreq_complete(link, req);
 }
 
+/* The run of the link's queue pair is over: let the injector count the puts that have landed. */
+void vrnic_native_ran(struct vrnic_link *link)
+{
+	if (!link->landed)
+		return;
+	link->landed = false;
+	vrnic_puts_run(&link->fifo->inject);
+}
+
 /* From now on no message can be posted to the link. */
 void vrnic_link_broken(struct vrnic_link *link)
 {
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	WRITE_ONCE(link->dead, true);
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 }
 
 static void fail_pending(struct vrnic_link *link)
@@ -173,7 +235,7 @@ static void fail_pending(struct vrnic_link *link)
 		req = READ_ONCE(link->pending[i]);
 		if (!req)
 			continue;
-		if (!req->answered) {
+		if (!req->answered || (req->quiet && !req->sent)) {
 			req->status = IB_WC_RETRY_EXC_ERR;
 			req->vendor_err = VRNIC_VERR_PEER;
 		}
@@ -206,7 +268,9 @@ static void msgs_drop(struct vrnic_link *link)
 
 	list_for_each_entry_safe(msg, next, &link->msgs, link) {
 		list_del_init(&msg->link);
-		if (!msg->req)
+		if (msg->put)
+			link->landed |= vrnic_put_landed(msg->put, IB_WC_WR_FLUSH_ERR);
+		else if (!msg->req)
 			vrnic_nmsg_free(link, msg);
 	}
 }
@@ -215,6 +279,7 @@ static void msgs_drop(struct vrnic_link *link)
 void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);
+	vrnic_native_ran(link);
 	vrnic_nmsg_free(link, link->rx.answer);
 	link->rx.answer = NULL;
 	fail_pending(link);

@@ -150,8 +150,8 @@ static void serve_refuse_access(struct vrnic_link *link, int verr)
  */
 static bool counter_fits(struct vrnic_link *link, u32 id)
 {
-	return !id || vrnic_counter_may_name(id, link->fifo->uctx, &link->peer) ||
-	       vrnic_granted(link, id);
+	return !id || vrnic_granted(link, id) ||
+	       vrnic_counter_may_name(id, link->fifo->uctx, &link->peer);
 }
 
 static void check_counters(struct vrnic_link *link)
@@ -185,14 +185,18 @@ static int serve_open_region(struct vrnic_link *link, u64 addr, u64 len, int acc
 				len, access, held, seg);
 }
 
-/* Check the memory of the whole operation, with its first message, before a byte moves. */
-static void check_memory(struct vrnic_link *link, int access)
+/*
+ * Check the memory of the whole operation, with its first message, before a byte moves. @whole: the
+ * first packet has all of the operation's data
+ */
+static void check_memory(struct vrnic_link *link, int access, bool whole)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 	struct vrnic_seg seg;
 	int verr;
 
-	if (h->pos)
+	/* the memory of a single packet is looked up when its data are placed */
+	if (h->pos || whole)
 		return;
 	verr = serve_open_region(link, h->addr, h->total, access,
 				 &link->qp->hold.remote, &seg);
@@ -270,7 +274,8 @@ static void check_rows(struct vrnic_link *link)
 		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
 
-static void check_request(struct vrnic_link *link)
+/* @there: bytes of data in the first packet */
+static void check_request(struct vrnic_link *link, u32 there)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
@@ -284,9 +289,9 @@ static void check_request(struct vrnic_link *link)
 	else if (h->op == VRNIC_NWIRE_TYPE)
 		check_rows(link);
 	else if (h->op == VRNIC_NWIRE_PUT)
-		check_memory(link, IB_ACCESS_REMOTE_WRITE);
+		check_memory(link, IB_ACCESS_REMOTE_WRITE, h->total && h->total == there);
 	else if (h->op == VRNIC_NWIRE_GET)
-		check_memory(link, IB_ACCESS_REMOTE_READ);
+		check_memory(link, IB_ACCESS_REMOTE_READ, false);
 }
 
 /* Is there room for an answer? The peer makes room when it acknowledges earlier answers. */
@@ -294,19 +299,23 @@ static bool can_answer(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
-	if (!vrnic_link_has_room(link, VRNIC_LINK_KEEP_SLOTS))
+	if (link->answers == VRNIC_LINK_ANSWERS)
 		return false;
 	return h->op != VRNIC_NWIRE_GET || !(h->flags & VRNIC_NWIRE_TYPED) ||
 	       link->answer_bytes + VRNIC_PACK_BYTES <= ANSWERS_BYTES;
 }
 
 /* Start to receive a request, if it can be answered. Return: 0; -EAGAIN: not now. */
-static int serve_start_request(struct vrnic_link *link)
+static int serve_start_request(struct vrnic_link *link, u32 there)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 
 	if (rx->h.op == VRNIC_NWIRE_PING)
 		return 0;
+	if (vrnic_nhdr_is_quiet(&rx->h)) {
+		check_request(link, there);
+		return 0;
+	}
 	if (!can_answer(link))
 		return -EAGAIN;
 	/* use the answer of an earlier request, if that did not come to its end */
@@ -315,11 +324,11 @@ static int serve_start_request(struct vrnic_link *link)
 		 * Not charged: a peer that gets no answer would ask again at once, for as long as
 		 * the process has no memory. can_answer() bounds how many answers there are.
 		 */
-		rx->answer = kzalloc(sizeof(*rx->answer), GFP_KERNEL | __GFP_NOWARN);
+		rx->answer = kzalloc(sizeof(*rx->answer), GFP_ATOMIC | __GFP_NOWARN);
 	if (!rx->answer)
 		return -EAGAIN;
 	INIT_LIST_HEAD(&rx->answer->link);
-	check_request(link);
+	check_request(link, there);
 	return 0;
 }
 
@@ -334,15 +343,48 @@ static int serve_start_answer(struct vrnic_link *link)
 	struct vrnic_nreq *req;
 	bool good = h->status == IB_WC_SUCCESS && !(h->flags & VRNIC_NWIRE_AGAIN);
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	req = link->pending[h->id & 1];
-	spin_unlock(&link->lock);
+	spin_unlock_bh(&link->lock);
 	if (!req || req->id != h->id || req->answered)
 		return -EPROTO;
 	if (h->data != (good ? req->wants : 0))
 		return -EPROTO;
 	rx->req = req;
 	return 0;
+}
+
+/*
+ * Can a message of this kind be received without sleeping, and without more work than its bytes
+ * tell? Types, and remote gets, take memory. Typed data have many places.
+ */
+static bool is_light(u8 op, u8 flags)
+{
+	return op != VRNIC_NWIRE_TYPE && op != VRNIC_NWIRE_RGET && !(flags & VRNIC_NWIRE_TYPED);
+}
+
+/*
+ * Does a look at the number tell whether the peer may name the counter? A counter may have many
+ * bindings.
+ */
+static bool counter_is_light(struct vrnic_link *link, u32 id)
+{
+	return !id || vrnic_granted(link, id) || vrnic_counter_is_open(id, link->fifo->uctx);
+}
+
+static bool asks_typed(struct vrnic_nreq *req)
+{
+	return req && vrnic_nreq_injector(req)->op.d.flags & VRNIC_NDESC_TYPED;
+}
+
+/* Can the message be received in softirq? */
+static bool message_is_light(struct vrnic_link *link, const struct vrnic_nhdr *h)
+{
+	if (h->op == VRNIC_NWIRE_ANSWER)
+		return !asks_typed(READ_ONCE(link->pending[0])) &&
+		       !asks_typed(READ_ONCE(link->pending[1]));
+	return is_light(h->op, h->flags) && counter_is_light(link, h->counter[0]) &&
+	       counter_is_light(link, h->counter[1]);
 }
 
 static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
@@ -357,6 +399,9 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 		return -EPROTO;
 	pkt->payload += sizeof(w);
 	pkt->len -= sizeof(w);
+	/* vrnic_native_light() saw something else: have it sent again */
+	if (pkt->light && !message_is_light(link, &rx->h))
+		return -EAGAIN;
 	rx->left = rx->h.data;
 	rx->status = IB_WC_SUCCESS;
 	rx->vendor_err = VRNIC_VERR_NONE;
@@ -364,7 +409,7 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		return serve_start_answer(link);
-	return serve_start_request(link);
+	return serve_start_request(link, pkt->len);
 }
 
 /* Find the destination of a packet's data. Return: 0 or enum vrnic_vendor_err. */
@@ -485,7 +530,7 @@ static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
 		serve_place_typed(link, skb);
 		return;
 	}
-	verr = open_place(link, pkt->len, &sgl->seg[0]);
+	verr = open_place(link, vrnic_pkt_bytes(pkt), &sgl->seg[0]);
 	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
 		serve_refuse(link, IB_WC_LOC_PROT_ERR, verr);
 	else if (verr)
@@ -781,14 +826,28 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 	link->rx.answer = NULL;
 	h->data = vrnic_nmsg_bytes(msg) - sizeof(msg->hdr);
 	vrnic_nwire_fill(&msg->hdr, h);
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	dead = link->dead;
-	if (!dead)
+	if (!dead) {
+		msg->answer = true;
+		link->answers++;
 		vrnic_link_enqueue(link, msg);
-	spin_unlock(&link->lock);
+	}
+	spin_unlock_bh(&link->lock);
 	/* no doorbell: this run of the queue pair sends the answer after it has received packets */
 	if (dead)
 		vrnic_nmsg_free(link, msg);
+}
+
+/* The message is a PUT, which has no answer. Return: 0, or -EREMOTEIO if it failed. */
+static int finish_quiet(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	if (rx->status == IB_WC_SUCCESS)
+		serve_put(link);
+	rx->refused = rx->status != IB_WC_SUCCESS;
+	return rx->refused ? -EREMOTEIO : 0;
 }
 
 static void finish_request(struct vrnic_link *link)
@@ -831,37 +890,105 @@ static void finish_answer(struct vrnic_link *link)
 		vrnic_nreq_complete(link, req);
 }
 
-/**
- * vrnic_native_receive() - receive a packet of a message
- * @link: link that the packet came over
- * @skb: packet; packets come in order, first, middle and last
- *
- * Return: 0; -EAGAIN: this end cannot take the packet now, and the peer has to send it again;
- * -EPROTO: this driver would not send such a packet.
+/*
+ * This end has refused the last packet of a message. Take SKIP in its place. If the packet itself
+ * comes again, the NAK was lost, or is on its way: refuse it again, and execute nothing twice.
  */
-int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb)
+static int receive_refused(struct vrnic_link *link, const struct vrnic_pkt *pkt)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	if (!(pkt->info & VRNIC_PKT_SKIP))
+		return -EREMOTEIO;
+	rx->refused = false;
+	rx->left = 0;
+	WRITE_ONCE(link->heard, jiffies);
+	return 0;
+}
+
+static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	bool end = pkt->info & VRNIC_PKT_END;
+	u32 len;
 	int err;
 
+	if (rx->refused)
+		return receive_refused(link, pkt);
+	if (pkt->info & VRNIC_PKT_SKIP)
+		return -EPROTO;
 	if (pkt->info & VRNIC_PKT_START) {
 		err = serve_start(link, skb);
 		if (err)
 			return err;
 	}
-	if (pkt->len > rx->left || end == !!(rx->left - pkt->len))
+	len = vrnic_pkt_bytes(pkt);
+	if (len > rx->left || end == !!(rx->left - len))
 		return -EPROTO;
-	if (pkt->len && rx->status == IB_WC_SUCCESS && !rx->unknown)
+	if (len && rx->status == IB_WC_SUCCESS && !rx->unknown)
 		serve_place(link, skb);
-	rx->left -= pkt->len;
+	rx->left -= len;
 	if (!end)
 		return 0;
 	WRITE_ONCE(link->heard, jiffies);
+	if (vrnic_nhdr_is_quiet(&rx->h))
+		return finish_quiet(link);
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		finish_answer(link);
 	else if (rx->h.op != VRNIC_NWIRE_PING)
 		finish_request(link);
 	return 0;
+}
+
+/* The data of typed transfers have many places, so each packet is received by itself. */
+u32 vrnic_native_left(const struct vrnic_link *link)
+{
+	const struct vrnic_link_rx *rx = &link->rx;
+
+	if (rx->refused || (rx->h.op == VRNIC_NWIRE_ANSWER && !rx->req))
+		return 0;
+	return is_typed(link) ? 0 : rx->left;
+}
+
+/**
+ * vrnic_native_light() - can a packet be received without sleeping?
+ * @link: link that the packet came over; the caller holds the run bit of its queue pair
+ * @skb: packet
+ *
+ * Return: false if a thread has to receive it.
+ */
+bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_nhdr h;
+	struct vrnic_nwire w;
+
+	if (!(pkt->info & VRNIC_PKT_NATIVE) || pkt->info & VRNIC_PKT_SKIP)
+		return true;
+	if (!(pkt->info & VRNIC_PKT_START))
+		return link->rx.h.op == VRNIC_NWIRE_ANSWER ? !asks_typed(link->rx.req) :
+			is_light(link->rx.h.op, link->rx.h.flags);
+	/* serve_start() refuses what cannot be read */
+	return skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) || !vrnic_nwire_read(&w, &h) ||
+	       message_is_light(link, &h);
+}
+
+/**
+ * vrnic_native_receive() - receive a packet of a message
+ * @link: link that the packet came over
+ * @skb: packet; packets come in order, first, middle and last
+ * @why: set if the message failed: enum ib_wc_status, and enum vrnic_vendor_err in the 8 bits above
+ *
+ * Return: 0; -EAGAIN: this end cannot take the packet now, and the peer has to send it again;
+ * -EREMOTEIO: the message failed, and the peer has to send SKIP in place of the packet; -EPROTO:
+ * this driver would not send such a packet.
+ */
+int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
+{
+	const struct vrnic_link_rx *rx = &link->rx;
+	int err = receive_packet(link, skb);
+
+	*why = rx->status | rx->vendor_err << 8;
+	return err;
 }

@@ -7,7 +7,9 @@
  *	vrnic_fifo.ctrl		mutex; serialises parking; threads of the FIFO's crew only try it
  *	  vrnic_hello_queue.lock spinlock, bh; datagrams about links
  *	  an injector's run bit	VRNIC_RUN_BUSY; held by the task that runs the injector
- *	  a link's run bit	only tried, by an injector that has posted a message to the link
+ *	  a link's run bit	only tried, by an injector that has posted a message to the link.
+ *				The link's run only tries the injector's run bit, too, for landed
+ *				puts
  *	  watch_lock		spinlock; the endpoints that lead to each FIFO
  *	    bind_lock		spinlock; counters that are bound to endpoints
  *	      vrnic_counter.lock
@@ -30,6 +32,7 @@
 
 #include <linux/cred.h>
 #include <linux/hashtable.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/sched/mm.h>
@@ -55,7 +58,7 @@ struct vrnic_virtual;
 
 /**
  * struct vrnic_failure - the first operation that failed since the last fence
- * @seq: number of the failure in its FIFO; 0: no operation failed
+ * @seq: number of the operation in its FIFO; 0: no operation failed
  * @cookie: cookie of the descriptor
  * @opcode: opcode of the descriptor
  * @status: enum ib_wc_status
@@ -71,10 +74,15 @@ struct vrnic_failure {
 
 /**
  * struct vrnic_endpoint - a peer that a FIFO's descriptors can name
- * @fifo: FIFO with the endpoint, with a reference
+ * @rcu: for the RCU grace period before its release
+ * @fifo: FIFO with the endpoint, with a reference until the endpoint is destroyed
  * @number: index in @fifo->endpoints
+ * @gone: the endpoint was destroyed, and is freed with its last operation
  * @peer: address of the peer
  * @failure: first failure since the last fence; protected by the run bit of @fifo->inject
+ * @posted: number of fetched operations that name the endpoint; protected by the run bit of
+ *	@fifo->inject
+ * @landed: number of those that were counted, with their records delivered; protected as @posted
  * @watch: entry in the peer's @watchers, or in @link->endpoints; protected by watch_lock
  * @bindings: struct vrnic_binding of bound counters; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
@@ -83,10 +91,14 @@ struct vrnic_failure {
  * @link: link to a peer on another host; NULL: the peer is on this host
  */
 struct vrnic_endpoint {
+	struct rcu_head rcu;
 	struct vrnic_fifo *fifo;
 	u32 number;
+	bool gone;
 	struct vrnic_address peer;
 	struct vrnic_failure failure;
+	u64 posted;
+	u64 landed;
 	struct list_head watch;
 	struct list_head bindings;
 	u32 nr_bindings;
@@ -98,8 +110,12 @@ struct vrnic_endpoint {
 /**
  * struct vrnic_nop - the native descriptor that an injector is working on
  * @active: there is a descriptor
- * @finished: the operation is done or failed, and was counted; its record is to be delivered
+ * @over: the operation is done or failed, or a put that is @away
+ * @finished: the operation is @over, and was counted; its record is to be delivered
  * @checked: the descriptor is well-formed
+ * @seq: number of the operation in its FIFO
+ * @ep: endpoint that @d names, which counts the operation; NULL: none
+ * @away: a struct vrnic_nput has a copy of the operation, and goes on with it
  * @status: enum ib_wc_status
  * @vendor_err: enum vrnic_vendor_err
  * @tries: how often the operation found no room at the peer, or no memory
@@ -112,11 +128,15 @@ struct vrnic_endpoint {
  */
 struct vrnic_nop {
 	bool active;
+	bool over;
 	bool finished;
 	bool checked;
+	bool away;
 	u8 status;
 	u8 vendor_err;
 	u16 tries;
+	u64 seq;
+	struct vrnic_endpoint *ep;
 	u64 done;
 	u64 value;
 	struct vrnic_failure failure;
@@ -125,6 +145,24 @@ struct vrnic_nop {
 		struct vrnic_ndesc_rmw rmw;
 		struct vrnic_ndesc_typed typed;
 	};
+};
+
+/**
+ * struct vrnic_nput - a put over a link that its injector does not wait for
+ * @msg: the message
+ * @inj: injector that posted it
+ * @op: the operation; the link may only set its status
+ * @entry: in @inj->puts
+ * @landed: in @inj->landed, once the link is done with the put
+ * @data: data of an INLINE descriptor
+ */
+struct vrnic_nput {
+	struct vrnic_nmsg msg;
+	struct vrnic_injector *inj;
+	struct vrnic_nop op;
+	struct list_head entry;
+	struct llist_node landed;
+	u8 data[];
 };
 
 /**
@@ -137,6 +175,13 @@ struct vrnic_nop {
  * @remote: region of @peer that is kept until the run ends
  * @link: link to the target of @op, if the target is on another host; then @peer is NULL
  * @req: request over @link
+ * @puts: struct vrnic_nput that were posted and are not counted yet
+ * @nr_puts: number of @puts
+ * @rung: producer index at the last doorbell; softirq does not look behind it
+ * @pushed: struct vrnic_link with puts that were posted in this run; each has a reference on its
+ *	queue pair
+ * @landed: struct vrnic_nput that links are done with, the last one first; links add to it
+ * @landing: struct vrnic_nput that were taken from @landed, in order
  * @rget: remote get that brought @op; NULL: @op is from the ring
  * @relayed: the descriptor that sent @rget was itself injected into the sender, so another process
  *	chose the contents of @rget
@@ -156,6 +201,12 @@ struct vrnic_injector {
 	struct vrnic_held remote;
 	struct vrnic_link *link;
 	struct vrnic_nreq req;
+	struct list_head puts;
+	u32 nr_puts;
+	u32 rung;
+	struct list_head pushed;
+	struct llist_head landed;
+	struct llist_node *landing;
 	struct vrnic_rget *rget;
 	bool relayed;
 	struct vrnic_virtual *virt;
@@ -226,8 +277,10 @@ struct vrnic_rgets {
  * @dead: the FIFO is being destroyed
  * @inject: runs @ring
  * @ring: injection ring; protected by the run bit of @inject
- * @endpoints: struct vrnic_endpoint by number; changed with @inject parked
+ * @endpoints: struct vrnic_endpoint by number; taken out by the runner of @inject, or with @inject
+ *	parked
  * @stray: first failure that belongs to no endpoint; protected by the run bit of @inject
+ * @fetched: number of operations that were fetched from @ring; protected by the run bit of @inject
  * @failures: number of operations that failed; protected by the run bit of @inject
  * @fenced: value of @failures at the last fence over all endpoints; protected by the run bit of
  *	@inject
@@ -267,6 +320,7 @@ struct vrnic_fifo {
 	struct vrnic_ring ring;
 	struct xarray endpoints;
 	struct vrnic_failure stray;
+	u64 fetched;
 	u64 failures;
 	u64 fenced;
 	struct vrnic_rgets rgets;
@@ -330,6 +384,9 @@ void vrnic_fifos_exit(void);
 extern const struct uapi_definition vrnic_endpoint_defs[];
 void vrnic_watchers_tell(struct vrnic_fifo *fifo);
 void vrnic_endpoints_lost(struct vrnic_link *link);
+struct vrnic_endpoint *vrnic_endpoint_named(struct vrnic_fifo *fifo, u32 number);
+bool vrnic_endpoints_any(struct vrnic_fifo *fifo);
+void vrnic_nop_landed(struct vrnic_fifo *fifo, struct vrnic_nop *op);
 
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];

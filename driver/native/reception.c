@@ -101,17 +101,17 @@ int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,
 	u32 skip, n = record_slots(rec);
 
 	rec->num_slots = n;
-	spin_lock(&to->receive_lock);
+	spin_lock_bh(&to->receive_lock);
 	skip = receive_padding(ring, n);
 	if (skip + n > receive_room(ring)) {
-		spin_unlock(&to->receive_lock);
+		spin_unlock_bh(&to->receive_lock);
 		return -EAGAIN;
 	}
 	receive_put_padding(ring, skip);
 	receive_put_slot(ring, ring->idx + skip, rec);
 	receive_put_data(ring, ring->idx + skip + 1, seg, nr_segs);
 	vrnic_ring_produce(ring, skip + n);
-	spin_unlock(&to->receive_lock);
+	spin_unlock_bh(&to->receive_lock);
 	vrnic_count(to->dev, RECORDS);
 	receive_notify(to);
 	return 0;
@@ -150,21 +150,21 @@ static void injector_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on)
 {
 	vrnic_count(inj->fifo->dev, RECEPTION_STALLS);
-	spin_lock(&stall_lock);
+	spin_lock_bh(&stall_lock);
 	if (on->closed)
 		vrnic_queue(&inj->run);
 	else if (inj->stalled_on != on)
 		injector_stall(inj, on);
-	spin_unlock(&stall_lock);
+	spin_unlock_bh(&stall_lock);
 	vrnic_stalled_wake(on, false);
 }
 
 /* Take @inj off the list that it is on, if any: @inj is about to be freed. */
 void vrnic_unstall(struct vrnic_injector *inj)
 {
-	spin_lock(&stall_lock);
+	spin_lock_bh(&stall_lock);
 	injector_unstall(inj);
-	spin_unlock(&stall_lock);
+	spin_unlock_bh(&stall_lock);
 }
 
 /*
@@ -187,7 +187,7 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 
 	if (!always && !list_empty_careful(&fifo->stalled))
 		vrnic_ring_ask_doorbell(&fifo->receive);
-	spin_lock(&stall_lock);
+	spin_lock_bh(&stall_lock);
 	fifo->closed |= always;
 	while (!list_empty(&fifo->stalled) && (always || receive_has_room(fifo))) {
 		inj = list_first_entry(&fifo->stalled, struct vrnic_injector,
@@ -199,5 +199,5 @@ void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always)
 	}
 	if (list_empty(&fifo->stalled))
 		vrnic_ring_spare_doorbell(&fifo->receive);
-	spin_unlock(&stall_lock);
+	spin_unlock_bh(&stall_lock);
 }

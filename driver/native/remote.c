@@ -79,9 +79,9 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 {
 	struct vrnic_qp *qp = link->qp;
 
-	spin_lock(&link->lock);
+	spin_lock_bh(&link->lock);
 	if (link->dead) {
-		spin_unlock(&link->lock);
+		spin_unlock_bh(&link->lock);
 		return false;
 	}
 	/* answers leave room for the requests of the two injectors that use the link */
@@ -95,8 +95,8 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	vrnic_link_enqueue(link, &req->msg);
 	/* vrnic_destroy_qp() waits for this reference, as the link may end after the unlock */
 	refcount_inc(&qp->refs);
-	spin_unlock(&link->lock);
-	vrnic_kick(&qp->run);
+	spin_unlock_bh(&link->lock);
+	vrnic_link_run(qp);
 	vrnic_qp_put(qp);
 	return true;
 }
@@ -111,9 +111,11 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	struct vrnic_nreq *req = &inj->req;
 
 	req->msg.req = req;
+	req->msg.posted = !inj->rget;
 	req->posted = true;
 	req->sent = false;
-	req->answered = false;
+	req->quiet = vrnic_nhdr_is_quiet(h);
+	req->answered = req->quiet;
 	req->again = false;
 	req->status = IB_WC_SUCCESS;
 	req->vendor_err = VRNIC_VERR_NONE;
@@ -130,8 +132,8 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
  * Find local memory. @seg gets a reference of its own, as the request may last longer than this
  * burst. An injected descriptor names local memory by a remote key.
  */
-static int remote_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
-			   struct vrnic_seg *seg)
+int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
+			struct vrnic_seg *seg)
 {
 	struct vrnic_fifo *fifo = inj->fifo;
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
@@ -158,8 +160,8 @@ static int remote_check_own(struct vrnic_injector *inj)
 
 	if (inj->op.done || d->flags & (VRNIC_NDESC_VIRTUAL | VRNIC_NDESC_INLINE))
 		return 0;
-	verr = remote_open_own(inj, d->local_addr, d->length,
-			       d->opcode == VRNIC_NOP_GET, &seg);
+	verr = vrnic_wire_open_own(inj, d->local_addr, d->length,
+				   d->opcode == VRNIC_NOP_GET, &seg);
 	if (!verr)
 		vrnic_seg_put(&seg);
 	return verr;
@@ -191,7 +193,7 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 		*n = verr ? *n : seg[1].len;
 		req->into = seg[1];
 	} else if (!get) {
-		verr = remote_open_own(inj, addr, *n, false, &seg[1]);
+		verr = vrnic_wire_open_own(inj, addr, *n, false, &seg[1]);
 	}
 	if (!verr && !get)
 		vrnic_nmsg_add(&req->msg, &seg[1]);
@@ -247,7 +249,7 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 
 	/* check the memory for the old value before the peer changes the word */
 	if (d->lkey) {
-		verr = remote_open_own(inj, d->local_addr, d->length, true, &seg);
+		verr = vrnic_wire_open_own(inj, d->local_addr, d->length, true, &seg);
 		if (verr)
 			return remote_fail_own(&inj->op, verr);
 		vrnic_seg_put(&seg);
@@ -284,7 +286,7 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 			verr = VRNIC_VERR_FAULT;
 		}
 	} else if (!in_ring) {
-		verr = remote_open_own(inj, d->local_addr, d->length, false, &seg[2]);
+		verr = vrnic_wire_open_own(inj, d->local_addr, d->length, false, &seg[2]);
 	}
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
@@ -305,7 +307,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	struct vrnic_seg descs, copy = { .len = d->length };
 	int verr;
 
-	verr = remote_open_own(inj, d->local_addr, d->length, false, &descs);
+	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, false, &descs);
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	/* the process may change the descriptors meanwhile: grant and send the same copy */
@@ -425,7 +427,7 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 	if (!vrnic_nop_typed_range(inj, false, &req->addr, &req->span))
 		return VRNIC_VERR_BOUNDS;
 	req->key = inj->op.d.lkey;
-	return remote_open_own(inj, req->addr, req->span, write, seg);
+	return vrnic_wire_open_own(inj, req->addr, req->span, write, seg);
 }
 
 /* Pack the next @n bytes of the storage into a buffer, as data of the request. */
@@ -599,7 +601,7 @@ static enum vrnic_step remote_fetched(struct vrnic_injector *inj)
 	inj->op.value = inj->req.value;
 	if (!d->lkey)
 		return VRNIC_STEP_DONE;
-	verr = remote_open_own(inj, d->local_addr, d->length, true, &local);
+	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, true, &local);
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	vrnic_seg_copy(&local, 0, &value, 0, d->length, true);

@@ -15,8 +15,17 @@ struct vrnic_sgl;
  * @created: the queue pair exists, and no other code can find it yet
  * @open: describe the memory of a message to send; the message keeps the references
  * @sent: a message was acknowledged or has failed, so the queue pair needs its memory no more
+ * @refused: the peer could not execute a message. The link goes on, and calls @sent for the message
+ *	later. Return: false if the peer must not refuse such a message, so the link has to fail
  * @receive: a packet of a message came. Return: 0; -EAGAIN: send an RNR NAK, so that the peer sends
- *	the packet again; another negative errno: the packet makes no sense, so send a fatal NAK
+ *	the packet again; -EREMOTEIO: the message failed, so send VRNIC_NAK_FAILED with *@why, the
+ *	status and, in the 8 bits above, the vendor error; another negative errno: the packet makes
+ *	no sense, so send a fatal NAK
+ * @left: bytes of the message in progress that are to come, if several packets may be received as
+ *	one (a train); else 0
+ * @light: may softirq hand the packet to @receive? If not, a thread does. Called for the first
+ *	packet of the queue, which @receive gets next, if it is one of a message
+ * @ran: a run of the queue pair is about to end
  * @broken: the queue pair is in ERR: let nobody post from now on; may be called again
  * @flushed: the send ring was flushed, so no message is in use any more; may be called again
  *
@@ -26,7 +35,11 @@ struct vrnic_link_ops {
 	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);
 	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
 	void (*sent)(struct vrnic_link *link, u64 cookie, u8 status);
-	int (*receive)(struct vrnic_link *link, struct sk_buff *skb);
+	bool (*refused)(u64 cookie, u8 status, u8 verr);
+	int (*receive)(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
+	u32 (*left)(const struct vrnic_link *link);
+	bool (*light)(struct vrnic_link *link, struct sk_buff *skb);
+	void (*ran)(struct vrnic_link *link);
 	void (*broken)(struct vrnic_link *link);
 	void (*flushed)(struct vrnic_link *link);
 };

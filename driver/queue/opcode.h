@@ -9,6 +9,11 @@
 /* A message of a native link. Not in the ABI: only the kernel posts it, on a link's queue pair. */
 #define VRNIC_OP_NATIVE		VRNIC_OP_MAX
 
+/*
+ * A flag of VRNIC_OP_NATIVE: the owner of the data posted the message, and leaves the data alone.
+ */
+#define VRNIC_DESC_POSTED	0x80
+
 struct vrnic_budget;
 struct vrnic_op;
 struct vrnic_qp;

@@ -28,11 +28,8 @@
  */
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 {
-	/*
-	 * Others may sleep, so a thread runs them: UD and GSI take the mutex that local senders
-	 * take, and requests of a native link may wait for memory.
-	 */
-	if ((qp->type == IB_QPT_RC || qp->type == IB_QPT_UC) && !qp->link)
+	/* a thread runs the others: UD and GSI take the mutex that local senders take */
+	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
 		vrnic_poke(&qp->run, small);
 	else
 		vrnic_queue(&qp->run);

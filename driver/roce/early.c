@@ -218,8 +218,16 @@ void vrnic_early_asked(struct vrnic_early *e, u32 psn)
 }
 
 /*
- * The packet @psn, behind which others were kept, has come. If it was missing, learn how late it was.
+ * The peer is going to send another packet, SKIP, in the place of the one that is missing now. SKIP
+ * comes alone, so what is missing behind it has to be asked for.
  */
+void vrnic_early_skips(struct vrnic_early *e)
+{
+	e->was_asked = false;
+	e->has_asked = false;
+}
+
+/* Packet @psn has come, behind which others were kept. If it was missing, learn how late it was. */
 void vrnic_early_came(struct vrnic_early *e, u32 psn, bool was_missing)
 {
 	const struct sk_buff *first = skb_peek(&e->list);

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "lib/ack.h"
 #include "lib/hdr.h"
+#include "queue/link_ops.h"
 #include "queue/qp.h"
 #include "queue/qp_error.h"
 #include "queue/target.h"
@@ -87,12 +88,29 @@ static bool may_take(struct vrnic_qp *qp)
 	       vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
 }
 
+/*
+ * Is the next packet one that this run must leave to a thread, because the packet's request may
+ * sleep? Then use up the budget, so that the engine has a thread go on.
+ */
+static bool needs_thread(struct vrnic_qp *qp, struct vrnic_budget *budget)
+{
+	struct sk_buff *skb = skb_peek(&qp->rxq);
+
+	if (!qp->link || !budget->atomic || !skb)
+		return false;
+	vrnic_pkt(skb)->light = qp->link_ops->light(qp->link, skb);
+	if (vrnic_pkt(skb)->light)
+		return false;
+	budget->descs = 0;
+	return true;
+}
+
 static struct sk_buff *next_packet(struct vrnic_qp *qp,
 				   struct vrnic_budget *budget)
 {
 	struct sk_buff *skb;
 
-	while (may_take(qp)) {
+	while (may_take(qp) && !needs_thread(qp, budget)) {
 		skb = vrnic_rxq_take(qp);
 		if (!skb)
 			return NULL;
@@ -142,7 +160,7 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy = false;
 
-	/* softirqs are off as in vrnic_roce_send(), but a native link's requests may sleep */
+	/* softirqs are off as in vrnic_roce_send(); a thread may have to sleep for a native link */
 	if (!qp->link)
 		local_bh_disable();
 	while (budget->bytes && READ_ONCE(qp->state) != IB_QPS_ERR &&
@@ -163,7 +181,8 @@ static bool receive_all(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	}
 	if (!qp->link)
 		local_bh_enable();
-	return busy;
+	/* needs_thread() */
+	return busy || !budget->descs;
 }
 
 /* Deliver datagrams, under resp_lock: senders on this host deliver to this queue pair, too. */

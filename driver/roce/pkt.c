@@ -91,7 +91,7 @@ static bool can_couple(const struct vrnic_pkt *pkt)
 {
 	if (pkt->opcode == VRNIC_BTH_READ_RESP_MIDDLE)
 		return true;
-	return pkt->info & (VRNIC_PKT_SEND | VRNIC_PKT_WRITE) &&
+	return pkt->info & VRNIC_PKT_DATA &&
 	       !(pkt->info & (VRNIC_PKT_START | VRNIC_PKT_END));
 }
 

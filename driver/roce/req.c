@@ -361,6 +361,20 @@ bool vrnic_roce_expects(const struct vrnic_qp *qp)
 	       (s32)(q->rung - (qp->sq.idx + q->ahead)) > 0;
 }
 
+/**
+ * vrnic_roce_una() - PSN of the oldest request that the peer has not acknowledged
+ * @qp: requester
+ *
+ * Context: any. Return: 0 if it is not connected.
+ */
+u32 vrnic_roce_una(const struct vrnic_qp *qp)
+{
+	/* pairs with the release in vrnic_roce_connect() */
+	const struct vrnic_roce *roce = smp_load_acquire(&qp->roce);
+
+	return roce ? READ_ONCE(roce->req.fly.una) : 0;
+}
+
 /* Number of slots of the send ring whose operations are in the window. */
 u32 vrnic_roce_ahead(const struct vrnic_qp *qp)
 {

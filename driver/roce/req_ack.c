@@ -9,6 +9,8 @@
 #include "lib/hdr.h"
 #include "lib/psn.h"
 #include "mem/seg.h"
+#include "queue/link_ops.h"
+#include "queue/op.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
 #include "roce/req.h"
@@ -46,6 +48,27 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 }
 
 /*
+ * The peer of a native link could not execute the oldest message, whose last packet is @psn.
+ * Further NAKs for the packet say the same.
+ */
+static void rx_failed(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
+{
+	u32 why = vrnic_aeth_msn(vrnic_pkt_ext(skb));
+	struct vrnic_wop *w;
+	u32 i;
+
+	w = vrnic_flight_oldest(&to_req(qp)->fly, &i);
+	if (!qp->link || !w || w->skip || w->status != IB_WC_SUCCESS)
+		return;
+	vrnic_req_load(qp, i);
+	if (psn + 1 == vrnic_wop_end(w) &&
+	    qp->link_ops->refused(vrnic_op_desc(&qp->op)->cookie, why, why >> 8))
+		vrnic_req_skip(qp, w);
+	else
+		vrnic_req_fail(qp, w, IB_WC_BAD_RESP_ERR, VRNIC_VERR_NONE);
+}
+
+/*
  * Handle an acknowledgment or a NAK. Return: false if @skb is too early: an earlier request still
  * lacks the answer (to a READ, for example) that has to be handled before @skb.
  */
@@ -64,6 +87,10 @@ static bool rx_ack(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_RNR) {
 		vrnic_req_rnr(qp, value);
 	} else if ((syndrome & VRNIC_AETH_KIND) == VRNIC_AETH_NAK) {
+		if (value == VRNIC_NAK_FAILED) {
+			rx_failed(qp, skb, psn);
+			return true;
+		}
 		if (value != VRNIC_NAK_PSN) {
 			remote_error(qp, value);
 			return true;

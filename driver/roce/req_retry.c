@@ -267,6 +267,25 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 	go_back(q);
 }
 
+/**
+ * vrnic_req_skip() - go back to a packet that the peer refused, to send SKIP in its place
+ * @qp: requester of a native link
+ * @w: message that ends with this packet
+ */
+void vrnic_req_skip(struct vrnic_qp *qp, struct vrnic_wop *w)
+{
+	struct vrnic_req *q = to_req(qp);
+
+	w->skip = true;
+	q->deadline = 0;
+	q->since = 0;
+	q->looked = 0;
+	q->wait = 0;
+	go_back(q);
+	/* the peer has kept the packets behind this one, if it has room for them */
+	q->fly.hold = q->fly.una + 1;
+}
+
 /*
  * No answer came before the deadline: look for a loss. If the try is over, count a retry, or let
  * the oldest operation fail.

@@ -93,6 +93,15 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
 }
 
 /*
+ * The peer refused this packet: the packet only says that the peer is to go on with the next one.
+ */
+static void fill_skip(struct vrnic_tx *tx, bool first)
+{
+	tx->opcode = VRNIC_SVC_NATIVE | (first ? VRNIC_BTH_SKIP_ONLY : VRNIC_BTH_SKIP_LAST);
+	tx->len = 0;
+}
+
+/*
  * Send packet @q->fly.cur of @w, which takes @pkts PSNs. Return: false if no other can be sent now.
  */
 static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
@@ -104,7 +113,8 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 
 	tx->psn = q->fly.cur;
 	/* the owner of data that a peer GETs over a link may write to them: it did not post them */
-	tx->copy = again || qp->link;
+	tx->copy = again ||
+		   (qp->link && !(vrnic_op_desc(&qp->op)->flags & VRNIC_DESC_POSTED));
 	if (again) {
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 		qp->rare.retransmitted_pkts++;
@@ -152,6 +162,8 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	for (n = 0; ok && n < room && q->fly.cur < vrnic_wop_end(w) &&
 	     window_open(q) && budget->bytes; n++) {
 		fill_data(qp, &tx, off);
+		if (w->skip && q->fly.cur + 1 == vrnic_wop_end(w))
+			fill_skip(&tx, !off);
 		tx.ackreq = q->fly.cur + 1 == vrnic_wop_end(w) ||
 			    q->fly.cur + 1 - q->fly.una == q->window ||
 			    q->fly.cur + 1 == q->fly.hold ||

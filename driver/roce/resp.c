@@ -137,6 +137,19 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome)
 	vrnic_resp_answer(qp, VRNIC_BTH_ACK, syndrome, psn);
 }
 
+/* The message of a native link failed: tell the peer why, in place of an MSN. */
+void vrnic_resp_nak_failed(struct vrnic_qp *qp, u32 why)
+{
+	struct vrnic_tx tx = {
+		.opcode = VRNIC_BTH_ACK,
+		.psn = vrnic_served_take_nak(&to_resp(qp)->served),
+		.ext_len = sizeof(struct vrnic_aeth),
+	};
+
+	vrnic_aeth_fill((struct vrnic_aeth *)tx.ext, VRNIC_AETH_NAK | VRNIC_NAK_FAILED, why);
+	vrnic_resp_send(qp, &tx);
+}
+
 /* Answer an atomic, a FLUSH or an ATOMIC WRITE, which @res remembers, by its one packet. */
 static void resp_reply_once(struct vrnic_qp *qp, const struct vrnic_res *res, u32 info)
 {
@@ -192,7 +205,8 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 
 /*
  * A packet came too early: one before it is lost, or late. If the packet is kept already, the
- * requester has gone back after a NAK, and the missing packet was lost once more.
+ * requester has gone back after a NAK, and the missing packet was lost once more; but not if that
+ * was refused, and SKIP is to come in its place.
  */
 static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -205,7 +219,7 @@ static void too_early(struct vrnic_qp *qp, struct sk_buff *skb)
 		return;
 	}
 	err = vrnic_early_keep(&r->early, skb, r->served.psn);
-	if (err == -EEXIST)
+	if (err == -EEXIST && !r->refused)
 		r->again = true;
 	/* a packet that is not kept makes vrnic_resp_gap() send a NAK, too */
 	if (err)
@@ -273,7 +287,7 @@ static bool in_sequence_rc(struct vrnic_qp *qp, struct sk_buff *skb)
 		return false;
 	}
 	vrnic_early_learn(&r->early, skb);
-	vrnic_early_came(&r->early, r->served.psn, !vrnic_pkt(skb)->kept);
+	vrnic_early_came(&r->early, r->served.psn, !vrnic_pkt(skb)->kept && !r->refused);
 	r->naked = false;
 	r->again = false;
 	return true;
@@ -307,6 +321,7 @@ static void resp_advance(struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	struct vrnic_resp *r = to_resp(qp);
 
+	r->refused = false;
 	if (pkt->info & VRNIC_PKT_DATA)
 		vrnic_served_data(&r->served, vrnic_pkt_count(pkt),
 				  pkt->ackreq && qp->type == IB_QPT_RC);

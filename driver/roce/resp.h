@@ -29,6 +29,7 @@ void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx);
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome);
 void vrnic_resp_answer(struct vrnic_qp *qp, u8 opcode, u8 syndrome, u32 psn);
 void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome);
+void vrnic_resp_nak_failed(struct vrnic_qp *qp, u32 why);
 
 /* roce/resp_exec.c */
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);

@@ -430,15 +430,33 @@ static enum vrnic_rx rx_other(struct vrnic_qp *qp, struct sk_buff *skb)
 	return rx;
 }
 
+/* The message of a native link failed: the packet stays, until the requester sends SKIP for it. */
+static enum vrnic_rx resp_failed(struct vrnic_qp *qp, u32 why)
+{
+	struct vrnic_resp *r = to_resp(qp);
+
+	vrnic_resp_nak_failed(qp, why);
+	vrnic_early_skips(&r->early);
+	r->refused = true;
+	r->naked = true;
+	r->again = false;
+	return VRNIC_RX_DROP;
+}
+
 static enum vrnic_rx rx_native(struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	if (!resp_length_fits(qp, vrnic_pkt(skb)))
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 why;
+
+	if (!(pkt->info & VRNIC_PKT_SKIP) && !resp_length_fits(qp, pkt))
 		return resp_refuse_request(qp);
-	switch (qp->link_ops->receive(qp->link, skb)) {
+	switch (qp->link_ops->receive(qp->link, skb, &why)) {
 	case 0:
 		return VRNIC_RX_DONE;
 	case -EAGAIN:
 		return resp_not_ready(qp);
+	case -EREMOTEIO:
+		return resp_failed(qp, why);
 	default:
 		return resp_refuse_request(qp);
 	}
@@ -471,6 +489,8 @@ bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 		return false;
 	if (pkt->info & VRNIC_PKT_WRITE)
 		return len < r->left;
+	if (pkt->info & VRNIC_PKT_NATIVE)
+		return len < qp->link_ops->left(qp->link);
 	return recv->active &&
 	       r->len + len <= vrnic_sge_total(recv->sge, recv->num_sge);
 }

@@ -129,6 +129,7 @@ struct vrnic_path {
  * @payload: offset of the payload from skb->data
  * @ce: a router has marked the packet: congestion
  * @kept: the packet came early, and waited in struct vrnic_early for those before it
+ * @light: link_ops.light() allowed softirq to handle the packet
  * @spoiled: fault injection: treat the ICRC as wrong
  * @swapped: fault injection: the packet waits to be overtaken by the next one
  * @train: @more packets follow in the buffer that differ only in their PSNs, which count up. They
@@ -149,6 +150,7 @@ struct vrnic_pkt {
 	u8 solicited : 1;
 	u8 ackreq : 1;
 	u8 ce : 1;
+	u8 light : 1;
 	u8 spoiled : 1;
 	u8 swapped : 1;
 	u8 train : 1;
@@ -385,6 +387,8 @@ struct vrnic_reply {
  * @rkey: WRITE: remote key
  * @left: WRITE: bytes that are still to come
  * @len: bytes of the message that are in place
+ * @refused: native link: the requester was told that the message of the packet that is expected has
+ *	failed, and has to send SKIP in the packet's place
  * @reply: the READ that is being answered
  */
 struct vrnic_resp {
@@ -394,6 +398,7 @@ struct vrnic_resp {
 	bool moved;
 	bool naked;
 	bool again;
+	bool refused;
 	bool replied;
 	u64 retry_at;
 	struct vrnic_early early;
@@ -497,6 +502,7 @@ u64 vrnic_early_due(const struct vrnic_early *e);
 u64 vrnic_early_age(struct vrnic_early *e, u64 now);
 void vrnic_early_asked(struct vrnic_early *e, u32 psn);
 void vrnic_early_drop_answered(struct vrnic_early *e);
+void vrnic_early_skips(struct vrnic_early *e);
 void vrnic_early_came(struct vrnic_early *e, u32 psn, bool was_missing);
 void vrnic_early_again(struct vrnic_early *e, u32 psn);
 

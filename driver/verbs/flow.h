@@ -42,6 +42,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel);
 void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget);
 bool vrnic_roce_expects(const struct vrnic_qp *qp);
 u32 vrnic_roce_ahead(const struct vrnic_qp *qp);
+u32 vrnic_roce_una(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce/req_send.c */

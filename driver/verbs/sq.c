@@ -234,6 +234,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 		}
 	}
 	vrnic_hold_release(qp);
+	if (qp->link)
+		qp->link_ops->ran(qp->link);
 	budget->stream = vrnic_ring_streams(&qp->sq);
 	if (has_window(qp) && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&qp->sq, vrnic_roce_ahead(qp));
@@ -260,14 +262,14 @@ static bool sq_gather(struct vrnic_runnable *r, bool on)
 }
 
 /*
- * May the ring be run with softirqs held off? RC and UC over the wire do not sleep, but a native
- * link may have to wait for memory. All other flows take a mutex, resp_lock.
+ * May the ring be run with softirqs held off? RC and UC over the wire do not sleep. What a native
+ * link has to sleep for, it leaves to a thread. All other flows take a mutex, resp_lock.
  */
 static bool sq_atomic(struct vrnic_runnable *r)
 {
 	const struct vrnic_qp *qp = container_of(r, struct vrnic_qp, run);
 
-	return READ_ONCE(qp->roce) && !READ_ONCE(qp->link);
+	return READ_ONCE(qp->roce);
 }
 
 static void sq_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)

@@ -29,7 +29,8 @@ local PSNS = 2 ^ 24
 
 local opcodes = {
 	[0xc0] = "first packet", [0xc1] = "middle packet", [0xc2] = "last packet",
-	[0xc4] = "only packet", [0xe0] = "datagram about links",
+	[0xc4] = "only packet", [0xde] = "skip, last packet", [0xdf] = "skip, only packet",
+	[0xe0] = "datagram about links",
 }
 
 local kinds = { "ASK", "YES", "NO", "BYE" }
@@ -326,7 +327,7 @@ local function add_header(tree, tvb)
 	local h = read_header(tvb)
 	local version = tree:add(f.version, tvb(0, 1))
 	local op = tree:add(f.op, tvb(1, 1))
-	if tvb(0, 1):uint() ~= 1 then
+	if tvb(0, 1):uint() ~= 2 then
 		complain(version, "another version")
 	end
 	if not ops[h.op] then
@@ -731,6 +732,8 @@ local function dissect_ours(tree, tvb, packet, pinfo)
 		dissect_hello(tree, payload, packet, pinfo)
 	elseif packet.opcode == 0xc0 or packet.only then
 		dissect_start(tree, payload, packet, pinfo)
+	elseif packet.opcode == 0xde or packet.opcode == 0xdf then
+		packet.text = "skip a put that failed"
 	elseif opcodes[packet.opcode] then
 		dissect_part(tree, payload, packet, pinfo)
 	else

@@ -131,7 +131,7 @@ static int send_hello(const struct foe *foe, struct foe_hello *h)
 	struct iovec part = { h, sizeof(*h) };
 
 	h->magic = htonl(MAGIC);
-	h->version = 1;
+	h->version = 2;
 	h->order = __BYTE_ORDER == __BIG_ENDIAN;
 	h->qpn = htonl(foe->qpn);
 	h->psn = htonl(foe->psn);
@@ -230,13 +230,29 @@ int foe_say_yes(struct foe *foe)
 
 int foe_send(struct foe *foe, const struct foe_header *header, const void *data, size_t len)
 {
+	foe->psn = (foe->psn + 1) & PSN_MASK;
+	return foe_send_again(foe, header, data, len);
+}
+
+/* Of the packet that was sent last; with a request for an acknowledgment. */
+static uint32_t last_psn(const struct foe *foe)
+{
+	return ((foe->psn - 1) & PSN_MASK) | 1U << 31;
+}
+
+int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
+		   size_t len)
+{
 	struct foe_header h = *header;
 	struct iovec part[] = { { &h, sizeof(h) }, { (void *)data, len } };
-	uint32_t psn = foe->psn;
 
-	h.version = 1;
-	foe->psn = (psn + 1) & PSN_MASK;
-	return transmit(foe, OP_ONLY, foe->peer_qpn, psn | 1U << 31, part, len ? 2 : 1);
+	h.version = 2;
+	return transmit(foe, OP_ONLY, foe->peer_qpn, last_psn(foe), part, len ? 2 : 1);
+}
+
+int foe_skip(struct foe *foe)
+{
+	return transmit(foe, FOE_SKIP, foe->peer_qpn, last_psn(foe), NULL, 0);
 }
 
 int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome)
@@ -245,6 +261,24 @@ int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome)
 	struct iovec part = { aeth, sizeof(aeth) };
 
 	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &part, 1);
+}
+
+int foe_refuse(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err)
+{
+	uint8_t aeth[4] = { FOE_FAILED, 0, vendor_err, status };
+	struct iovec part = { aeth, sizeof(aeth) };
+
+	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &part, 1);
+}
+
+int foe_wait_ack(struct foe *foe, struct foe_packet *packet)
+{
+	int ret;
+
+	do
+		ret = foe_hear(foe, packet, FOE_PATIENCE_MS);
+	while (!ret && packet->opcode != OP_ACK);
+	return ret ? ret : packet->syndrome;
 }
 
 /* Return: it is for this link, or a datagram about links. */
@@ -264,26 +298,52 @@ static bool take(const struct foe *foe, const uint8_t *ip, size_t len,
 	most = packet->opcode == OP_HELLO ? sizeof(packet->hello) : sizeof(packet->header);
 	memcpy(&packet->header, rest, n < most ? n : most);
 	packet->syndrome = rest[0];
+	packet->vendor_err = rest[2];
+	packet->status = rest[3];
 	return packet->opcode == OP_HELLO || (get32(bth + 4) & PSN_MASK) == foe->qpn;
+}
+
+/*
+ * Take the first packet off those that came together: packets of FOE_MTU bytes that are sent
+ * together are cut only by a network card, which lo has not. Return: is there another one?
+ */
+static bool next_of_train(struct foe *foe)
+{
+	const size_t heads = IP_BYTES + UDP_BYTES, packet = BTH_BYTES + FOE_MTU + ICRC_BYTES;
+
+	if (foe->held <= heads + packet) {
+		foe->held = 0;
+		return false;
+	}
+	foe->held -= packet;
+	memmove(foe->train + heads, foe->train + heads + packet, foe->held - heads);
+	return true;
+}
+
+/* Return: is there a packet? */
+static bool next_packet(struct foe *foe)
+{
+	ssize_t n;
+
+	if (next_of_train(foe))
+		return true;
+	n = recv(foe->in, foe->train, sizeof(foe->train), MSG_DONTWAIT);
+	foe->held = n < 0 ? 0 : n;
+	return n >= 0;
 }
 
 int foe_hear(struct foe *foe, struct foe_packet *packet, int ms)
 {
-	static uint8_t buf[1 << 16];
 	struct pollfd pfd = { .fd = foe->in, .events = POLLIN };
-	ssize_t n;
 
-	for (;;) {
-		n = recv(foe->in, buf, sizeof(buf), MSG_DONTWAIT);
-		if (n >= HEADS && take(foe, buf, n, packet))
-			break;
-		if (n >= 0)
-			continue;
-		if (errno != EAGAIN)
-			return -errno;
-		if (poll(&pfd, 1, ms) <= 0)
-			return -ETIMEDOUT;
-	}
+	do {
+		while (!next_packet(foe)) {
+			if (errno != EAGAIN)
+				return -errno;
+			if (poll(&pfd, 1, ms) <= 0)
+				return -ETIMEDOUT;
+		}
+	} while (!take(foe, foe->train, foe->held, packet));
 	if (packet->opcode == OP_HELLO && packet->hello.kind == FOE_ASK)
 		foe->asked = packet->hello;
 	return 0;
@@ -296,6 +356,16 @@ static bool is_new(struct foe *foe, const struct foe_packet *packet)
 		return false;
 	foe->heard = (foe->heard + 1) & PSN_MASK;
 	return packet->opcode == 0xc0 || packet->opcode == OP_ONLY;
+}
+
+int foe_take(struct foe *foe, struct foe_packet *packet)
+{
+	int ret;
+
+	do
+		ret = foe_hear(foe, packet, FOE_PATIENCE_MS);
+	while (!ret && !is_new(foe, packet));
+	return ret;
 }
 
 int foe_wait(struct foe *foe, enum foe_op op, struct foe_header *header)

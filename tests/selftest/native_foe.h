@@ -30,6 +30,13 @@ enum { FOE_NO_FIFO = 1, FOE_SECRET, FOE_FORMAT, FOE_RESOURCES };
 /* Syndromes of acknowledgments. */
 #define FOE_ACK		0x1f
 #define FOE_NOT_READY	0x21	/* for 10 us */
+#define FOE_INVALID	0x61	/* ends the link */
+#define FOE_FAILED	0x7f	/* the message failed; the requester sends SKIP */
+
+/* Opcodes. */
+#define FOE_LAST	0xc2
+#define FOE_SKIP_LAST	0xde
+#define FOE_SKIP	0xdf	/* in place of a message of one packet */
 
 /* The header of a message, as it travels. */
 struct foe_header {
@@ -57,6 +64,7 @@ struct foe_hello {
  * @psn: of the next packet that it sends
  * @heard: PSN of the next packet that it expects
  * @asked: what it was asked for last
+ * @train: packets that came together, of which the first was heard last; @held bytes
  */
 struct foe {
 	int out, in;
@@ -64,15 +72,18 @@ struct foe {
 	uint32_t qpn, peer_qpn, psn, heard;
 	uint64_t nonce;
 	struct foe_hello asked;
+	uint8_t train[1 << 16];
+	size_t held;
 };
 
 /**
  * struct foe_packet - a packet that came
  * @opcode: of the transport: 0xc0 to 0xc4 messages, 0x11 acknowledgments, 0xe0 datagrams
  * @syndrome: of an acknowledgment
+ * @status, @vendor_err: of an acknowledgment that says FOE_FAILED
  */
 struct foe_packet {
-	uint8_t opcode, syndrome;
+	uint8_t opcode, syndrome, status, vendor_err;
 	bool ackreq;
 	uint32_t psn;
 	union {
@@ -96,7 +107,17 @@ int foe_say_yes(struct foe *foe);
 /* A message in one packet; header and data are at most FOE_MTU bytes. */
 int foe_send(struct foe *foe, const struct foe_header *header, const void *data,
 	     size_t len);
+/* The same packet again: @foe->psn does not move. */
+int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
+		   size_t len);
+/* SKIP, in place of the message that was sent last. */
+int foe_skip(struct foe *foe);
 int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome);
+int foe_refuse(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err);
+/* The next acknowledgment: its syndrome, or -ETIMEDOUT. */
+int foe_wait_ack(struct foe *foe, struct foe_packet *packet);
+/* The next message that is new, which is not acknowledged. */
+int foe_take(struct foe *foe, struct foe_packet *packet);
 /* The next packet for this link, or datagram: -ETIMEDOUT. */
 int foe_hear(struct foe *foe, struct foe_packet *packet, int ms);
 /*

@@ -18,6 +18,7 @@
 #define FOE		0x7f000009	/* 127.0.0.9 */
 #define HOST_LINKS	1024	/* that a FIFO accepts of one host */
 #define TYPES		1024	/* that it remembers of a link */
+#define FLYING		64	/* puts of a FIFO that are on their way */
 
 FIXTURE(link)
 {
@@ -214,7 +215,7 @@ TEST_F(link, dereg_ends_what_a_peer_does_not_answer)
 	struct asking a = asking_foe(&self->fifo);
 	struct foe_hello hello;
 	struct vrnic_ndesc d = {
-		.opcode = VRNIC_NOP_PUT,
+		.opcode = VRNIC_NOP_MESSAGE,
 		.num_slots = 1,
 		.length = 64,
 		.local_addr = (uintptr_t)self->fifo.buf.addr,
@@ -277,6 +278,434 @@ TEST_F(link, the_next_portion_is_asked_for_while_one_moves)
 	ASSERT_OK(foe_send(foe, &h, NULL, 0));
 	ASSERT_OK(foe_wait(foe, FOE_PUT, &h));
 	EXPECT_EQ(LEN, be64toh(h.total));
+}
+
+/* ---- puts that nobody waits for ---- */
+
+#define PUTS	32
+
+/* An endpoint that leads to the other host, which says yes. */
+static int reach_foe(struct asking *a, struct foe *foe)
+{
+	struct foe_hello hello;
+	struct doing doing;
+	int ret;
+
+	ret = begin(&doing, make_endpoint, a) ?: foe_wait_hello(foe, FOE_ASK, &hello) ?:
+	      foe_say_yes(foe);
+	pthread_join(doing.thread, NULL);
+	return ret ? ret : doing.ret;
+}
+
+/*
+ * Puts into the ring, with their numbers as cookies, and a fence behind them; and ring. Each is
+ * larger than the one before: others may come to the other host's socket several at a time.
+ */
+static int post_puts(struct asking *a, int puts)
+{
+	struct buf *buf = &a->fifo->buf;
+	struct vrnic_ndesc d = {
+		.flags = VRNIC_NDESC_SIGNALED, .num_slots = 1, .endpoint = a->endpoint,
+		.lkey = buf->mr->lkey, .rkey = 1,
+	};
+	int i;
+
+	d.opcode = VRNIC_NOP_PUT;
+	for (i = 0; i < puts; i++) {
+		d.cookie = i;
+		d.length = 4 * (i + 1);
+		d.local_addr = (uintptr_t)buf->addr + 8 * i;
+		d.remote_addr = 8 * i;
+		raw_fill(a->fifo, &d, NULL, 0);
+	}
+	d = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_FENCE, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.endpoint = a->endpoint, .cookie = puts,
+	};
+	raw_fill(a->fifo, &d, NULL, 0);
+	return raw_ring(a->fifo);
+}
+
+/* It acknowledges nothing, and yet all come; and nothing is done before it is acknowledged. */
+TEST_F(link, puts_do_not_wait_for_each_other)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	int i;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(post_puts(&a, PUTS));
+	for (i = 0; i < PUTS; i++) {
+		ASSERT_OK(foe_take(foe, &packet));
+		EXPECT_EQ(FOE_PUT, packet.header.op);
+		EXPECT_EQ(8 * i, (int)be64toh(packet.header.addr));
+	}
+	EXPECT_EQ(-EAGAIN, raw_try(&self->fifo, &record));
+	EXPECT_OK(foe_acknowledge(foe, foe->heard - 1, FOE_ACK));
+	for (i = 0; i <= PUTS; i++) {
+		ASSERT_OK(raw_take(&self->fifo, &record));
+		EXPECT_EQ(i, (int)record.cookie);
+		EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	}
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* One more than may be on their way: it comes when the first was acknowledged. */
+TEST_F(link, so_many_puts_are_on_their_way_and_no_more)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	int i;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(post_puts(&a, FLYING + 1));
+	for (i = 0; i < FLYING; i++)
+		ASSERT_OK(foe_take(foe, &packet));
+	while (!foe_hear(foe, &packet, 50))
+		EXPECT_NE(foe->heard, packet.psn);
+	EXPECT_OK(foe_acknowledge(foe, foe->heard - FLYING, FOE_ACK));
+	ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_EQ(8 * FLYING, (int)be64toh(packet.header.addr));
+	EXPECT_OK(foe_acknowledge(foe, foe->heard - 1, FOE_ACK));
+	for (i = 0; i < FLYING + 2; i++) {
+		ASSERT_OK(raw_take(&self->fifo, &record));
+		EXPECT_EQ(i, (int)record.cookie);
+		EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	}
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* What fails here, at once, is told behind the put before it, which has to come back first. */
+TEST_F(link, records_come_in_the_order_of_posting)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
+	};
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	/* a key that nothing has, and an opcode that nothing has */
+	d.cookie = 1;
+	d.lkey++;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	d.cookie = 2;
+	d.opcode = 0xff;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	EXPECT_EQ(-EAGAIN, raw_try(&self->fifo, &record));
+	EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(0, (int)record.cookie);
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(1, (int)record.cookie);
+	EXPECT_EQ(IBV_WC_LOC_PROT_ERR, record.status);
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(2, (int)record.cookie);
+	EXPECT_EQ(VRNIC_VERR_OPCODE, (int)record.vendor_err);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* A put of several packets fails with its last one, and SKIP comes in its place alone. */
+TEST_F(link, a_long_put_that_fails_is_skipped)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.length = 2 * FOE_MTU, .local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
+	};
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	do {
+		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+	} while (packet.opcode != FOE_LAST);
+	EXPECT_OK(foe_refuse(foe, packet.psn, IBV_WC_REM_ACCESS_ERR, VRNIC_VERR_BOUNDS));
+	foe->heard = packet.psn;
+	do {
+		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+	} while (packet.opcode != FOE_SKIP_LAST);
+	EXPECT_EQ(foe->heard, packet.psn);
+	EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, record.status);
+	EXPECT_EQ(VRNIC_VERR_BOUNDS, (int)record.vendor_err);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* One put fails at the peer. Those before and behind it do not, and the fence tells of it. */
+TEST_F(link, a_put_that_fails_is_skipped)
+{
+	struct asking a = asking_foe(&self->fifo);
+	const int bad = PUTS / 2;
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	uint32_t psn = 0;
+	int i;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(post_puts(&a, PUTS));
+	for (i = 0; i < PUTS; i++) {
+		ASSERT_OK(foe_take(foe, &packet));
+		psn = i == bad ? packet.psn : psn;
+	}
+	/* twice: the second one says the same, and must not skip the next put */
+	EXPECT_OK(foe_refuse(foe, psn, IBV_WC_REM_ACCESS_ERR, VRNIC_VERR_KEY));
+	EXPECT_OK(foe_refuse(foe, psn, IBV_WC_REM_ACCESS_ERR, VRNIC_VERR_KEY));
+	do {
+		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+	} while (packet.opcode != FOE_SKIP);
+	EXPECT_EQ(psn, packet.psn);
+	EXPECT_OK(foe_acknowledge(foe, foe->heard - 1, FOE_ACK));
+	for (i = 0; i < PUTS; i++) {
+		ASSERT_OK(raw_take(&self->fifo, &record));
+		EXPECT_EQ(i, (int)record.cookie);
+		EXPECT_EQ(i == bad ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS, record.status);
+		EXPECT_EQ(i == bad ? VRNIC_VERR_KEY : 0, (int)record.vendor_err);
+	}
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, record.status);
+	EXPECT_EQ(bad, (int)record.failed_cookie);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* All fail: each is refused and skipped by itself. */
+TEST_F(link, each_of_many_failures_is_told)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	int i, status;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(post_puts(&a, PUTS));
+	for (i = 0; i < PUTS; i++) {
+		status = IBV_WC_LOC_LEN_ERR + i % 10;
+		ASSERT_OK(foe_take(foe, &packet));
+		EXPECT_OK(foe_refuse(foe, packet.psn, status, i));
+		do {
+			ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+		} while (packet.opcode != FOE_SKIP);
+		EXPECT_EQ(foe->heard - 1, packet.psn);
+		EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+		/* one that comes late says nothing of the next put */
+		EXPECT_OK(foe_refuse(foe, packet.psn, IBV_WC_GENERAL_ERR, 99));
+	}
+	for (i = 0; i < PUTS; i++) {
+		ASSERT_OK(raw_take(&self->fifo, &record));
+		EXPECT_EQ(i, (int)record.cookie);
+		EXPECT_EQ(IBV_WC_LOC_LEN_ERR + i % 10, record.status);
+		EXPECT_EQ(i, (int)record.vendor_err);
+	}
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/* The endpoint goes while puts are on their way: they end, and so does the link. */
+TEST_F(link, puts_end_with_their_link)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	struct foe_hello bye;
+	int i;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(post_puts(&a, PUTS));
+	for (i = 0; i < PUTS; i++)
+		ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+	EXPECT_OK(foe_wait_hello(foe, FOE_BYE, &bye));
+	/* the fence fails, because it is the descriptor that was being executed */
+	for (i = 0; i <= PUTS; i++) {
+		ASSERT_OK(raw_take(&self->fifo, &record));
+		EXPECT_EQ(i, (int)record.cookie);
+		EXPECT_NE(IBV_WC_SUCCESS, record.status);
+	}
+	EXPECT_EQ(-EAGAIN, raw_try(&self->fifo, &record));
+}
+
+/*
+ * The endpoint goes while a put is on its way, but the link does not: another endpoint uses it. The
+ * put ends well. What has failed behind it, and waits to be told, is no failure of another
+ * endpoint: until the last record has come, none has the number.
+ */
+TEST_F(link, puts_outlive_their_endpoint)
+{
+	struct asking a = asking_foe(&self->fifo), b = a;
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
+	};
+	struct foe *foe = &self->foe;
+	uint32_t endpoint, handle;
+	struct vrnic_record record;
+	struct foe_packet packet;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	ASSERT_OK(make_endpoint(&b));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	d.cookie = 1;
+	d.lkey++;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+	ASSERT_OK(make_endpoint(&a));
+	EXPECT_NE(d.endpoint, a.endpoint);
+	EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(0, (int)record.cookie);
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(1, (int)record.cookie);
+	EXPECT_EQ(IBV_WC_LOC_PROT_ERR, record.status);
+	/* now the number is free */
+	endpoint = a.endpoint;
+	handle = a.handle;
+	ASSERT_OK(make_endpoint(&a));
+	EXPECT_EQ(d.endpoint, a.endpoint);
+	d = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_FENCE, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.endpoint = a.endpoint,
+	};
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	d.opcode = VRNIC_NOP_FENCE_ALL;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(1, (int)record.failed_cookie);
+	EXPECT_NE(endpoint, a.endpoint);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, handle));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, b.handle));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+/*
+ * The FIFO goes with all that it has: a put on its way, what has failed behind it, and what waits
+ * in the ring.
+ */
+TEST_F(link, puts_end_with_their_fifo)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
+	};
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+	struct foe_hello bye;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	d.lkey++;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+	EXPECT_OK(raw_close(&self->fifo));
+	EXPECT_OK(foe_wait_hello(foe, FOE_BYE, &bye));
+	ASSERT_OK(raw_open(&self->fifo, SLOTS, SLOTS, LEN));
+}
+
+/* A peer may refuse puts only; else the link ends. */
+TEST_F(link, what_has_an_answer_cannot_be_refused)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_GET, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
+	};
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	struct foe_hello bye;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_EQ(FOE_GET, packet.header.op);
+	EXPECT_OK(foe_refuse(foe, packet.psn, IBV_WC_REM_ACCESS_ERR, 0));
+	EXPECT_OK(foe_wait_hello(foe, FOE_BYE, &bye));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(IBV_WC_RETRY_EXC_ERR, record.status);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
+static struct foe_header put_header(const struct buf *buf, uint32_t rkey)
+{
+	return (struct foe_header){
+		.op = FOE_PUT, .id = htonl(2), .data = htonl(8), .key = htonl(rkey),
+		.addr = htobe64((uintptr_t)buf->addr), .total = htobe64(8),
+	};
+}
+
+/*
+ * It puts to memory that it may not use, and does not hear that this failed. Nothing behind that
+ * put is executed before it says that it knows.
+ */
+TEST_F(link, a_failed_put_holds_up_those_behind_it)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct foe *foe = &self->foe;
+	struct foe_header bad = put_header(buf, buf->mr->rkey + 1);
+	struct foe_header good = put_header(buf, buf->mr->rkey);
+	volatile uint64_t *word = (volatile uint64_t *)buf->addr;
+	const uint64_t value = 0x1122334455667788;
+	struct foe_packet packet;
+
+	*word = 0;
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send(foe, &bad, &value, 8));
+	ASSERT_EQ(FOE_FAILED, foe_wait_ack(foe, &packet));
+	EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, packet.status);
+	EXPECT_EQ(VRNIC_VERR_KEY, packet.vendor_err);
+	ASSERT_OK(foe_send_again(foe, &bad, &value, 8));
+	EXPECT_EQ(FOE_FAILED, foe_wait_ack(foe, &packet));
+	/* in the same place, even what would be right now */
+	ASSERT_OK(foe_send_again(foe, &good, &value, 8));
+	EXPECT_EQ(FOE_FAILED, foe_wait_ack(foe, &packet));
+	EXPECT_EQ(0, *word);
+	ASSERT_OK(foe_skip(foe));
+	EXPECT_EQ(FOE_ACK, foe_wait_ack(foe, &packet));
+	ASSERT_OK(foe_send(foe, &good, &value, 8));
+	EXPECT_EQ(FOE_ACK, foe_wait_ack(foe, &packet));
+	EXPECT_EQ(value, *word);
+}
+
+TEST_F(link, nothing_is_skipped_unasked)
+{
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	foe->psn++;
+	ASSERT_OK(foe_skip(foe));
+	EXPECT_EQ(FOE_INVALID, foe_wait_ack(foe, &packet));
 }
 
 /* ---- what such a host leaves behind, and asks for ---- */

@@ -150,7 +150,7 @@ static const struct {
 	/* ours, of the manufacturer's range */
 	{ 0xc0, 0, FIRST | DATA }, { 0xc1, 0, MIDDLE | DATA },
 	{ 0xc2, 0, LAST | DATA }, { 0xc4, 0, ONLY | DATA },
-	{ 0xe0, 0, ONLY | DATA },
+	{ 0xde, 0, LAST }, { 0xdf, 0, ONLY }, { 0xe0, 0, ONLY | DATA },
 };
 
 static u8 ends_of(u32 info)

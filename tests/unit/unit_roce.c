@@ -11,11 +11,13 @@
  *  - no more READs and atomics are outstanding than the peer keeps answers for;
  *  - an acknowledgment has the PSN of a SEND or WRITE, and all before it came;
  *  - no rightful invalidation of a region is an error;
- *  - a SEND whose region is still in use asks for it again after a while, not at once.
+ *  - a SEND whose region is still in use asks for it again after a while, not at once;
+ *  - messages of a native link that fail are told of, and skipped, and no others.
  *
  * Each host is requester and responder at once. Data written is the number of the
  * operation and the place, so a check knows the operation that wrote a word.
  */
+#include "queue/link_ops.h"
 #include "queue/target.h"
 #include "roce/req.h"
 #include "roce/resp.h"
@@ -36,7 +38,7 @@
 
 enum kind {
 	SEND, SEND_IMM, SEND_INV, WRITE, WRITE_IMM, READ, ADD, SWAP, ATOMIC_WRITE, FLUSH,
-	LOCAL_INV, BIND, NOP, KINDS,
+	LOCAL_INV, BIND, NOP, NATIVE, KINDS,
 };
 
 /**
@@ -45,13 +47,14 @@ enum kind {
  * @at: word at the peer
  * @rkey: index of the key at the peer, @lkey of its own
  * @expect: atomics: what is there before
+ * @fails: NATIVE: the peer refuses it; @told: it has said so
  * @data: what it sends, or what came
  * @was: READ: the operation that last wrote each word before
  */
 struct op {
 	u64 number, source;
 	enum kind kind;
-	bool fenced;
+	bool fenced, fails, told;
 	u32 at, words;
 	u32 rkey, lkey;
 	u64 expect, add, compare;
@@ -89,6 +92,8 @@ struct psn {
  *	that have answers of their own were answered
  * @asked: where READs and atomics end that were sent, in a circle
  * @reply_psn: of the next packet of the READ that it answers, if @in_reply
+ * @link_got: bytes of the message of a native link that have come, into @inbox
+ * @refused: it failed, and is to be skipped
  */
 struct side {
 	struct vrnic_qp qp;
@@ -110,6 +115,8 @@ struct side {
 	u32 asked_head, asked_tail;
 	u32 reply_psn;
 	bool in_reply;
+	u32 link_got;
+	bool refused;
 };
 
 /**
@@ -117,6 +124,7 @@ struct side {
  * @loss: of 1000 packets that a sends, and that b sends
  * @late: of 1000 that come later than others, by up to @later
  * @wrong: of 1000 packets, receives and completions that are said to be wrong
+ * @link: the queue pairs are those of a native link; @fails: of 1000 messages
  */
 struct scenario {
 	const char *name;
@@ -125,6 +133,8 @@ struct scenario {
 	u32 loss[2], twice, late, spoiled, not_ready, held, wrong;
 	u64 delay, later;
 	u32 max_rd, window;
+	bool link;
+	u32 fails;
 };
 
 static const struct scenario *now_in;
@@ -785,6 +795,112 @@ int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc
 	return 0;
 }
 
+/* ---- a native link ---- */
+
+static struct side *running;
+
+static void link_open(struct vrnic_sgl *sgl, u64 cookie)
+{
+	struct op *op = op_at(running, cookie);
+
+	vrnic_sgl_kva(sgl, op->data, 8 * op->words);
+}
+
+/* Why a message fails: a status, and in the 8 bits above it what tells it from others. */
+static u32 why_fails(const struct op *op)
+{
+	return IB_WC_REM_ACCESS_ERR | (op->number & 0xff) << 8;
+}
+
+static bool link_refused(u64 cookie, u8 status, u8 verr)
+{
+	struct op *op = op_at(running, cookie);
+
+	if (op->told)
+		FAIL("message %llu is refused twice", (unsigned long long)op->number);
+	if (!op->fails || (status | verr << 8) != why_fails(op))
+		FAIL("message %llu is refused for reason %x", (unsigned long long)op->number,
+		     status | verr << 8);
+	op->told = true;
+	return true;
+}
+
+/* What has come of the message that is being received. */
+static void link_take(struct side *s, struct sk_buff *skb)
+{
+	u32 len = vrnic_pkt(skb)->len;
+	struct packet *p;
+
+	for (p = packet_of(skb); p; p = p->behind, s->link_got += len)
+		if (s->link_got + len <= sizeof(s->inbox))
+			memcpy((u8 *)s->inbox + s->link_got, p->bytes, len);
+}
+
+static void link_execute(struct side *s, struct op *op)
+{
+	if (s->link_got != 8 * op->words || memcmp(s->inbox, op->data, s->link_got))
+		FAIL("message %llu: wrong data", (unsigned long long)op->number);
+	s->link_got = 0;
+	s->received++;
+}
+
+static int link_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct side *s = (struct side *)link;
+	struct op *op = op_at(s->peer, s->received);
+	bool skip = pkt->info & VRNIC_PKT_SKIP;
+
+	*why = why_fails(op);
+	if (skip && !s->refused)
+		FAIL("message %llu is skipped unasked", (unsigned long long)op->number);
+	if (s->refused && !skip)
+		return -EREMOTEIO;
+	if (pkt->info & VRNIC_PKT_START && !skip) {
+		if (chance(now_in->not_ready))
+			return -EAGAIN;
+		s->link_got = 0;
+	}
+	if (!skip)
+		link_take(s, skb);
+	if (!(pkt->info & VRNIC_PKT_END))
+		return 0;
+	s->refused = op->fails && !skip;
+	if (s->refused)
+		return -EREMOTEIO;
+	link_execute(s, op);
+	return 0;
+}
+
+static u32 link_left(const struct vrnic_link *link)
+{
+	const struct side *s = (const struct side *)link;
+
+	/* between messages, nothing is to come of the one that was last */
+	return s->refused || !s->link_got ? 0 :
+		8 * op_at(s->peer, s->received)->words - s->link_got;
+}
+
+static bool link_light(struct vrnic_link *link, struct sk_buff *skb)
+{
+	return draw(4);
+}
+
+static const struct vrnic_link_ops link_ops = {
+	.open = link_open, .refused = link_refused, .receive = link_receive, .left = link_left,
+	.light = link_light,
+};
+
+static void check_native(struct side *s, const struct op *op)
+{
+	if (s->peer->received <= op->number)
+		FAIL("message %llu is complete, and was not received",
+		     (unsigned long long)op->number);
+	if (op->told != op->fails)
+		FAIL("message %llu failed, and its sender was not told",
+		     (unsigned long long)op->number);
+}
+
 /* ---- descriptors, as the process posts them ---- */
 
 static const u8 opcodes[KINDS] = {
@@ -794,6 +910,7 @@ static const u8 opcodes[KINDS] = {
 	[ADD] = VRNIC_OP_ATOMIC_FETCH_AND_ADD, [SWAP] = VRNIC_OP_ATOMIC_CMP_AND_SWP,
 	[ATOMIC_WRITE] = VRNIC_OP_ATOMIC_WRITE, [FLUSH] = VRNIC_OP_FLUSH,
 	[LOCAL_INV] = VRNIC_OP_LOCAL_INV, [BIND] = VRNIC_OP_BIND_MW, [NOP] = VRNIC_OP_NOP,
+	[NATIVE] = VRNIC_OP_NATIVE,
 };
 
 static bool is_send(const struct op *op)
@@ -982,9 +1099,11 @@ static void draw_op(struct side *s, struct op *op)
 
 	op->number = s->posted;
 	op->source = SOURCE_NONE;
-	op->kind = often[draw(ARRAY_SIZE(often))];
-	op->fenced = chance(150);
-	op->words = draw_words();
+	op->kind = now_in->link ? NATIVE : often[draw(ARRAY_SIZE(often))];
+	op->fenced = !now_in->link && chance(150);
+	op->fails = now_in->link && chance(now_in->fails);
+	op->told = false;
+	op->words = draw_words() + now_in->link;
 	op->at = draw(WORDS - op->words);
 	op->rkey = draw_key(s->peer->rkeys);
 	op->lkey = draw_key(s->lkeys);
@@ -1000,7 +1119,7 @@ static void draw_op(struct side *s, struct op *op)
 		draw_atomic(s, op);
 	else if (op->kind == ATOMIC_WRITE)
 		draw_atomic_write(op);
-	else if (op->kind > ATOMIC_WRITE)
+	else if (op->kind > ATOMIC_WRITE && op->kind != NATIVE)
 		op->words = 0;
 	else if (op->source == SOURCE_NONE)
 		draw_data(s, op);
@@ -1059,7 +1178,9 @@ static void check_done(struct side *s, struct op *op)
 	if (takes_receive(op) && s->peer->received <= op->number)
 		FAIL("message %llu is complete, and was not received",
 		     (unsigned long long)op->number);
-	if (is_write(op))
+	if (op->kind == NATIVE)
+		check_native(s, op);
+	else if (is_write(op))
 		check_write(s, op);
 	else if (op->kind == READ)
 		check_read(s, op);
@@ -1161,6 +1282,7 @@ static void run(struct side *s)
 {
 	bool more = true;
 
+	running = s;
 	while (more && !broken) {
 		struct vrnic_budget budget = {
 			.bytes = 1 + draw(20000), .descs = 1 + draw(20),
@@ -1243,6 +1365,15 @@ static void next_event(void)
 			sides[i].qp.run.at = 0;
 }
 
+/* If nothing overtakes anything, there is nothing to be patient for. */
+static void check_patience(struct side *s)
+{
+	if (!now_in->late && !now_in->twice && !now_in->loss[0] && !now_in->loss[1] &&
+	    !now_in->spoiled && s->qp.roce->resp.early.patience)
+		FAIL("the responder waits %llu ns before it asks for a packet again",
+		     (unsigned long long)s->qp.roce->resp.early.patience);
+}
+
 static bool is_done(const struct side *s)
 {
 	return s->completed == now_in->ops;
@@ -1301,6 +1432,8 @@ static void open_qp(struct side *s, u32 own_psn, u32 peer_psn)
 
 	qp->dev = &s->dev;
 	qp->type = IB_QPT_RC;
+	qp->link = now_in->link ? (struct vrnic_link *)s : NULL;
+	qp->link_ops = &link_ops;
 	qp->qpn = 16 + (s == &sides[1]);
 	qp->sq.hdr = &s->hdr;
 	qp->attr.timeout = 14;
@@ -1383,6 +1516,8 @@ static void scenario(const struct scenario *sc)
 	if (!broken) {
 		check_end(&sides[0]);
 		check_end(&sides[1]);
+		check_patience(&sides[0]);
+		check_patience(&sides[1]);
 	}
 	close_sides();
 }
@@ -1471,6 +1606,35 @@ static void many_reads_and_a_long_wire(void)
 	    .loss = { 20, 20 }, .twice = 20, .late = 50, .later = 500 * US);
 }
 
+#define LINK		COMMON, .link = true, .fails = 100
+
+static void messages_fail(void)
+{
+	RUN(3, LINK, .held = 5);
+}
+
+static void messages_fail_and_their_packets_are_lost(void)
+{
+	RUN(3, LINK, .loss = { 50, 50 });
+}
+
+static void messages_fail_at_a_receiver_that_is_not_ready(void)
+{
+	RUN(3, LINK, .not_ready = 300, .loss = { 20, 20 });
+}
+
+static void messages_fail_and_all_else_happens(void)
+{
+	RUN(5, LINK, .loss = { 40, 40 }, .twice = 50, .late = 100, .later = 200 * US,
+	    .spoiled = 10, .not_ready = 50, .held = 5);
+}
+
+static void all_messages_fail(void)
+{
+	RUN(3, COMMON, .link = true, .fails = 1000, .loss = { 40, 40 }, .late = 100,
+	    .later = 200 * US);
+}
+
 /* Wherever it is noticed. */
 static void a_test_that_fails_comes_to_an_end(void)
 {
@@ -1495,7 +1659,11 @@ static const struct unit_test tests[] = {
 	UNIT(packets_overtake_each_other), UNIT(packets_come_very_late),
 	UNIT(packets_are_spoiled), UNIT(the_receiver_is_not_ready),
 	UNIT(everything_at_once), UNIT(one_read_at_a_time),
-	UNIT(many_reads_and_a_long_wire), UNIT(a_test_that_fails_comes_to_an_end),
+	UNIT(many_reads_and_a_long_wire), UNIT(messages_fail),
+	UNIT(messages_fail_and_their_packets_are_lost),
+	UNIT(messages_fail_at_a_receiver_that_is_not_ready),
+	UNIT(messages_fail_and_all_else_happens), UNIT(all_messages_fail),
+	UNIT(a_test_that_fails_comes_to_an_end),
 };
 
 UNIT_MAIN(tests)

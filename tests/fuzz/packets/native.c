@@ -196,7 +196,8 @@ static void take_header(struct target *t, const u8 *data, u32 len)
 	memcpy(&w, data, sizeof(w));
 	if (!vrnic_nwire_read(&w, &h))
 		die("%s: a message that makes no sense", t->name);
-	t->asks = h.op != VRNIC_NWIRE_ANSWER && h.op != VRNIC_NWIRE_PING;
+	t->quiet = vrnic_nhdr_is_quiet(&h);
+	t->asks = h.op != VRNIC_NWIRE_ANSWER && h.op != VRNIC_NWIRE_PING && !t->quiet;
 	t->ask = h.id;
 	if (h.op != VRNIC_NWIRE_ANSWER)
 		return;
@@ -226,14 +227,58 @@ static void give(struct target *t)
 	t->psn = vrnic_psn_add(t->psn, 1);
 }
 
+/* A put of the device's fails: the device has to skip it. */
+static void refuse(struct target *t)
+{
+	struct pkt p;
+
+	pkt_init(&p, t, VRNIC_BTH_ACK, t->heard);
+	p.ext[0] = VRNIC_AETH_NAK | VRNIC_NAK_FAILED;
+	p.ext[2] = draw();
+	p.ext[3] = draw();
+	p.ext_len = sizeof(struct vrnic_aeth);
+	pkt_send(&p);
+}
+
+/* A put at the device failed: skip it, mostly, and in the right way. */
+void native_refused(struct target *t, u32 psn)
+{
+	bool only = t->only[psn % PSNS_KEPT] ^ one_in(64);
+	struct pkt p;
+
+	seen[SEEN_NAK_FAILED]++;
+	if (one_in(16))
+		return;
+	pkt_init(&p, t, (only ? VRNIC_BTH_SKIP_ONLY : VRNIC_BTH_SKIP_LAST) | VRNIC_SVC_NATIVE, psn);
+	p.psn |= VRNIC_BTH_ACKREQ;
+	pkt_send(&p);
+	t->psn = vrnic_psn_add(psn, 1);
+}
+
+/* The next packet. Return: false if it is refused. */
+static bool take_next(struct target *t, u32 info, const u8 *data, u32 len)
+{
+	if (info & VRNIC_PKT_SKIP) {
+		seen[SEEN_LINK_SKIPS]++;
+		return true;
+	}
+	if (info & VRNIC_PKT_START)
+		take_header(t, data, len);
+	if (t->quiet && info & VRNIC_PKT_END && one_in(4)) {
+		refuse(t);
+		return false;
+	}
+	if (t->asks && info & VRNIC_PKT_END)
+		give(t);
+	return true;
+}
+
 void native_take(struct target *t, u8 opcode, u32 psn, const u8 *data, u32 len)
 {
 	if (psn == t->heard) {
+		if (!take_next(t, vrnic_pkt_info(opcode), data, len))
+			return;
 		t->heard = vrnic_psn_add(psn, 1);
-		if (vrnic_pkt_info(opcode) & VRNIC_PKT_START)
-			take_header(t, data, len);
-		if (t->asks && vrnic_pkt_info(opcode) & VRNIC_PKT_END)
-			give(t);
 	}
 	/* late, sometimes, or not at all */
 	if (!one_in(8))
@@ -439,6 +484,10 @@ static void message(struct target *t, struct pkt *pkt, const u8 *bytes, u32 tota
 		pkt->psn |= VRNIC_BTH_ACKREQ;
 		if (cut && one_in(8))
 			pkt->opcode = opcode(one_in(2), one_in(2));
+		if (cut && one_in(32))
+			pkt->opcode = VRNIC_SVC_NATIVE |
+				      (one_in(2) ? VRNIC_BTH_SKIP_LAST : VRNIC_BTH_SKIP_ONLY);
+		t->only[t->psn % PSNS_KEPT] = !off && off + n == total;
 		if (cut && one_in(8))
 			n = below(n + 1);
 		memcpy(pkt->data, bytes + off, n);

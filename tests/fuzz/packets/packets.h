@@ -21,6 +21,7 @@
 #define GSI_QKEY	0x80010000U
 #define PHANTOM		0xf00000U	/* queue pairs of the peer: nobody has them */
 #define MAX_DATA	8800
+#define PSNS_KEPT	1024
 #define FRAME_MAX	9100
 
 #define die(...)							\
@@ -95,7 +96,8 @@ struct target {
 	u32 nr_req;
 	u64 nonce;
 	u32 heard, ask;
-	bool asks;
+	bool asks, quiet;
+	bool only[PSNS_KEPT];	/* by PSN: the message has one packet */
 };
 
 extern struct target targets[];
@@ -109,6 +111,7 @@ extern const unsigned int nr_targets;
 	X(NAK_INVALID, "NAKs: invalid request")					\
 	X(NAK_ACCESS, "NAKs: access")						\
 	X(NAK_OPERATION, "NAKs: operation")					\
+	X(NAK_FAILED, "NAKs: native put failed")				\
 	X(READ_ANSWERS, "packets of READ answers")				\
 	X(ATOMIC_ANSWERS, "atomics answered")					\
 	X(REQUESTS, "requests of the device's own")				\
@@ -125,6 +128,7 @@ extern const unsigned int nr_targets;
 	X(LINK_ANSWERS, "native messages executed")				\
 	X(LINK_REFUSALS, "native messages refused")				\
 	X(LINK_AGAIN, "native messages to be sent again")			\
+	X(LINK_SKIPS, "puts that the device skipped")				\
 	X(LINK_NAKS, "native links ended by a NAK")				\
 	X(LINK_BYES, "goodbyes of native links")				\
 	X(LINK_RECORDS, "records of native messages")
@@ -186,6 +190,7 @@ void native_connect(struct target *t);
 bool native_is_another(struct target *t);
 /* A packet of the other end; the hello datagrams are of any link. */
 void native_take(struct target *t, u8 opcode, u32 psn, const u8 *data, u32 len);
+void native_refused(struct target *t, u32 psn);
 void native_take_hello(const u8 *data, u32 len);
 /* What one session does to a link; what it has to say goes into @pkt. */
 void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right));

@@ -371,6 +371,10 @@ static void take_ack(struct target *t, u8 syndrome, u32 psn)
 		seen[SEEN_RNR_NAKS]++;
 		break;
 	default:
+		if (t->link && value == VRNIC_NAK_FAILED) {
+			native_refused(t, psn);
+			break;
+		}
 		if (value > VRNIC_NAK_OPERATION)
 			die("%s: NAK of code %u", t->name, value);
 		seen[naks[value]]++;

@@ -15,7 +15,6 @@
 #define VRNIC_ENGINE_H
 #define VRNIC_FAULT_H
 #define VRNIC_LINK_H
-#define VRNIC_LINK_OPS_H
 #define VRNIC_MEM_H
 #define VRNIC_MW_H
 #define VRNIC_OP_H
@@ -356,12 +355,6 @@ struct vrnic_recv {
 	struct vrnic_sge sge[2];
 };
 
-/* For the one type of queue pair that is not here. */
-struct vrnic_link_ops {
-	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
-	int (*receive)(void *link, struct sk_buff *skb);
-};
-
 struct vrnic_qp {
 	struct vrnic_dev *dev;
 	u32 qpn;
@@ -381,7 +374,7 @@ struct vrnic_qp {
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
-	void *link;
+	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
 	struct {
 		u64 retransmitted_pkts, ack_timeouts, retries, rnr_waits, local_errors, flushed;
