@@ -12,7 +12,6 @@
  *	native/link_msg.c	messages, until the peer has acknowledged them
  *	native/remote.c		turns descriptors into requests
  *	native/link_serve.c	executes requests, and takes answers
- *
  *	native/remote_put.c	puts that an injector does not wait for
  *
  * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes

@@ -326,6 +326,18 @@ static int post_puts(struct asking *a, int puts)
 	return raw_ring(a->fifo);
 }
 
+/* A put of @length bytes that gets a record, to the endpoint of @a. */
+static struct vrnic_ndesc put_to(const struct asking *a, uint32_t length)
+{
+	const struct buf *buf = &a->fifo->buf;
+
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
+		.endpoint = a->endpoint, .length = length, .local_addr = (uintptr_t)buf->addr,
+		.lkey = buf->mr->lkey, .rkey = 1,
+	};
+}
+
 /* It acknowledges nothing, and yet all come; and nothing is done before it is acknowledged. */
 TEST_F(link, puts_do_not_wait_for_each_other)
 {
@@ -383,17 +395,13 @@ TEST_F(link, so_many_puts_are_on_their_way_and_no_more)
 TEST_F(link, records_come_in_the_order_of_posting)
 {
 	struct asking a = asking_foe(&self->fifo);
-	struct vrnic_ndesc d = {
-		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
-		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
-		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
-	};
+	struct vrnic_ndesc d;
 	struct foe *foe = &self->foe;
 	struct vrnic_record record;
 	struct foe_packet packet;
 
 	ASSERT_OK(reach_foe(&a, foe));
-	d.endpoint = a.endpoint;
+	d = put_to(&a, 8);
 	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
 	ASSERT_OK(foe_take(foe, &packet));
 	/* a key that nothing has, and an opcode that nothing has */
@@ -421,17 +429,13 @@ TEST_F(link, records_come_in_the_order_of_posting)
 TEST_F(link, a_long_put_that_fails_is_skipped)
 {
 	struct asking a = asking_foe(&self->fifo);
-	struct vrnic_ndesc d = {
-		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
-		.length = 2 * FOE_MTU, .local_addr = (uintptr_t)self->fifo.buf.addr,
-		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
-	};
+	struct vrnic_ndesc d;
 	struct foe *foe = &self->foe;
 	struct vrnic_record record;
 	struct foe_packet packet;
 
 	ASSERT_OK(reach_foe(&a, foe));
-	d.endpoint = a.endpoint;
+	d = put_to(&a, 2 * FOE_MTU);
 	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
 	do {
 		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
@@ -551,11 +555,7 @@ TEST_F(link, puts_end_with_their_link)
 TEST_F(link, puts_outlive_their_endpoint)
 {
 	struct asking a = asking_foe(&self->fifo), b = a;
-	struct vrnic_ndesc d = {
-		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
-		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
-		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
-	};
+	struct vrnic_ndesc d;
 	struct foe *foe = &self->foe;
 	uint32_t endpoint, handle;
 	struct vrnic_record record;
@@ -563,7 +563,7 @@ TEST_F(link, puts_outlive_their_endpoint)
 
 	ASSERT_OK(reach_foe(&a, foe));
 	ASSERT_OK(make_endpoint(&b));
-	d.endpoint = a.endpoint;
+	d = put_to(&a, 8);
 	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
 	ASSERT_OK(foe_take(foe, &packet));
 	d.cookie = 1;
@@ -608,17 +608,13 @@ TEST_F(link, puts_outlive_their_endpoint)
 TEST_F(link, puts_end_with_their_fifo)
 {
 	struct asking a = asking_foe(&self->fifo);
-	struct vrnic_ndesc d = {
-		.opcode = VRNIC_NOP_PUT, .flags = VRNIC_NDESC_SIGNALED, .num_slots = 1,
-		.length = 8, .local_addr = (uintptr_t)self->fifo.buf.addr,
-		.lkey = self->fifo.buf.mr->lkey, .rkey = 1,
-	};
+	struct vrnic_ndesc d;
 	struct foe *foe = &self->foe;
 	struct foe_packet packet;
 	struct foe_hello bye;
 
 	ASSERT_OK(reach_foe(&a, foe));
-	d.endpoint = a.endpoint;
+	d = put_to(&a, 8);
 	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
 	ASSERT_OK(foe_take(foe, &packet));
 	d.lkey++;
