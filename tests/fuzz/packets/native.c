@@ -17,6 +17,7 @@
 #define SLOTS		1024
 #define TYPE_NUMBERS	2000	/* more than a link remembers */
 #define ANSWER_TIMES	400	/* looks of some ms for the answer to an ASK */
+#define PUT_TIMES	50	/* the same for what a remote get asks for; none is promised */
 
 static struct raw_fifo fifo;
 static struct raw_counter counters[2];	/* one that peers may name, one that they may not */
@@ -260,6 +261,7 @@ static bool take_next(struct target *t, u32 info, const u8 *data, u32 len)
 {
 	if (info & VRNIC_PKT_SKIP) {
 		seen[SEEN_LINK_SKIPS]++;
+		t->awaits_put = false;
 		return true;
 	}
 	if (info & VRNIC_PKT_START)
@@ -268,6 +270,8 @@ static bool take_next(struct target *t, u32 info, const u8 *data, u32 len)
 		refuse(t);
 		return false;
 	}
+	if (t->quiet && info & VRNIC_PKT_END)
+		t->awaits_put = false;
 	if (t->asks && info & VRNIC_PKT_END)
 		give(t);
 	return true;
@@ -408,6 +412,16 @@ static void remote_get(struct vrnic_nhdr *h, u8 *data)
 	}
 }
 
+/* One put, and all of it right. */
+static void right_remote_get(struct vrnic_nhdr *h, struct vrnic_ndesc *d)
+{
+	*h = (struct vrnic_nhdr){ .op = VRNIC_NWIRE_RGET, .id = draw(), .data = sizeof(*d) };
+	*d = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = below(2000),
+		.local_addr = areas[OPEN].va, .lkey = areas[OPEN].rkey,
+	};
+}
+
 /* To nothing that was asked, mostly. */
 static void answer(struct vrnic_nhdr *h)
 {
@@ -509,6 +523,31 @@ static void flip(struct target *t, struct pkt *pkt, const u8 *bytes, u32 total)
 	pkt_send_spoilt(pkt, 1 + below(4), false, !one_in(6));
 }
 
+/*
+ * What chance alone seldom gets to: the device puts something, because it has the time until the
+ * link ends. It is refused, sometimes, and skipped.
+ */
+static void fetch(struct target *t, struct pkt *pkt, void (*shoot)(bool right))
+{
+	static u8 bytes[sizeof(struct vrnic_nwire) + sizeof(struct vrnic_ndesc)];
+	struct vrnic_ndesc d;
+	struct vrnic_nhdr h;
+	struct vrnic_nwire w;
+	u32 i;
+
+	right_remote_get(&h, &d);
+	vrnic_nwire_fill(&w, &h);
+	memcpy(bytes, &w, sizeof(w));
+	memcpy(bytes + sizeof(w), &d, sizeof(d));
+	message(t, pkt, bytes, sizeof(bytes), false, shoot);
+	t->awaits_put = true;
+	for (i = 0; i < PUT_TIMES && t->awaits_put && !t->dead; i++) {
+		wire_flush();
+		wire_read(10);
+	}
+	t->awaits_put = false;
+}
+
 void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right))
 {
 	static u8 bytes[sizeof(struct vrnic_nwire) + MAX_DATA];
@@ -517,6 +556,8 @@ void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right))
 	bool odd = false;
 	u32 n = 4 + below(24);
 
+	if (one_in(2))
+		fetch(t, pkt, shoot);
 	while (n-- && !odd) {
 		if (one_in(16))
 			odd_hello(t);

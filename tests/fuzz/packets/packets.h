@@ -81,6 +81,8 @@ extern struct area areas[AREAS];
  * @heard: PSN of the next message's packet that the link sends
  * @ask: number of the request that is coming in
  * @asks: there is one, and it wants an answer
+ * @quiet: there is a put, which has none
+ * @awaits_put: until the device has put something, or skipped it
  */
 struct target {
 	const char *name;
@@ -96,7 +98,7 @@ struct target {
 	u32 nr_req;
 	u64 nonce;
 	u32 heard, ask;
-	bool asks, quiet;
+	bool asks, quiet, awaits_put;
 	bool only[PSNS_KEPT];	/* by PSN: the message has one packet */
 };
 
