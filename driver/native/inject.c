@@ -218,7 +218,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 			 const struct vrnic_runnable_ops *ops)
 {
 	inj->fifo = fifo;
-	INIT_LIST_HEAD(&inj->puts);
+	INIT_LIST_HEAD(&inj->flights);
 	INIT_LIST_HEAD(&inj->pushed);
 	init_llist_head(&inj->landed);
 	INIT_LIST_HEAD(&inj->stall);
@@ -257,11 +257,11 @@ static void inject_note_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 }
 
 /* A put has landed: count it, or fail its counters and note the failure. */
-static void land_finish(struct vrnic_injector *inj, struct vrnic_nput *put)
+static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
-	const struct vrnic_ndesc *d = &put->op.d;
+	const struct vrnic_ndesc *d = &flight->op.d;
 	struct ib_ucontext *own = inj->fifo->uctx;
-	struct vrnic_nop *op = &put->op;
+	struct vrnic_nop *op = &flight->op;
 	int missing = 0;
 
 	op->finished = true;
@@ -285,23 +285,23 @@ static void land_finish(struct vrnic_injector *inj, struct vrnic_nput *put)
 }
 
 /* Count, and free, all puts of an injector that nobody runs any more. No link has one of them. */
-static void puts_free(struct vrnic_injector *inj)
+static void nflights_free(struct vrnic_injector *inj)
 {
-	struct vrnic_nput *put;
+	struct vrnic_nflight *flight;
 
-	while ((put = vrnic_puts_next(inj))) {
-		if (!put->op.finished)
-			land_finish(inj, put);
-		vrnic_put_free(inj, put);
+	while ((flight = vrnic_nflights_next(inj))) {
+		if (!flight->op.finished)
+			land_finish(inj, flight);
+		vrnic_nflight_free(inj, flight);
 	}
-	WARN_ON_ONCE(!list_empty(&inj->puts));
+	WARN_ON_ONCE(!list_empty(&inj->flights));
 }
 
 /* Free what @inj holds, but not @inj. Nobody runs @inj any more, and no link uses @inj->req. */
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
-	puts_free(inj);
+	nflights_free(inj);
 	vrnic_nop_landed(inj->fifo, &inj->op);
 	vrnic_wire_forget(inj);
 	vrnic_virtual_free(inj);
@@ -551,10 +551,10 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	if (op->d.opcode == VRNIC_NOP_FENCE)
 		return inject_fence(inj, ep);
 	vrnic_injector_reach(inj, ep->link);
-	if (ep->link && vrnic_put_fits(inj))
-		return vrnic_put_post(inj, budget);
+	if (ep->link && vrnic_nflight_fits(inj))
+		return vrnic_nflight_post(inj, budget);
 	/* what follows takes longer: the puts need not wait for it */
-	vrnic_puts_push(inj);
+	vrnic_nflights_push(inj);
 	if (ep->link)
 		return vrnic_wire_native(inj, budget);
 	if (!vrnic_injector_hold(inj, &ep->peer))
@@ -626,11 +626,11 @@ static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *o
  * Has the operation to wait until puts have landed? A fence has, before it is executed, and others
  * are counted and reported only then. Each put that lands runs the injector.
  */
-static bool waits_for_puts(const struct vrnic_injector *inj)
+static bool waits_for_flights(const struct vrnic_injector *inj)
 {
 	const struct vrnic_nop *op = &inj->op;
 
-	if (!inj->nr_puts || op->finished || op->away)
+	if (!inj->nr_flights || op->finished || op->away)
 		return false;
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return true;
@@ -649,7 +649,7 @@ static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *bud
 	struct vrnic_nop *op = &inj->op;
 
 	op->over = true;
-	if (waits_for_puts(inj))
+	if (waits_for_flights(inj))
 		return false;
 	if (!op->finished) {
 		vrnic_ring_consume(&inj->fifo->ring, op->d.num_slots);
@@ -666,14 +666,14 @@ static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *bud
 }
 
 /* Count and deliver the next put that has landed. Return: false if its record finds no room. */
-static bool inject_land(struct vrnic_injector *inj, struct vrnic_nput *put,
+static bool inject_land(struct vrnic_injector *inj, struct vrnic_nflight *flight,
 			struct vrnic_budget *budget)
 {
-	if (!put->op.finished)
-		land_finish(inj, put);
-	if (!inject_deliver(inj, &put->op))
+	if (!flight->op.finished)
+		land_finish(inj, flight);
+	if (!inject_deliver(inj, &flight->op))
 		return false;
-	vrnic_put_free(inj, put);
+	vrnic_nflight_free(inj, flight);
 	vrnic_budget_spend(budget, 1);
 	return true;
 }
@@ -691,17 +691,17 @@ static bool is_soft(const struct vrnic_injector *inj)
 		return op->finished || inj->fifo->failures == inj->fifo->fenced;
 	if (op->finished || op->d.opcode == VRNIC_NOP_FENCE)
 		return true;
-	return op->ep && !op->ep->gone && op->ep->link && vrnic_put_fits(inj);
+	return op->ep && !op->ep->gone && op->ep->link && vrnic_nflight_fits(inj);
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
 static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
-	struct vrnic_nput *put = vrnic_puts_next(inj);
+	struct vrnic_nflight *flight = vrnic_nflights_next(inj);
 	enum vrnic_step step;
 
-	if (put)
-		return inject_land(inj, put, budget);
+	if (flight)
+		return inject_land(inj, flight, budget);
 	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
 		return false;
 	if (!inj->op.active) {
@@ -712,7 +712,7 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 			return false;
 		budget->taken++;
 	}
-	if (waits_for_puts(inj))
+	if (waits_for_flights(inj))
 		return false;
 	if (budget->atomic && !is_soft(inj)) {
 		/* report MORE, so that a thread goes on */
@@ -755,10 +755,10 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 		vrnic_budget_step(budget, before);
 	}
 	vrnic_injector_release(inj);
-	vrnic_puts_push(inj);
+	vrnic_nflights_push(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
 	/* over the wire a doorbell costs packets, too */
-	if (inj->nr_puts && vrnic_is_gathering(r))
+	if (inj->nr_flights && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&inj->fifo->ring, 0);
 	/* if the budget was just enough for all descriptors, no thread need go on */
 	if (!inj->op.active && !inj->landing && llist_empty(&inj->landed) &&

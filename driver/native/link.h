@@ -18,7 +18,7 @@
  * one request of a descriptor, or several in turn, and does not run until the answer has come. A
  * put has no answer, unless it is typed: the peer executes it before it acknowledges it. And if its
  * data are in registered memory or in the ring, the injector of the ring does not even wait for the
- * acknowledgment, but goes on, and has up to VRNIC_LINK_PUTS of them on their way.
+ * acknowledgment, but goes on, and has up to VRNIC_LINK_FLIGHTS of them on their way.
  *
  * Softirqs run the queue pair, too, as they run those of verbs. What may sleep, and what is more
  * work than its bytes tell, such a run leaves to a thread.
@@ -47,7 +47,7 @@ struct vrnic_fifo;
 struct vrnic_host;
 struct vrnic_injector;
 struct vrnic_mr;
-struct vrnic_nput;
+struct vrnic_nflight;
 struct vrnic_nreq;
 struct vrnic_rget;
 
@@ -82,7 +82,7 @@ struct vrnic_nmsg {
 	bool answer;
 	bool posted;
 	struct vrnic_nreq *req;
-	struct vrnic_nput *put;
+	struct vrnic_nflight *flight;
 	struct list_head link;
 };
 
@@ -173,15 +173,15 @@ struct vrnic_link_rx {
 };
 
 /* Most puts of an injector that have not been acknowledged and counted. */
-#define VRNIC_LINK_PUTS		64
+#define VRNIC_LINK_FLIGHTS		64
 
 /*
  * Most answers that the peer has not acknowledged. The ring of a link has room for them, for all
  * puts of an injector, for the requests of two injectors, and for pings.
  */
-#define VRNIC_LINK_ANSWERS	(VRNIC_LINK_PUTS - VRNIC_LINK_KEEP_SLOTS)
+#define VRNIC_LINK_ANSWERS	(VRNIC_LINK_FLIGHTS - VRNIC_LINK_KEEP_SLOTS)
 #define VRNIC_LINK_KEEP_SLOTS	4	/* that pings leave to others */
-#define VRNIC_LINK_SLOTS	(2 * VRNIC_LINK_PUTS)
+#define VRNIC_LINK_SLOTS	(2 * VRNIC_LINK_FLIGHTS)
 
 /**
  * struct vrnic_grants - counters that are not open to all peers, but that one peer may name
@@ -424,12 +424,12 @@ int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool writ
 			struct vrnic_seg *seg);
 
 /* native/remote_put.c */
-bool vrnic_put_fits(const struct vrnic_injector *inj);
-enum vrnic_step vrnic_put_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
-void vrnic_puts_push(struct vrnic_injector *inj);
-bool vrnic_put_landed(struct vrnic_nput *put, u8 status);
-void vrnic_puts_run(struct vrnic_injector *inj);
-struct vrnic_nput *vrnic_puts_next(struct vrnic_injector *inj);
-void vrnic_put_free(struct vrnic_injector *inj, struct vrnic_nput *put);
+bool vrnic_nflight_fits(const struct vrnic_injector *inj);
+enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
+void vrnic_nflights_push(struct vrnic_injector *inj);
+bool vrnic_nflight_landed(struct vrnic_nflight *flight, u8 status);
+void vrnic_nflights_run(struct vrnic_injector *inj);
+struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj);
+void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight);
 
 #endif /* VRNIC_LINK_H */

@@ -165,8 +165,8 @@ bool vrnic_native_refused(u64 cookie, u8 status, u8 verr)
 {
 	struct vrnic_nmsg *msg = to_msg(cookie);
 
-	if (msg->put) {
-		vrnic_nop_fail(&msg->put->op, known_failure(status), verr);
+	if (msg->flight) {
+		vrnic_nop_fail(&msg->flight->op, known_failure(status), verr);
 		return true;
 	}
 	if (!msg->req || !msg->req->quiet)
@@ -192,8 +192,8 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	spin_unlock_bh(&link->lock);
 	if (status == IB_WC_SUCCESS)
 		WRITE_ONCE(link->heard, jiffies);
-	if (msg->put) {
-		link->landed |= vrnic_put_landed(msg->put, status);
+	if (msg->flight) {
+		link->landed |= vrnic_nflight_landed(msg->flight, status);
 		return;
 	}
 	if (!req) {
@@ -214,7 +214,7 @@ void vrnic_native_ran(struct vrnic_link *link)
 	if (!link->landed)
 		return;
 	link->landed = false;
-	vrnic_puts_run(&link->fifo->inject);
+	vrnic_nflights_run(&link->fifo->inject);
 }
 
 /* From now on no message can be posted to the link. */
@@ -268,8 +268,8 @@ static void msgs_drop(struct vrnic_link *link)
 
 	list_for_each_entry_safe(msg, next, &link->msgs, link) {
 		list_del_init(&msg->link);
-		if (msg->put)
-			link->landed |= vrnic_put_landed(msg->put, IB_WC_WR_FLUSH_ERR);
+		if (msg->flight)
+			link->landed |= vrnic_nflight_landed(msg->flight, IB_WC_WR_FLUSH_ERR);
 		else if (!msg->req)
 			vrnic_nmsg_free(link, msg);
 	}

@@ -115,7 +115,7 @@ struct vrnic_endpoint {
  * @checked: the descriptor is well-formed
  * @seq: number of the operation in its FIFO
  * @ep: endpoint that @d names, which counts the operation; NULL: none
- * @away: a struct vrnic_nput has a copy of the operation, and goes on with it
+ * @away: a struct vrnic_nflight has a copy of the operation, and goes on with it
  * @status: enum ib_wc_status
  * @vendor_err: enum vrnic_vendor_err
  * @tries: how often the operation found no room at the peer, or no memory
@@ -148,15 +148,15 @@ struct vrnic_nop {
 };
 
 /**
- * struct vrnic_nput - a put over a link that its injector does not wait for
+ * struct vrnic_nflight - a put over a link that its injector does not wait for
  * @msg: the message
  * @inj: injector that posted it
  * @op: the operation; the link may only set its status
- * @entry: in @inj->puts
+ * @entry: in @inj->flights
  * @landed: in @inj->landed, once the link is done with the put
  * @data: data of an INLINE descriptor
  */
-struct vrnic_nput {
+struct vrnic_nflight {
 	struct vrnic_nmsg msg;
 	struct vrnic_injector *inj;
 	struct vrnic_nop op;
@@ -175,13 +175,13 @@ struct vrnic_nput {
  * @remote: region of @peer that is kept until the run ends
  * @link: link to the target of @op, if the target is on another host; then @peer is NULL
  * @req: request over @link
- * @puts: struct vrnic_nput that were posted and are not counted yet
- * @nr_puts: number of @puts
+ * @flights: struct vrnic_nflight that were posted and are not counted yet
+ * @nr_flights: number of @flights
  * @rung: producer index at the last doorbell; softirq does not look behind it
  * @pushed: struct vrnic_link with puts that were posted in this run; each has a reference on its
  *	queue pair
- * @landed: struct vrnic_nput that links are done with, the last one first; links add to it
- * @landing: struct vrnic_nput that were taken from @landed, in order
+ * @landed: struct vrnic_nflight that links are done with, the last one first; links add to it
+ * @landing: struct vrnic_nflight that were taken from @landed, in order
  * @rget: remote get that brought @op; NULL: @op is from the ring
  * @relayed: the descriptor that sent @rget was itself injected into the sender, so another process
  *	chose the contents of @rget
@@ -201,8 +201,8 @@ struct vrnic_injector {
 	struct vrnic_held remote;
 	struct vrnic_link *link;
 	struct vrnic_nreq req;
-	struct list_head puts;
-	u32 nr_puts;
+	struct list_head flights;
+	u32 nr_flights;
 	u32 rung;
 	struct list_head pushed;
 	struct llist_head landed;
