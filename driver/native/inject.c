@@ -7,7 +7,7 @@
  *
  * One task at a time does all this: the one that has the injector's run bit (VRNIC_RUN_BUSY). It
  * executes descriptors in order, and each is complete at its target before the next one starts. But
- * puts to another host go on by themselves (native/remote_put.c), and their link keeps them in
+ * operations on another host go on by themselves (native/remote_flight.c), and their link keeps them in
  * order. What is behind them on the same endpoint may be executed meanwhile, but is counted and
  * reported only when they have landed: so records come in the order of posting. And so a fence,
  * which reports the first failure since the last fence (S5), need not know how many puts are before
@@ -235,7 +235,7 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
-/* ---- puts that have landed ---- */
+/* ---- flights that have landed ---- */
 
 /* Note the failure for the next fence; the earliest one counts. */
 static void inject_note_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
@@ -251,31 +251,50 @@ static void inject_note_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 		.status = op->status,
 		.vendor_err = op->vendor_err,
 	};
-	/* puts to other hosts fail later than operations behind them */
+	/* flights fail later than operations behind them */
 	if (!first->seq || op->seq < first->seq)
 		*first = op->failure;
 }
 
-/* A put has landed: count it, or fail its counters and note the failure. */
+/* Bytes for the counters of an operation that succeeded, or, as others are counted, 1. */
+static u64 counts(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_RMW ? 1 : op->done;
+}
+
+/* Return: 0 or enum vrnic_vendor_err. 0 bytes wake nobody; the peer counts down its own counter. */
+static int land_count(struct vrnic_injector *inj, struct vrnic_nop *op)
+{
+	const struct vrnic_ndesc *d = &op->d;
+	struct ib_ucontext *own = inj->fifo->uctx;
+	int missing = 0;
+
+	if (d->opcode != VRNIC_NOP_RMW)
+		op->done = d->length;
+	if (d->opcode == VRNIC_NOP_PUT)
+		vrnic_count_add(inj->fifo->dev, BYTES_PUT, op->done);
+	else if (d->opcode == VRNIC_NOP_GET)
+		vrnic_count_add(inj->fifo->dev, BYTES_GOT, op->done);
+	if (counts(op) && d->local_counter)
+		missing |= vrnic_counter_down(d->local_counter, own, counts(op));
+	if (counts(op) && d->remote_counter)
+		missing |= vrnic_counter_down(d->remote_counter, own, counts(op));
+	return missing ? VRNIC_VERR_COUNTER : 0;
+}
+
+/* A flight has landed: count it, or fail its counters and note the failure. */
 static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	const struct vrnic_ndesc *d = &flight->op.d;
 	struct ib_ucontext *own = inj->fifo->uctx;
 	struct vrnic_nop *op = &flight->op;
-	int missing = 0;
+	int verr = 0;
 
 	op->finished = true;
-	if (op->status == IB_WC_SUCCESS) {
-		op->done = d->length;
-		vrnic_count_add(inj->fifo->dev, BYTES_PUT, d->length);
-	}
-	/* 0 bytes wake nobody; the peer has counted down its own counter */
-	if (op->done && d->local_counter)
-		missing |= vrnic_counter_down(d->local_counter, own, op->done);
-	if (op->done && d->remote_counter)
-		missing |= vrnic_counter_down(d->remote_counter, own, op->done);
-	if (missing)
-		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+	if (op->status == IB_WC_SUCCESS)
+		verr = land_count(inj, op);
+	if (verr)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
 	vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
@@ -284,7 +303,7 @@ static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	vrnic_counter_fail(d->remote_counter, own, &op->failure, op->done);
 }
 
-/* Count, and free, all puts of an injector that nobody runs any more. No link has one of them. */
+/* Count, and free, all flights of an injector that nobody runs any more. No link has one of them. */
 static void nflights_free(struct vrnic_injector *inj)
 {
 	struct vrnic_nflight *flight;
@@ -511,7 +530,7 @@ static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *firs
 			take_failure(first, &ep->failure);
 }
 
-/* A fence over @ep, or, if it is NULL, over all endpoints. The puts before it have landed. */
+/* A fence over @ep, or, if it is NULL, over all endpoints. The flights before it have landed. */
 static enum vrnic_step inject_fence(struct vrnic_injector *inj,
 				    struct vrnic_endpoint *ep)
 {
@@ -553,7 +572,7 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	vrnic_injector_reach(inj, ep->link);
 	if (ep->link && vrnic_nflight_fits(inj))
 		return vrnic_nflight_post(inj, budget);
-	/* what follows takes longer: the puts need not wait for it */
+	/* what follows takes longer: the flights need not wait for it */
 	vrnic_nflights_push(inj);
 	if (ep->link)
 		return vrnic_wire_native(inj, budget);
@@ -622,9 +641,35 @@ static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *o
 	return false;
 }
 
+/* Is the operation one that goes on without the injector? */
+static bool flies(const struct vrnic_injector *inj)
+{
+	const struct vrnic_endpoint *ep = inj->op.ep;
+
+	return ep && !ep->gone && ep->link && vrnic_nflight_fits(inj);
+}
+
 /*
- * Has the operation to wait until puts have landed? A fence has, before it is executed, and others
- * are counted and reported only then. Each put that lands runs the injector.
+ * Has the operation to wait for answers? Until they have come, GETs read the memory of their peers,
+ * and GETs and RMWs change that of this process. Only what does not touch either goes on: GETs,
+ * whose answers keep their order, RMWs behind RMWs, and fences.
+ */
+static bool waits_for_answers(const struct vrnic_injector *inj)
+{
+	const struct vrnic_nop *op = &inj->op;
+
+	if (!inj->nr_gets && !inj->nr_rmws)
+		return false;
+	if (is_fence(op))
+		return false;
+	if (!flies(inj) || op->d.opcode == VRNIC_NOP_PUT)
+		return true;
+	return op->d.opcode == VRNIC_NOP_RMW && inj->nr_gets;
+}
+
+/*
+ * Has the operation to wait until flights have landed? A fence has, before it is executed, and
+ * others are counted and reported only then. Each flight that lands runs the injector.
  */
 static bool waits_for_flights(const struct vrnic_injector *inj)
 {
@@ -632,6 +677,8 @@ static bool waits_for_flights(const struct vrnic_injector *inj)
 
 	if (!inj->nr_flights || op->finished || op->away)
 		return false;
+	if (!op->over && waits_for_answers(inj))
+		return true;
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return true;
 	if (!op->over && op->d.opcode != VRNIC_NOP_FENCE)
@@ -665,7 +712,7 @@ static bool inject_complete(struct vrnic_injector *inj, struct vrnic_budget *bud
 	return true;
 }
 
-/* Count and deliver the next put that has landed. Return: false if its record finds no room. */
+/* Count and deliver the next flight that has landed. Return: false if its record finds no room. */
 static bool inject_land(struct vrnic_injector *inj, struct vrnic_nflight *flight,
 			struct vrnic_budget *budget)
 {
@@ -679,9 +726,9 @@ static bool inject_land(struct vrnic_injector *inj, struct vrnic_nflight *flight
 }
 
 /*
- * May this run, which must not sleep, execute the operation? Fences do not sleep, nor do puts that
- * go on by themselves. But a fence over all endpoints may have to look at very many of them. The
- * end of other operations may sleep, too, as it unpins pages.
+ * May this run, which must not sleep, execute the operation? Fences do not sleep, nor do flights.
+ * But a fence over all endpoints may have to look at very many of them. The end of other operations
+ * may sleep, too, as it unpins pages.
  */
 static bool is_soft(const struct vrnic_injector *inj)
 {
@@ -691,7 +738,7 @@ static bool is_soft(const struct vrnic_injector *inj)
 		return op->finished || inj->fifo->failures == inj->fifo->fenced;
 	if (op->finished || op->d.opcode == VRNIC_NOP_FENCE)
 		return true;
-	return op->ep && !op->ep->gone && op->ep->link && vrnic_nflight_fits(inj);
+	return flies(inj);
 }
 
 /* Do one step. Return: true if there may be more to do at once. */
@@ -787,7 +834,7 @@ static bool inject_gather(struct vrnic_runnable *r, bool on)
 	return vrnic_ring_gather(ring_of(r), on);
 }
 
-/* Softirq counts puts that have landed, completes fences behind them, and posts the next puts. */
+/* Softirq counts flights that have landed, completes fences behind them, and posts the next. */
 static bool inject_soft(struct vrnic_runnable *r)
 {
 	return true;

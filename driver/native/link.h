@@ -12,13 +12,13 @@
  *	native/link_msg.c	messages, until the peer has acknowledged them
  *	native/remote.c		turns descriptors into requests
  *	native/link_serve.c	executes requests, and takes answers
- *	native/remote_put.c	puts that an injector does not wait for
+ *	native/remote_flight.c	operations that an injector does not wait for
  *
  * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
  * one request of a descriptor, or several in turn, and does not run until the answer has come. A
- * put has no answer, unless it is typed: the peer executes it before it acknowledges it. And if its
- * data are in registered memory or in the ring, the injector of the ring does not even wait for the
- * acknowledgment, but goes on, and has up to VRNIC_LINK_FLIGHTS of them on their way.
+ * put has no answer, unless it is typed: the peer executes it before it acknowledges it. Puts, gets
+ * and read-modify-writes of registered memory, and puts of data in the ring, go on by themselves:
+ * the injector of the ring goes on, too, and has up to VRNIC_LINK_FLIGHTS of them in flight.
  *
  * Softirqs run the queue pair, too, as they run those of verbs. What may sleep, and what is more
  * work than its bytes tell, such a run leaves to a thread.
@@ -48,6 +48,7 @@ struct vrnic_host;
 struct vrnic_injector;
 struct vrnic_mr;
 struct vrnic_nflight;
+struct vrnic_nop;
 struct vrnic_nreq;
 struct vrnic_rget;
 
@@ -69,7 +70,7 @@ struct vrnic_rget;
  * @answer: the message is an answer
  * @posted: the owner of the data posted the message, and so leaves the data alone meanwhile
  * @req: request with this message, or NULL
- * @put: put with this message, or NULL. If there is neither, the message is freed after its
+ * @flight: flight with this message, or NULL. If there is neither, the message is freed after its
  *	acknowledgment
  * @link: in struct vrnic_link.msgs; protected by the link's lock
  */
@@ -87,55 +88,77 @@ struct vrnic_nmsg {
 };
 
 /**
- * struct vrnic_nreq - the request that an injector waits for
- * @msg: the message
- * @posted: there is a request. The injector's run bit protects this, and all below while @pending
- *	is not set.
- * @pending: the link has the request. Cleared with release.
- * @sent: the peer has acknowledged the message. While @pending is set, the link's run bit protects
- *	this and all that follows.
- * @quiet: the peer answers only by acknowledging the message, or by refusing it
- * @answered: the answer has come
- * @id: number of the request; bit 0 is its index in struct vrnic_link.pending
- * @n: bytes that the request moves: data, or rows of a type
+ * struct vrnic_nawait - the answer that an operation waits for
+ * @op: the operation
+ * @flight: it is this flight's; NULL: a struct vrnic_nreq's
+ * @link: flights: in struct vrnic_link.asks until the answer has come; protected by the link's lock
+ * @id: number of the request; bits 0 and 1 tell who waits: enum vrnic_nwho
+ * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0
  * @into: GET: pinned memory for the answer's data; if its length is 0, @key and @addr name memory
  * @key: GET: local key of the memory for the answer's data
  * @addr: GET: local address
+ * @again: the peer answered AGAIN: it has no room yet, or (TYPED) does not know the type
+ * @status: enum ib_wc_status, from the peer or the link
+ * @vendor_err: enum vrnic_vendor_err, from the peer or the link
+ * @value: RMW: old value; NOTIFY: failure of the peer's counter
+ */
+struct vrnic_nawait {
+	const struct vrnic_nop *op;
+	struct vrnic_nflight *flight;
+	struct list_head link;
+	u32 id;
+	bool answered;
+	u32 wants;
+	struct vrnic_seg into;
+	u32 key;
+	u64 addr;
+	bool again;
+	u8 status;
+	u8 vendor_err;
+	u64 value;
+};
+
+/* Who waits for an answer; the first two are indices in struct vrnic_link.pending. */
+enum vrnic_nwho {
+	VRNIC_NWHO_RING,	/* the FIFO's ring */
+	VRNIC_NWHO_INJECTED,	/* descriptors that the peer injected */
+	VRNIC_NWHO_FLIGHT,	/* flights of the FIFO's ring */
+	VRNIC_NWHO_MASK,
+};
+
+/**
+ * struct vrnic_nreq - the request that an injector waits for
+ * @msg: the message
+ * @await: its answer
+ * @posted: there is a request. The injector's run bit protects this, and all below while @pending
+ *	is not set.
+ * @pending: the link has the request. Cleared with release.
+ * @sent: the peer has acknowledged the message. While @pending is set, the link's run bit protects
+ *	this, @await, and all that follows.
+ * @quiet: the peer answers only by acknowledging the message, or by refusing it
+ * @n: bytes that the request moves: data, or rows of a type
  * @pinned: pages of the process are pinned for the request (S1)
  * @half: TYPED: position in the local storage
  * @was: TYPED: @half before this request, in case the peer has forgotten the type
  * @telling: the message has rows of a type, which the peer does not know
  * @told: bytes of these rows that the peer has received
  * @span: TYPED: bytes of the local storage, from the type's lowest byte to its highest
- * @again: the peer answered AGAIN: it has no room yet, or (TYPED) does not know the type
- * @status: enum ib_wc_status, from the peer or the link
- * @vendor_err: enum vrnic_vendor_err, from the peer or the link
- * @value: RMW: old value; NOTIFY: failure of the peer's counter
  */
 struct vrnic_nreq {
 	struct vrnic_nmsg msg;
+	struct vrnic_nawait await;
 	bool posted;
 	bool pending;
 	bool sent;
 	bool quiet;
-	bool answered;
-	u32 id;
 	u32 n;
-	u32 wants;
-	struct vrnic_seg into;
-	u32 key;
-	u64 addr;
 	bool pinned;
 	struct vrnic_half half;
 	struct vrnic_half was;
 	bool telling;
 	u64 told;
 	u64 span;
-	bool again;
-	u8 status;
-	u8 vendor_err;
-	u64 value;
 };
 
 /**
@@ -144,7 +167,7 @@ struct vrnic_nreq {
  * @left: bytes of data to come
  * @status: enum ib_wc_status; if not success, the rest of the message is ignored
  * @vendor_err: enum vrnic_vendor_err
- * @req: ANSWER: the request that it answers; NULL: no injector waits for it any more
+ * @await: ANSWER: who waits for it; NULL: nobody does any more
  * @answer: requests: the answer that this end is going to send
  * @buf: MESSAGE, RGET: the data, until all have come
  * @refused: the message failed, and the peer was told so; it has to send SKIP
@@ -160,7 +183,7 @@ struct vrnic_link_rx {
 	u32 left;
 	u8 status;
 	u8 vendor_err;
-	struct vrnic_nreq *req;
+	struct vrnic_nawait *await;
 	struct vrnic_nmsg *answer;
 	u8 buf[VRNIC_MAX_MESSAGE];
 	bool refused;
@@ -172,8 +195,9 @@ struct vrnic_link_rx {
 	u64 rows_there;
 };
 
-/* Most puts of an injector that have not been acknowledged and counted. */
-#define VRNIC_LINK_FLIGHTS		64
+/* Most operations of an injector that are in flight, and most of these that wait for an answer. */
+#define VRNIC_LINK_FLIGHTS	64
+#define VRNIC_LINK_ASKS		32
 
 /*
  * Most answers that the peer has not acknowledged. The ring of a link has room for them, for all
@@ -248,7 +272,10 @@ struct vrnic_link_type {
  * @left: the peer's end did not fail: the peer does not need the link any more
  * @failed: the run of @qp has noticed the failure; only this run sets it
  * @landed: puts have landed, so @fifo->inject has to run; protected by the run bit of @qp
- * @pending: requests: [0] of the FIFO's ring, [1] of descriptors that the peer injected
+ * @pending: requests, by enum vrnic_nwho
+ * @flights: struct vrnic_nflight, in the order of their posting, that the link is not done with
+ * @asks: struct vrnic_nawait of those that wait for an answer, in this order
+ * @asked_id: number of the last one's request
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
  * @grants: counters in descriptors that this end injected over the link: the peer may name them
  *	although they are not open
@@ -296,6 +323,9 @@ struct vrnic_link {
 	bool failed;
 	bool landed;
 	struct vrnic_nreq *pending[2];
+	struct list_head flights;
+	struct list_head asks;
+	u32 asked_id;
 	struct list_head msgs;
 	struct vrnic_grants grants;
 	struct vrnic_link_rx rx;
@@ -420,14 +450,18 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 bool vrnic_wire_tell(struct vrnic_injector *inj);
 bool vrnic_wire_waits(const struct vrnic_injector *inj);
 void vrnic_wire_forget(struct vrnic_injector *inj);
+void vrnic_wire_header(const struct vrnic_nop *op, struct vrnic_nhdr *h);
 int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 			struct vrnic_seg *seg);
 
-/* native/remote_put.c */
+/* native/remote_flight.c */
 bool vrnic_nflight_fits(const struct vrnic_injector *inj);
 enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
 void vrnic_nflights_push(struct vrnic_injector *inj);
-bool vrnic_nflight_landed(struct vrnic_nflight *flight, u8 status);
+bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr);
+void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status);
+void vrnic_nflight_answered(struct vrnic_link *link, struct vrnic_nflight *flight);
+void vrnic_nflights_lost(struct vrnic_link *link);
 void vrnic_nflights_run(struct vrnic_injector *inj);
 struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj);
 void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight);

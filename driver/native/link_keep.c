@@ -76,6 +76,16 @@ static bool msgs_gone(struct vrnic_link *link)
 	return gone;
 }
 
+static bool flights_gone(struct vrnic_link *link)
+{
+	bool gone;
+
+	spin_lock_bh(&link->lock);
+	gone = list_empty(&link->flights);
+	spin_unlock_bh(&link->lock);
+	return gone;
+}
+
 /* The link is in no list of its FIFO any more. Take it off the list of all links, and end it. */
 static void link_end(struct vrnic_link *link)
 {
@@ -94,7 +104,7 @@ static void link_end(struct vrnic_link *link)
 	vrnic_link_put(link);
 }
 
-/* May the peer still acknowledge what was sent? */
+/* May the peer still acknowledge what was sent, or answer it? */
 static bool may_linger(struct vrnic_link *link)
 {
 	u32 una = vrnic_roce_una(link->qp);
@@ -103,7 +113,7 @@ static bool may_linger(struct vrnic_link *link)
 		link->una = una;
 		link->moved = jiffies;
 	}
-	return !msgs_gone(link) &&
+	return !(msgs_gone(link) && flights_gone(link)) &&
 	       time_before(jiffies, link->moved + msecs_to_jiffies(LINGER_MS)) &&
 	       time_before(jiffies, link->killed + msecs_to_jiffies(LINGER_MAX_MS));
 }

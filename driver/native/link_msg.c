@@ -134,10 +134,10 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	struct vrnic_injector *inj = vrnic_nreq_injector(req);
 
 	spin_lock_bh(&link->lock);
-	WRITE_ONCE(link->pending[req->id & 1], NULL);
+	WRITE_ONCE(link->pending[req->await.id & VRNIC_NWHO_MASK], NULL);
 	spin_unlock_bh(&link->lock);
-	if (link->rx.req == req)
-		link->rx.req = NULL;
+	if (link->rx.await == &req->await)
+		link->rx.await = NULL;
 	vrnic_nmsg_release(&req->msg);
 	/* once @pending is cleared, @inj may be freed, but only after an RCU grace period */
 	rcu_read_lock();
@@ -165,14 +165,12 @@ bool vrnic_native_refused(u64 cookie, u8 status, u8 verr)
 {
 	struct vrnic_nmsg *msg = to_msg(cookie);
 
-	if (msg->flight) {
-		vrnic_nop_fail(&msg->flight->op, known_failure(status), verr);
-		return true;
-	}
+	if (msg->flight)
+		return vrnic_nflight_refused(msg->flight, known_failure(status), verr);
 	if (!msg->req || !msg->req->quiet)
 		return false;
-	msg->req->status = known_failure(status);
-	msg->req->vendor_err = verr;
+	msg->req->await.status = known_failure(status);
+	msg->req->await.vendor_err = verr;
 	return true;
 }
 
@@ -187,15 +185,15 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	struct vrnic_nmsg *msg = to_msg(cookie);
 	struct vrnic_nreq *req = msg->req;
 
-	spin_lock_bh(&link->lock);
-	list_del_init(&msg->link);
-	spin_unlock_bh(&link->lock);
 	if (status == IB_WC_SUCCESS)
 		WRITE_ONCE(link->heard, jiffies);
 	if (msg->flight) {
-		link->landed |= vrnic_nflight_landed(msg->flight, status);
+		vrnic_nflight_sent(link, msg->flight, status);
 		return;
 	}
+	spin_lock_bh(&link->lock);
+	list_del_init(&msg->link);
+	spin_unlock_bh(&link->lock);
 	if (!req) {
 		vrnic_nmsg_free(link, msg);
 		return;
@@ -204,11 +202,11 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	if (status != IB_WC_SUCCESS)
 		return;
 	req->sent = true;
-	if (req->answered)
+	if (req->await.answered)
 		vrnic_nreq_complete(link, req);
 }
 
-/* The run of the link's queue pair is over: let the injector count the puts that have landed. */
+/* The run of the link's queue pair is over: let the injector count the flights that have landed. */
 void vrnic_native_ran(struct vrnic_link *link)
 {
 	if (!link->landed)
@@ -235,9 +233,9 @@ static void fail_pending(struct vrnic_link *link)
 		req = READ_ONCE(link->pending[i]);
 		if (!req)
 			continue;
-		if (!req->answered || (req->quiet && !req->sent)) {
-			req->status = IB_WC_RETRY_EXC_ERR;
-			req->vendor_err = VRNIC_VERR_PEER;
+		if (!req->await.answered || (req->quiet && !req->sent)) {
+			req->await.status = IB_WC_RETRY_EXC_ERR;
+			req->await.vendor_err = VRNIC_VERR_PEER;
 		}
 		vrnic_nreq_complete(link, req);
 	}
@@ -250,6 +248,7 @@ static void fail_pending(struct vrnic_link *link)
 void vrnic_link_flushed(struct vrnic_link *link)
 {
 	fail_pending(link);
+	vrnic_nflights_lost(link);
 	if (!link->failed) {
 		WRITE_ONCE(link->failed, true);
 		vrnic_link_failed(link);
@@ -267,10 +266,12 @@ static void msgs_drop(struct vrnic_link *link)
 	struct vrnic_nmsg *msg, *next;
 
 	list_for_each_entry_safe(msg, next, &link->msgs, link) {
+		if (msg->flight) {
+			vrnic_nflight_sent(link, msg->flight, IB_WC_WR_FLUSH_ERR);
+			continue;
+		}
 		list_del_init(&msg->link);
-		if (msg->flight)
-			link->landed |= vrnic_nflight_landed(msg->flight, IB_WC_WR_FLUSH_ERR);
-		else if (!msg->req)
+		if (!msg->req)
 			vrnic_nmsg_free(link, msg);
 	}
 }
@@ -279,6 +280,7 @@ static void msgs_drop(struct vrnic_link *link)
 void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);
+	vrnic_nflights_lost(link);
 	vrnic_native_ran(link);
 	vrnic_nmsg_free(link, link->rx.answer);
 	link->rx.answer = NULL;

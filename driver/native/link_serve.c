@@ -332,6 +332,19 @@ static int serve_start_request(struct vrnic_link *link, u32 there)
 	return 0;
 }
 
+/* Who waits for the answer to request @id? Of the flights, the first that has none. */
+static struct vrnic_nawait *find_await(struct vrnic_link *link, u32 id)
+{
+	u32 who = id & VRNIC_NWHO_MASK;
+
+	lockdep_assert_held(&link->lock);
+	if (who == VRNIC_NWHO_FLIGHT)
+		return list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
+	if (who >= ARRAY_SIZE(link->pending) || !link->pending[who])
+		return NULL;
+	return &link->pending[who]->await;
+}
+
 /*
  * Start to receive an answer. It must be the first answer to a request of this end. It must have as
  * many bytes of data as the request wants, or none if it says that the request was not executed.
@@ -340,17 +353,19 @@ static int serve_start_answer(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_nhdr *h = &rx->h;
-	struct vrnic_nreq *req;
-	bool good = h->status == IB_WC_SUCCESS && !(h->flags & VRNIC_NWIRE_AGAIN);
+	bool again = h->flags & VRNIC_NWIRE_AGAIN;
+	bool good = h->status == IB_WC_SUCCESS && !again;
+	struct vrnic_nawait *await;
 
 	spin_lock_bh(&link->lock);
-	req = link->pending[h->id & 1];
+	await = find_await(link, h->id);
 	spin_unlock_bh(&link->lock);
-	if (!req || req->id != h->id || req->answered)
+	if (!await || await->id != h->id || await->answered)
 		return -EPROTO;
-	if (h->data != (good ? req->wants : 0))
+	/* nothing that a flight asks for depends on room */
+	if (h->data != (good ? await->wants : 0) || (again && await->flight))
 		return -EPROTO;
-	rx->req = req;
+	rx->await = await;
 	return 0;
 }
 
@@ -372,17 +387,29 @@ static bool counter_is_light(struct vrnic_link *link, u32 id)
 	return !id || vrnic_granted(link, id) || vrnic_counter_is_open(id, link->fifo->uctx);
 }
 
-static bool asks_typed(struct vrnic_nreq *req)
+static bool asks_typed(const struct vrnic_nawait *await)
 {
-	return req && vrnic_nreq_injector(req)->op.d.flags & VRNIC_NDESC_TYPED;
+	return await && await->op->d.flags & VRNIC_NDESC_TYPED;
+}
+
+static bool pending_typed(const struct vrnic_link *link)
+{
+	struct vrnic_nreq *req;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
+		req = READ_ONCE(link->pending[i]);
+		if (req && asks_typed(&req->await))
+			return true;
+	}
+	return false;
 }
 
 /* Can the message be received in softirq? */
 static bool message_is_light(struct vrnic_link *link, const struct vrnic_nhdr *h)
 {
 	if (h->op == VRNIC_NWIRE_ANSWER)
-		return !asks_typed(READ_ONCE(link->pending[0])) &&
-		       !asks_typed(READ_ONCE(link->pending[1]));
+		return !pending_typed(link);
 	return is_light(h->op, h->flags) && counter_is_light(link, h->counter[0]) &&
 	       counter_is_light(link, h->counter[1]);
 }
@@ -405,7 +432,7 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->left = rx->h.data;
 	rx->status = IB_WC_SUCCESS;
 	rx->vendor_err = VRNIC_VERR_NONE;
-	rx->req = NULL;
+	rx->await = NULL;
 	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		return serve_start_answer(link);
@@ -419,19 +446,19 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 	struct vrnic_fifo *fifo = link->fifo;
 	struct vrnic_hold *hold = &link->qp->hold;
 	u64 off = rx->h.data - rx->left;
-	struct vrnic_nreq *req = rx->req;
+	struct vrnic_nawait *await = rx->await;
 
 	switch (rx->h.op) {
 	case VRNIC_NWIRE_PUT:
 		return serve_open_region(link, rx->h.addr + rx->h.pos + off, len,
 					 IB_ACCESS_REMOTE_WRITE, &hold->remote, seg);
 	case VRNIC_NWIRE_ANSWER:
-		if (!req->into.len)
-			return vrnic_seg_region(fifo->dev, fifo->pd, req->key,
-						false, req->addr + off, len,
+		if (!await->into.len)
+			return vrnic_seg_region(fifo->dev, fifo->pd, await->key,
+						false, await->addr + off, len,
 						IB_ACCESS_LOCAL_WRITE,
 						&hold->local, seg);
-		*seg = req->into;
+		*seg = await->into;
 		seg->off += off;
 		seg->len = len;
 		return 0;
@@ -459,7 +486,7 @@ static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
 		return h->pos + h->data == h->total;
 	if (h->op != VRNIC_NWIRE_ANSWER)
 		return false;
-	op = &vrnic_nreq_injector(link->rx.req)->op;
+	op = link->rx.await->op;
 	return op->done + h->data == op->d.length;
 }
 
@@ -468,17 +495,23 @@ static bool is_typed(const struct vrnic_link *link)
 	const struct vrnic_link_rx *rx = &link->rx;
 
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
-		return vrnic_nreq_injector(rx->req)->op.d.flags & VRNIC_NDESC_TYPED;
+		return asks_typed(rx->await);
 	return rx->h.flags & VRNIC_NWIRE_TYPED;
+}
+
+/* The request of a typed GET, whose answer is coming: flights are not typed. */
+static struct vrnic_nreq *typed_req(struct vrnic_link *link)
+{
+	return container_of(link->rx.await, struct vrnic_nreq, await);
 }
 
 /* The answer to a typed GET of this end has come: open the whole storage for its data. */
 static int open_asked(struct vrnic_link *link, struct vrnic_seg *seg)
 {
+	struct vrnic_nreq *req = typed_req(link);
 	struct vrnic_fifo *fifo = link->fifo;
-	struct vrnic_nreq *req = link->rx.req;
 
-	return vrnic_seg_region(fifo->dev, fifo->pd, req->key, false, req->addr,
+	return vrnic_seg_region(fifo->dev, fifo->pd, req->await.key, false, req->await.addr,
 				req->span, IB_ACCESS_LOCAL_WRITE,
 				&link->qp->hold.local, seg);
 }
@@ -505,7 +538,7 @@ static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *stora
 static void serve_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 {
 	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
-	struct vrnic_half *half = answer ? &link->rx.req->half : &link->rx.half;
+	struct vrnic_half *half = answer ? &typed_req(link)->half : &link->rx.half;
 	struct vrnic_seg seg;
 	int verr;
 
@@ -873,19 +906,25 @@ static u8 known_status(u8 status)
 static void finish_answer(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
-	struct vrnic_nreq *req = rx->req;
+	struct vrnic_nawait *await = rx->await;
+	struct vrnic_nreq *req;
 
-	rx->req = NULL;
+	rx->await = NULL;
 	if (rx->status != IB_WC_SUCCESS) {
-		req->status = rx->status;
-		req->vendor_err = rx->vendor_err;
+		await->status = rx->status;
+		await->vendor_err = rx->vendor_err;
 	} else {
-		req->status = known_status(rx->h.status);
-		req->vendor_err = rx->h.vendor_err;
+		await->status = known_status(rx->h.status);
+		await->vendor_err = rx->h.vendor_err;
 	}
-	req->again = rx->h.flags & VRNIC_NWIRE_AGAIN;
-	req->value = rx->h.pos;
-	req->answered = true;
+	await->again = rx->h.flags & VRNIC_NWIRE_AGAIN;
+	await->value = rx->h.pos;
+	await->answered = true;
+	if (await->flight) {
+		vrnic_nflight_answered(link, await->flight);
+		return;
+	}
+	req = container_of(await, struct vrnic_nreq, await);
 	if (req->sent)
 		vrnic_nreq_complete(link, req);
 }
@@ -946,7 +985,7 @@ u32 vrnic_native_left(const struct vrnic_link *link)
 {
 	const struct vrnic_link_rx *rx = &link->rx;
 
-	if (rx->refused || (rx->h.op == VRNIC_NWIRE_ANSWER && !rx->req))
+	if (rx->refused || (rx->h.op == VRNIC_NWIRE_ANSWER && !rx->await))
 		return 0;
 	return is_typed(link) ? 0 : rx->left;
 }
@@ -967,7 +1006,7 @@ bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb)
 	if (!(pkt->info & VRNIC_PKT_NATIVE) || pkt->info & VRNIC_PKT_SKIP)
 		return true;
 	if (!(pkt->info & VRNIC_PKT_START))
-		return link->rx.h.op == VRNIC_NWIRE_ANSWER ? !asks_typed(link->rx.req) :
+		return link->rx.h.op == VRNIC_NWIRE_ANSWER ? !asks_typed(link->rx.await) :
 			is_light(link->rx.h.op, link->rx.h.flags);
 	/* serve_start() refuses what cannot be read */
 	return skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) || !vrnic_nwire_read(&w, &h) ||

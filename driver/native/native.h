@@ -110,7 +110,7 @@ struct vrnic_endpoint {
 /**
  * struct vrnic_nop - the native descriptor that an injector is working on
  * @active: there is a descriptor
- * @over: the operation is done or failed, or a put that is @away
+ * @over: the operation is done or failed, or is @away
  * @finished: the operation is @over, and was counted; its record is to be delivered
  * @checked: the descriptor is well-formed
  * @seq: number of the operation in its FIFO
@@ -148,18 +148,29 @@ struct vrnic_nop {
 };
 
 /**
- * struct vrnic_nflight - a put over a link that its injector does not wait for
+ * struct vrnic_nflight - an operation over a link that its injector does not wait for
  * @msg: the message
+ * @await: the answer, if @asks
  * @inj: injector that posted it
- * @op: the operation; the link may only set its status
+ * @op: the operation; the link may only set its status, and the value of an RMW
+ * @asks: it is a GET or an RMW. The peer only acknowledges a PUT
+ * @sent: the peer has acknowledged @msg, or the link has failed. The run bit of the link's queue
+ *	pair protects this and @over
+ * @over: the link is done with the flight, and hands it back behind those that were posted before
+ * @link: in struct vrnic_link.flights until then; protected by the link's lock
  * @entry: in @inj->flights
- * @landed: in @inj->landed, once the link is done with the put
+ * @landed: in @inj->landed, once the link has handed it back
  * @data: data of an INLINE descriptor
  */
 struct vrnic_nflight {
 	struct vrnic_nmsg msg;
+	struct vrnic_nawait await;
 	struct vrnic_injector *inj;
 	struct vrnic_nop op;
+	bool asks;
+	bool sent;
+	bool over;
+	struct list_head link;
 	struct list_head entry;
 	struct llist_node landed;
 	u8 data[];
@@ -177,6 +188,8 @@ struct vrnic_nflight {
  * @req: request over @link
  * @flights: struct vrnic_nflight that were posted and are not counted yet
  * @nr_flights: number of @flights
+ * @nr_gets: number of GETs in @flights
+ * @nr_rmws: number of RMWs in @flights
  * @rung: producer index at the last doorbell; softirq does not look behind it
  * @pushed: struct vrnic_link with puts that were posted in this run; each has a reference on its
  *	queue pair
@@ -203,6 +216,8 @@ struct vrnic_injector {
 	struct vrnic_nreq req;
 	struct list_head flights;
 	u32 nr_flights;
+	u32 nr_gets;
+	u32 nr_rmws;
 	u32 rung;
 	struct list_head pushed;
 	struct llist_head landed;

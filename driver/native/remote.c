@@ -86,9 +86,8 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 	}
 	/* answers leave room for the requests of the two injectors that use the link */
 	WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
-	req->id += 2;
-	req->id = (req->id & ~1U) | slot;
-	h->id = req->id;
+	req->await.id = ((req->await.id | VRNIC_NWHO_MASK) + 1) | slot;
+	h->id = req->await.id;
 	vrnic_nwire_fill(&req->msg.hdr, h);
 	req->pending = true;
 	WRITE_ONCE(link->pending[slot], req);
@@ -111,16 +110,18 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	struct vrnic_nreq *req = &inj->req;
 
 	req->msg.req = req;
+	req->await.op = &inj->op;
+	req->await.flight = NULL;
 	req->msg.posted = !inj->rget;
 	req->posted = true;
 	req->sent = false;
 	req->quiet = vrnic_nhdr_is_quiet(h);
-	req->answered = req->quiet;
-	req->again = false;
-	req->status = IB_WC_SUCCESS;
-	req->vendor_err = VRNIC_VERR_NONE;
-	req->value = 0;
-	req->wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
+	req->await.answered = req->quiet;
+	req->await.again = false;
+	req->await.status = IB_WC_SUCCESS;
+	req->await.vendor_err = VRNIC_VERR_NONE;
+	req->await.value = 0;
+	req->await.wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
 	if (link_post(inj->link, req, h, remote_slot(inj)))
 		return VRNIC_STEP_WAIT;
 	vrnic_nmsg_release(&req->msg);
@@ -151,6 +152,38 @@ static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	h->counter[1] = inj->rget ? inj->op.d.remote_counter : 0;
 }
 
+/**
+ * vrnic_wire_header() - fill in the header of a request for all of an operation
+ * @op: PUT, GET or RMW of a ring
+ * @h: to be filled in, but for its @id
+ */
+void vrnic_wire_header(const struct vrnic_nop *op, struct vrnic_nhdr *h)
+{
+	const struct vrnic_ndesc *d = &op->d;
+
+	*h = (struct vrnic_nhdr){
+		.key = d->rkey,
+		.addr = d->remote_addr,
+		.total = d->length,
+		.counter = { d->target_counter },
+	};
+	switch (d->opcode) {
+	case VRNIC_NOP_PUT:
+		h->op = VRNIC_NWIRE_PUT;
+		h->data = d->length;
+		break;
+	case VRNIC_NOP_GET:
+		h->op = VRNIC_NWIRE_GET;
+		h->arg = d->length;
+		break;
+	default:
+		h->op = VRNIC_NWIRE_RMW;
+		h->pos = op->rmw.operand;
+		h->cookie = op->rmw.compare;
+		h->arg = d->arg;
+	}
+}
+
 /* Check the local memory of the whole operation before the first byte moves. */
 static int remote_check_own(struct vrnic_injector *inj)
 {
@@ -179,7 +212,7 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 	struct vrnic_seg seg[2] = {};
 	int verr = 0;
 
-	req->into = (struct vrnic_seg){};
+	req->await.into = (struct vrnic_seg){};
 	if (!*n)
 		return 0;
 	if (d->flags & VRNIC_NDESC_INLINE) {
@@ -191,14 +224,14 @@ static int open_move(struct vrnic_injector *inj, u64 *n, bool get)
 		verr = vrnic_virtual_pin(inj, addr, *n, get, &seg[1]);
 		req->pinned = !verr;
 		*n = verr ? *n : seg[1].len;
-		req->into = seg[1];
+		req->await.into = seg[1];
 	} else if (!get) {
 		verr = vrnic_wire_open_own(inj, addr, *n, false, &seg[1]);
 	}
 	if (!verr && !get)
 		vrnic_nmsg_add(&req->msg, &seg[1]);
-	req->key = d->lkey;
-	req->addr = addr;
+	req->await.key = d->lkey;
+	req->await.addr = addr;
 	return verr;
 }
 
@@ -208,13 +241,7 @@ static enum vrnic_step ask_move(struct vrnic_injector *inj)
 	const struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_nop *op = &inj->op;
 	u64 n = min_t(u64, d->length - op->done, VRNIC_NWIRE_BURST);
-	struct vrnic_nhdr h = {
-		.op = get ? VRNIC_NWIRE_GET : VRNIC_NWIRE_PUT,
-		.key = d->rkey,
-		.addr = d->remote_addr,
-		.total = d->length,
-		.pos = op->done,
-	};
+	struct vrnic_nhdr h;
 	int verr = remote_check_own(inj);
 
 	if (!verr)
@@ -223,7 +250,9 @@ static enum vrnic_step ask_move(struct vrnic_injector *inj)
 		return VRNIC_STEP_WAIT;
 	if (verr)
 		return remote_fail_own(op, verr);
+	vrnic_wire_header(op, &h);
 	put_counters(inj, &h);
+	h.pos = op->done;
 	inj->req.n = n;
 	if (get)
 		h.arg = n;
@@ -235,17 +264,11 @@ static enum vrnic_step ask_move(struct vrnic_injector *inj)
 static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	struct vrnic_nhdr h = {
-		.op = VRNIC_NWIRE_RMW,
-		.key = d->rkey,
-		.addr = d->remote_addr,
-		.total = d->length,
-		.pos = inj->op.rmw.operand,
-		.cookie = inj->op.rmw.compare,
-		.arg = d->arg,
-	};
+	struct vrnic_nhdr h;
 	struct vrnic_seg seg;
 	int verr;
+
+	vrnic_wire_header(&inj->op, &h);
 
 	/* check the memory for the old value before the peer changes the word */
 	if (d->lkey) {
@@ -254,7 +277,6 @@ static enum vrnic_step ask_rmw(struct vrnic_injector *inj)
 			return remote_fail_own(&inj->op, verr);
 		vrnic_seg_put(&seg);
 	}
-	put_counters(inj, &h);
 	return remote_ask(inj, &h);
 }
 
@@ -424,10 +446,10 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 {
 	struct vrnic_nreq *req = &inj->req;
 
-	if (!vrnic_nop_typed_range(inj, false, &req->addr, &req->span))
+	if (!vrnic_nop_typed_range(inj, false, &req->await.addr, &req->span))
 		return VRNIC_VERR_BOUNDS;
-	req->key = inj->op.d.lkey;
-	return vrnic_wire_open_own(inj, req->addr, req->span, write, seg);
+	req->await.key = inj->op.d.lkey;
+	return vrnic_wire_open_own(inj, req->await.addr, req->span, write, seg);
 }
 
 /* Pack the next @n bytes of the storage into a buffer, as data of the request. */
@@ -488,7 +510,7 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
 	put_counters(inj, &h);
 	req->n = n;
-	req->into = (struct vrnic_seg){};
+	req->await.into = (struct vrnic_seg){};
 	if (get)
 		h.arg = n;
 	else
@@ -598,7 +620,7 @@ static enum vrnic_step remote_fetched(struct vrnic_injector *inj)
 	const struct vrnic_ndesc *d = &inj->op.d;
 	int verr;
 
-	inj->op.value = inj->req.value;
+	inj->op.value = inj->req.await.value;
 	if (!d->lkey)
 		return VRNIC_STEP_DONE;
 	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, true, &local);
@@ -619,8 +641,8 @@ static enum vrnic_step remote_notified(struct vrnic_injector *inj)
 	struct vrnic_record rec = {
 		.kind = VRNIC_REC_NOTIFY,
 		.opcode = VRNIC_NOP_NOTIFY,
-		.status = inj->req.value & 0xff,
-		.vendor_err = inj->req.value >> 8 & 0xff,
+		.status = inj->req.await.value & 0xff,
+		.vendor_err = inj->req.await.value >> 8 & 0xff,
 		.arg = inj->op.d.arg,
 		.cookie = inj->op.d.cookie,
 		.source = peer->fifo,
@@ -656,13 +678,13 @@ static enum vrnic_step remote_collect(struct vrnic_injector *inj,
 	struct vrnic_nreq *req = &inj->req;
 	struct vrnic_nop *op = &inj->op;
 
-	if (req->status != IB_WC_SUCCESS)
-		return vrnic_nop_fail(op, req->status, req->vendor_err);
+	if (req->await.status != IB_WC_SUCCESS)
+		return vrnic_nop_fail(op, req->await.status, req->await.vendor_err);
 	if (op->d.flags & VRNIC_NDESC_TYPED && req->telling)
 		return remote_told(inj);
-	if (op->d.flags & VRNIC_NDESC_TYPED && req->again)
+	if (op->d.flags & VRNIC_NDESC_TYPED && req->await.again)
 		return remote_forgotten(inj);
-	if (req->again)
+	if (req->await.again)
 		return wait_again(inj);
 	switch (op->d.opcode) {
 	case VRNIC_NOP_PUT:
@@ -732,7 +754,7 @@ bool vrnic_wire_tell(struct vrnic_injector *inj)
 		inj->op = was;
 		return true;
 	}
-	again = inj->req.again && inj->req.status == IB_WC_SUCCESS;
+	again = inj->req.await.again && inj->req.await.status == IB_WC_SUCCESS;
 	vrnic_wire_forget(inj);
 	if (again)
 		wait_again(inj);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Puts to another host that the injector of a ring does not wait for. It posts each as a message of
- * the link, and goes on with the next descriptor. The link, which keeps the order of its messages,
- * tells when the peer has executed a put, or why it has not. Only then does the injector count the
- * put and deliver its record.
+ * Operations over a link that the injector of a ring does not wait for: puts, gets and
+ * read-modify-writes of registered memory, and puts of data in the ring. The injector posts each as
+ * a message of the link, and goes on with the next descriptor. Only when the link is done with a
+ * flight does the injector count it and deliver its record.
  *
- * A put lives in three places, one after the other: on the link, in @landed of its injector, and in
- * @landing, once the injector has taken it from there.
+ * The link keeps the order of its messages. The peer executes them in this order, but makes the
+ * answer to a GET from its memory later. So the injector posts nothing that changes memory behind a
+ * GET, and nothing that reads memory behind what is still going to change it: waits_for_answers().
+ * A link is done with a PUT when the peer has acknowledged it, and with others when their answer
+ * has come as well. It hands its flights back in the order of their posting.
+ *
+ * A flight lives in three places, one after the other: on the link, in @landed of its injector, and
+ * in @landing, once the injector has taken it from there.
  */
 
 #include <linux/llist.h>
@@ -29,16 +35,23 @@
  * vrnic_nflight_fits() - can the operation go on without its injector?
  * @inj: injector of a ring, with a link
  *
- * Return: true for a put of one message, of registered memory or of data in the ring. For others,
- * vrnic_wire_native() makes requests that the injector waits for.
+ * Return: true for a put, get or read-modify-write of one message, of registered memory or of data
+ * in the ring. For others, vrnic_wire_native() makes requests that the injector waits for.
  */
 bool vrnic_nflight_fits(const struct vrnic_injector *inj)
 {
-	const struct vrnic_nop *op = &inj->op;
+	const struct vrnic_ndesc *d = &inj->op.d;
 
-	return op->d.opcode == VRNIC_NOP_PUT && !inj->req.posted &&
-	       !(op->d.flags & (VRNIC_NDESC_TYPED | VRNIC_NDESC_VIRTUAL)) &&
-	       op->d.length <= (op->d.flags & VRNIC_NDESC_INLINE ? INLINE_MAX : VRNIC_NWIRE_BURST);
+	if (inj->req.posted || d->flags & (VRNIC_NDESC_TYPED | VRNIC_NDESC_VIRTUAL))
+		return false;
+	switch (d->opcode) {
+	case VRNIC_NOP_PUT:
+		return d->length <= (d->flags & VRNIC_NDESC_INLINE ? INLINE_MAX : VRNIC_NWIRE_BURST);
+	case VRNIC_NOP_GET:
+		return d->length <= VRNIC_NWIRE_BURST;
+	default:
+		return d->opcode == VRNIC_NOP_RMW;
+	}
 }
 
 /* The slots of the ring are free once the descriptor is consumed, so copy the data in them. */
@@ -54,7 +67,7 @@ static void copy_inline(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	vrnic_nmsg_add(&flight->msg, &copy);
 }
 
-/* Find the data. Return: 0 or enum vrnic_vendor_err. */
+/* Find the data to put. Return: 0 or enum vrnic_vendor_err. */
 static int find_data(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
@@ -75,24 +88,39 @@ static int find_data(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 	return 0;
 }
 
+/*
+ * Check the memory for what the peer answers, before the peer does anything. The answer looks it up
+ * again. Return: 0 or enum vrnic_vendor_err.
+ */
+static int check_own(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	struct vrnic_seg seg;
+	int verr;
+
+	flight->await.key = d->lkey;
+	flight->await.addr = d->local_addr;
+	/* an RMW without a key wants no old value in memory */
+	if (d->opcode == VRNIC_NOP_RMW && !d->lkey)
+		return 0;
+	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, true, &seg);
+	if (!verr)
+		vrnic_seg_put(&seg);
+	return verr;
+}
+
 static void fill_header(struct vrnic_nflight *flight)
 {
-	const struct vrnic_ndesc *d = &flight->op.d;
-	struct vrnic_nhdr h = {
-		.op = VRNIC_NWIRE_PUT,
-		.data = d->length,
-		.key = d->rkey,
-		.addr = d->remote_addr,
-		.total = d->length,
-		.counter = { d->target_counter },
-	};
+	struct vrnic_nhdr h;
 
+	vrnic_wire_header(&flight->op, &h);
+	h.id = flight->await.id;
 	vrnic_nwire_fill(&flight->msg.hdr, &h);
 }
 
 /*
- * Hand the put to the link. Its queue pair runs later, for all puts of this run of the injector:
- * vrnic_nflights_push(). Return: false: the link is dead.
+ * Hand the flight to the link. Its queue pair runs later, for all flights of this run of the
+ * injector: vrnic_nflights_push(). Return: false: the link is dead.
  */
 static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *flight)
 {
@@ -102,8 +130,15 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 	spin_lock_bh(&link->lock);
 	dead = link->dead;
 	if (!dead) {
-		/* VRNIC_LINK_KEEP_SLOTS: answers leave room for all puts of an injector */
+		/* VRNIC_LINK_KEEP_SLOTS: answers leave room for all flights of an injector */
 		WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
+		if (flight->asks) {
+			link->asked_id += VRNIC_NWHO_MASK + 1;
+			flight->await.id = link->asked_id | VRNIC_NWHO_FLIGHT;
+			list_add_tail(&flight->await.link, &link->asks);
+		}
+		fill_header(flight);
+		list_add_tail(&flight->link, &link->flights);
 		vrnic_link_enqueue(link, &flight->msg);
 		/* vrnic_destroy_qp() waits for this: the link may end after the unlock */
 		if (list_empty(&link->pushed)) {
@@ -116,7 +151,7 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 }
 
 /*
- * Return: memory for a put, charged to the process with the ring, or NULL. The caller may be a
+ * Return: memory for a flight, charged to the process with the ring, or NULL. The caller may be a
  * softirq that interrupted any process.
  */
 static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, gfp_t gfp)
@@ -137,7 +172,7 @@ static struct vrnic_nflight *nflight_new(struct vrnic_injector *inj, bool atomic
 
 	if (flight || atomic)
 		return flight;
-	/* the puts before this one need not wait for memory */
+	/* the flights before this one need not wait for memory */
 	vrnic_nflights_push(inj);
 	/* there is another way: do not reclaim for long, and kill no process for it */
 	return nflight_alloc(inj, GFP_KERNEL | __GFP_NORETRY);
@@ -154,17 +189,43 @@ static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *in
 	flight->msg.flight = flight;
 	flight->inj = inj;
 	flight->op = inj->op;
+	flight->asks = inj->op.d.opcode != VRNIC_NOP_PUT;
+	flight->sent = false;
+	flight->over = false;
+	flight->await = (struct vrnic_nawait){
+		.op = &flight->op,
+		.flight = flight,
+		.wants = inj->op.d.opcode == VRNIC_NOP_GET ? inj->op.d.length : 0,
+	};
+}
+
+static void note_flight(struct vrnic_injector *inj, const struct vrnic_nop *op, int n)
+{
+	inj->nr_flights += n;
+	if (op->d.opcode == VRNIC_NOP_GET)
+		inj->nr_gets += n;
+	else if (op->d.opcode == VRNIC_NOP_RMW)
+		inj->nr_rmws += n;
+}
+
+/* As many flights as a link has room for, and as a peer has answers for. */
+static bool has_place(const struct vrnic_injector *inj)
+{
+	if (inj->nr_flights == VRNIC_LINK_FLIGHTS)
+		return false;
+	return inj->op.d.opcode == VRNIC_NOP_PUT ||
+	       inj->nr_gets + inj->nr_rmws < VRNIC_LINK_ASKS;
 }
 
 /**
- * vrnic_nflight_post() - post a put, and let it go on by itself
+ * vrnic_nflight_post() - post an operation, and let it go on by itself
  * @inj: injector; its operation was checked, and vrnic_nflight_fits() is true
- * @budget: its bytes are reduced by those of the put
+ * @budget: its bytes are reduced by those of the operation
  *
- * Return: VRNIC_STEP_DONE: @inj->op.away is set; VRNIC_STEP_WAIT: there are VRNIC_LINK_FLIGHTS
- * already, and the injector runs when one has landed; VRNIC_STEP_MORE: this run must not sleep, and
- * has no memory; VRNIC_STEP_FAIL. Another run without memory makes a request and waits for it: then
- * as vrnic_wire_native().
+ * Return: VRNIC_STEP_DONE: @inj->op.away is set; VRNIC_STEP_WAIT: there are as many as may be, and
+ * the injector runs when one has landed; VRNIC_STEP_MORE: this run must not sleep, and has no
+ * memory; VRNIC_STEP_FAIL. Another run without memory makes a request and waits for it: then as
+ * vrnic_wire_native().
  */
 enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
@@ -172,25 +233,24 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 	struct vrnic_nflight *flight;
 	int verr;
 
-	if (inj->nr_flights == VRNIC_LINK_FLIGHTS)
+	if (!has_place(inj))
 		return VRNIC_STEP_WAIT;
 	flight = nflight_new(inj, budget->atomic);
 	if (!flight)
 		return budget->atomic ? VRNIC_STEP_MORE : vrnic_wire_native(inj, budget);
 	nflight_init(flight, inj);
-	verr = find_data(inj, flight);
+	verr = flight->asks ? check_own(inj, flight) : find_data(inj, flight);
 	if (verr) {
 		kfree(flight);
 		return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	}
-	fill_header(flight);
 	if (!nflight_enqueue(inj->link, flight)) {
 		vrnic_nmsg_release(&flight->msg);
 		kfree(flight);
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
 	list_add_tail(&flight->entry, &inj->flights);
-	inj->nr_flights++;
+	note_flight(inj, op, 1);
 	op->away = true;
 	op->ep = NULL;
 	budget->bytes -= min_t(u64, budget->bytes, op->d.length);
@@ -198,7 +258,7 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 }
 
 /**
- * vrnic_nflights_push() - run the links that puts were posted to
+ * vrnic_nflights_push() - run the links that flights were posted to
  * @inj: injector whose run ends, or is about to do what takes longer
  */
 void vrnic_nflights_push(struct vrnic_injector *inj)
@@ -215,25 +275,146 @@ void vrnic_nflights_push(struct vrnic_injector *inj)
 	}
 }
 
-/**
- * vrnic_nflight_landed() - a link is done with a put
- * @put: the put; its injector frees it
- * @status: enum ib_wc_status of the message
- *
- * The memory of the put is given back here, as the injector may have to wait for a slow process.
- *
- * Return: true if the injector has to run: vrnic_nflights_run(). The caller keeps the FIFO until then.
- */
-bool vrnic_nflight_landed(struct vrnic_nflight *flight, u8 status)
+/* ---- what becomes of a flight: the link's run, or its end ---- */
+
+/* Hand the flights back that are over, up to the first that is not. */
+static void hand_back(struct vrnic_link *link)
 {
-	if (status != IB_WC_SUCCESS && flight->op.status == IB_WC_SUCCESS)
-		vrnic_nop_fail(&flight->op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
-	vrnic_nmsg_release(&flight->msg);
-	/* if the list was not empty, the injector will run for the put that is there */
-	return llist_add(&flight->landed, &flight->inj->landed);
+	struct vrnic_nflight *flight;
+
+	lockdep_assert_held(&link->lock);
+	while (!list_empty(&link->flights)) {
+		flight = list_first_entry(&link->flights, struct vrnic_nflight, link);
+		if (!flight->over)
+			break;
+		list_del(&flight->link);
+		/* if @landed was not empty, the injector will run for the flight that is there */
+		link->landed |= llist_add(&flight->landed, &flight->inj->landed);
+	}
 }
 
-/* Have an injector run for puts that have landed, here if this is a softirq. */
+/* Nobody waits for the answer any more. */
+static void await_end(struct vrnic_link *link, struct vrnic_nflight *flight)
+{
+	lockdep_assert_held(&link->lock);
+	if (!flight->asks || flight->await.answered)
+		return;
+	flight->await.answered = true;
+	list_del(&flight->await.link);
+	if (link->rx.await == &flight->await)
+		link->rx.await = NULL;
+}
+
+/* The link has failed. What has come from the peer before has been done. */
+static void nflight_lost(struct vrnic_link *link, struct vrnic_nflight *flight)
+{
+	struct vrnic_nop *op = &flight->op;
+
+	flight->over = true;
+	if (op->status == IB_WC_SUCCESS && !(flight->asks && flight->await.answered))
+		vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+	await_end(link, flight);
+}
+
+/**
+ * vrnic_nflight_refused() - the peer could not execute a flight
+ * @flight: the flight; vrnic_nflight_sent() is to come
+ * @status: enum ib_wc_status
+ * @verr: enum vrnic_vendor_err
+ *
+ * Return: false if the peer has to answer, rather than to refuse.
+ */
+bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr)
+{
+	if (flight->asks)
+		return false;
+	vrnic_nop_fail(&flight->op, status, verr);
+	return true;
+}
+
+/**
+ * vrnic_nflight_sent() - the peer has acknowledged the message of a flight, or the link has failed
+ * @link: the link; the caller holds the run bit of its queue pair, or the queue pair has ended
+ * @flight: the flight
+ * @status: enum ib_wc_status of the message
+ *
+ * The memory of a put is given back here, as the injector may have to wait for a slow process.
+ */
+void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status)
+{
+	vrnic_nmsg_release(&flight->msg);
+	flight->sent = true;
+	spin_lock_bh(&link->lock);
+	list_del_init(&flight->msg.link);
+	if (status != IB_WC_SUCCESS)
+		nflight_lost(link, flight);
+	else
+		flight->over = !flight->asks || flight->await.answered;
+	hand_back(link);
+	spin_unlock_bh(&link->lock);
+}
+
+/* Store the old value of an RMW where the descriptor asked for it. */
+static void place_value(struct vrnic_nflight *flight)
+{
+	const struct vrnic_fifo *fifo = flight->inj->fifo;
+	const struct vrnic_ndesc *d = &flight->op.d;
+	struct vrnic_seg local, value = { .kva = &flight->op.value };
+	int verr;
+
+	flight->op.value = flight->await.value;
+	if (!d->lkey)
+		return;
+	verr = vrnic_seg_region(fifo->dev, fifo->pd, d->lkey, false, d->local_addr, d->length,
+				IB_ACCESS_LOCAL_WRITE, NULL, &local);
+	if (verr) {
+		vrnic_nop_fail(&flight->op, IB_WC_LOC_PROT_ERR, verr);
+		return;
+	}
+	vrnic_seg_copy(&local, 0, &value, 0, d->length, true);
+	vrnic_seg_put(&local);
+}
+
+/**
+ * vrnic_nflight_answered() - the answer to a flight has come, and its data are in their place
+ * @link: the link; the caller holds the run bit of its queue pair
+ * @flight: the flight
+ */
+void vrnic_nflight_answered(struct vrnic_link *link, struct vrnic_nflight *flight)
+{
+	const struct vrnic_nawait *await = &flight->await;
+
+	if (await->status != IB_WC_SUCCESS)
+		vrnic_nop_fail(&flight->op, await->status, await->vendor_err);
+	else if (flight->op.d.opcode == VRNIC_NOP_RMW)
+		place_value(flight);
+	spin_lock_bh(&link->lock);
+	list_del(&flight->await.link);
+	flight->over = flight->sent;
+	hand_back(link);
+	spin_unlock_bh(&link->lock);
+}
+
+/**
+ * vrnic_nflights_lost() - no answer comes over a link any more
+ * @link: the link; no flight's message is in use. The caller holds the run bit of its queue pair,
+ *	or the queue pair has ended
+ */
+void vrnic_nflights_lost(struct vrnic_link *link)
+{
+	struct vrnic_nflight *flight;
+
+	spin_lock_bh(&link->lock);
+	list_for_each_entry(flight, &link->flights, link)
+		if (!flight->over)
+			nflight_lost(link, flight);
+	hand_back(link);
+	spin_unlock_bh(&link->lock);
+}
+
+/* ---- the injector's run: flights that have landed ---- */
+
+/* Have an injector run for flights that have landed, here if this is a softirq. */
 void vrnic_nflights_run(struct vrnic_injector *inj)
 {
 	if (in_softirq())
@@ -243,10 +424,10 @@ void vrnic_nflights_run(struct vrnic_injector *inj)
 }
 
 /**
- * vrnic_nflights_next() - find the next put that has landed
+ * vrnic_nflights_next() - find the next flight that has landed
  * @inj: injector; the caller holds its run bit
  *
- * Return: the put, in the order of each link; or NULL. It stays the next one until
+ * Return: the flight, in the order of each link; or NULL. It stays the next one until
  * vrnic_nflight_free().
  */
 struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj)
@@ -256,12 +437,12 @@ struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj)
 	return inj->landing ? llist_entry(inj->landing, struct vrnic_nflight, landed) : NULL;
 }
 
-/* Free the put that vrnic_nflights_next() returned. */
+/* Free the flight that vrnic_nflights_next() returned. */
 void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	inj->landing = flight->landed.next;
 	list_del(&flight->entry);
-	inj->nr_flights--;
+	note_flight(inj, &flight->op, -1);
 	vrnic_nop_landed(inj->fifo, &flight->op);
 	kfree(flight);
 }

@@ -25,6 +25,7 @@
 #define ICRC_BYTES	4
 #define HEADS		(IP_BYTES + UDP_BYTES + BTH_BYTES)
 #define OP_HELLO	0xe0
+#define OP_FIRST	0xc0
 #define OP_ONLY		0xc4
 #define OP_ACK		0x11
 #define HELLO_QPN	0xfffffe
@@ -228,6 +229,15 @@ int foe_say_yes(struct foe *foe)
 	return send_hello(foe, &h);
 }
 
+int foe_say_bye(struct foe *foe)
+{
+	struct foe_hello h = {
+		.kind = FOE_BYE, .nonce = foe->asked.nonce, .to_qpn = foe->asked.qpn,
+	};
+
+	return send_hello(foe, &h);
+}
+
 int foe_send(struct foe *foe, const struct foe_header *header, const void *data, size_t len)
 {
 	foe->psn = (foe->psn + 1) & PSN_MASK;
@@ -240,14 +250,27 @@ static uint32_t last_psn(const struct foe *foe)
 	return ((foe->psn - 1) & PSN_MASK) | 1U << 31;
 }
 
-int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
-		   size_t len)
+static int send_part(struct foe *foe, uint8_t opcode, const struct foe_header *header,
+		     const void *data, size_t len)
 {
 	struct foe_header h = *header;
 	struct iovec part[] = { { &h, sizeof(h) }, { (void *)data, len } };
 
 	h.version = 2;
-	return transmit(foe, OP_ONLY, foe->peer_qpn, last_psn(foe), part, len ? 2 : 1);
+	return transmit(foe, opcode, foe->peer_qpn, last_psn(foe), part, len ? 2 : 1);
+}
+
+int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
+		   size_t len)
+{
+	return send_part(foe, OP_ONLY, header, data, len);
+}
+
+int foe_send_first(struct foe *foe, const struct foe_header *header, const void *data,
+		   size_t len)
+{
+	foe->psn = (foe->psn + 1) & PSN_MASK;
+	return send_part(foe, OP_FIRST, header, data, len);
 }
 
 int foe_skip(struct foe *foe)
@@ -303,14 +326,34 @@ static bool take(const struct foe *foe, const uint8_t *ip, size_t len,
 	return packet->opcode == OP_HELLO || (get32(bth + 4) & PSN_MASK) == foe->qpn;
 }
 
+/* Bytes of the first packet of those that came together, from its BTH. All but the last have them. */
+static size_t train_packet(const struct foe *foe)
+{
+	const uint8_t *bth = foe->train + IP_BYTES + UDP_BYTES;
+	size_t len = FOE_MTU;
+	struct foe_header h;
+
+	if (bth[0] == OP_ONLY) {
+		memcpy(&h, bth + BTH_BYTES, sizeof(h));
+		len = (sizeof(h) + ntohl(h.data) + 3) & ~3;
+	}
+	return BTH_BYTES + len + ICRC_BYTES;
+}
+
 /*
- * Take the first packet off those that came together: packets of FOE_MTU bytes that are sent
- * together are cut only by a network card, which lo has not. Return: is there another one?
+ * Take the first packet off those that came together: packets of one size that are sent together
+ * are cut only by a network card, which lo has not. Return: is there another one?
  */
 static bool next_of_train(struct foe *foe)
 {
-	const size_t heads = IP_BYTES + UDP_BYTES, packet = BTH_BYTES + FOE_MTU + ICRC_BYTES;
+	const size_t heads = IP_BYTES + UDP_BYTES;
+	size_t packet;
 
+	if (foe->held < HEADS + sizeof(struct foe_header)) {
+		foe->held = 0;
+		return false;
+	}
+	packet = train_packet(foe);
 	if (foe->held <= heads + packet) {
 		foe->held = 0;
 		return false;

@@ -104,11 +104,16 @@ int foe_ask(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo)
 int foe_begin(struct foe *foe, const struct vrnic_address *to, uint32_t from_fifo);
 /* Say yes to what @foe->asked holds. */
 int foe_say_yes(struct foe *foe);
+/* Say that its end of the link is gone. */
+int foe_say_bye(struct foe *foe);
 /* A message in one packet; header and data are at most FOE_MTU bytes. */
 int foe_send(struct foe *foe, const struct foe_header *header, const void *data,
 	     size_t len);
 /* The same packet again: @foe->psn does not move. */
 int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
+		   size_t len);
+/* The first packet of a message that has more of them; header and data fill it. */
+int foe_send_first(struct foe *foe, const struct foe_header *header, const void *data,
 		   size_t len);
 /* SKIP, in place of the message that was sent last. */
 int foe_skip(struct foe *foe);
