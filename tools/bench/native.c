@@ -450,14 +450,14 @@ static void op_verbs_write(struct job *j)
 }
 
 /* As a stream of puts: a call for each, the last one is waited for. */
-static void op_verbs_write_stream(struct job *j)
+static void verbs_stream(struct job *j, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)j->s->buf, .length = j->size,
 		.lkey = j->s->mr->lkey,
 	};
 	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge, .num_sge = 1, .opcode = opcode,
 		.wr.rdma = { .remote_addr = j->s->other.addr,
 			     .rkey = j->s->other.rkey },
 	};
@@ -465,7 +465,22 @@ static void op_verbs_write_stream(struct job *j)
 	for (int i = 1; i < WINDOW; i++)
 		if (ibv_post_send(j->s->qp, &wr, &bad))
 			die("ibv_post_send");
-	post_verbs(j, IBV_WR_RDMA_WRITE, 1, 0);
+	post_verbs(j, opcode, 1, 0);
+}
+
+static void op_verbs_write_stream(struct job *j)
+{
+	verbs_stream(j, IBV_WR_RDMA_WRITE);
+}
+
+static void op_verbs_read(struct job *j)
+{
+	post_verbs(j, IBV_WR_RDMA_READ, 1, 0);
+}
+
+static void op_verbs_read_stream(struct job *j)
+{
+	verbs_stream(j, IBV_WR_RDMA_READ);
 }
 
 static void op_vm_readv(struct job *j)
@@ -737,16 +752,20 @@ static void measure_wire(struct side *s)
 	static const struct rival one[] = {
 		{ "put_fence", op_put_fence, 1 },
 		{ "verbs_write", op_verbs_write, 1 },
+		{ "get", op_get, 1 },
+		{ "verbs_read", op_verbs_read, 1 },
 	}, many[] = {
 		{ "put", op_put_stream, WINDOW },
 		{ "verbs_write", op_verbs_write_stream, WINDOW },
+		{ "get", op_get_stream, WINDOW },
+		{ "verbs_read", op_verbs_read_stream, WINDOW },
 	};
 	struct job j = { .s = s, .size = 8 };
 
-	measure_rivals(&j, one, 2);
-	measure_rivals(&j, many, 2);
+	measure_rivals(&j, one, 4);
+	measure_rivals(&j, many, 4);
 	j.size = 1 << 20;
-	measure_rivals(&j, many, 2);
+	measure_rivals(&j, many, 4);
 	measure_typed(s, 8, 4096);
 	measure_fences(s);
 }

@@ -29,6 +29,9 @@ NATIVE = (
     ("put 8 B, million/s", "put", 8, "Mops", "verbs_write"),
     ("put and fence 8 B, us", "put_fence", 8, "us", "verbs_write"),
     ("put 1 MiB, MB/s", "put", 1048576, "MBps", "verbs_write"),
+    ("get 8 B, us", "get", 8, "us", "verbs_read"),
+    ("get 8 B, million/s", "get", 8, "Mops", "verbs_read"),
+    ("get 1 MiB, MB/s", "get", 1048576, "MBps", "verbs_read"),
     ("typed put 4,096 x 8 B and a WRITE for each, us", "typed_put", 8, "us", "write_per_chunk"),
 )
 
@@ -86,7 +89,7 @@ def native(results, mtu):
 
 
 def native_table(results, mtu):
-    lines = [["native, and the same program's WRITEs", "native", "verbs"]]
+    lines = [["native, and the same program's WRITEs and READs", "native", "verbs"]]
     lines += [[title, number(mine), number(theirs) if theirs else ""]
               for title, _, _, _, mine, theirs in native(results, mtu)]
     return table(lines) if len(lines) > 1 else ""
