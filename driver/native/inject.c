@@ -218,6 +218,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 			 const struct vrnic_runnable_ops *ops)
 {
 	inj->fifo = fifo;
+	inj->req.await.op = &inj->op;
 	INIT_LIST_HEAD(&inj->flights);
 	INIT_LIST_HEAD(&inj->pushed);
 	init_llist_head(&inj->landed);
@@ -651,8 +652,8 @@ static bool flies(const struct vrnic_injector *inj)
 
 /*
  * Has the operation to wait for answers? Until they have come, GETs read the memory of their peers,
- * and GETs and RMWs change that of this process. Only what does not touch either goes on: GETs,
- * whose answers keep their order, RMWs behind RMWs, and fences.
+ * and GETs and RMWs change that of this process. Only what leaves both alone goes on: GETs, and RMWs
+ * behind RMWs, whose answers keep their order if they are from one peer; fences; and what has failed.
  */
 static bool waits_for_answers(const struct vrnic_injector *inj)
 {
@@ -660,7 +661,7 @@ static bool waits_for_answers(const struct vrnic_injector *inj)
 
 	if (!inj->nr_gets && !inj->nr_rmws)
 		return false;
-	if (is_fence(op))
+	if (is_fence(op) || op->status != IB_WC_SUCCESS)
 		return false;
 	if (!flies(inj) || op->d.opcode == VRNIC_NOP_PUT)
 		return true;

@@ -69,6 +69,8 @@ struct vrnic_rget;
  * @charged: bytes of @buf that are charged to the peer's host
  * @answer: the message is an answer
  * @posted: the owner of the data posted the message, and so leaves the data alone meanwhile
+ * @taken: answer to a GET: its bytes, which @counter count once the peer has them; else 0
+ * @counter: counters of this process that the GET names, or 0
  * @req: request with this message, or NULL
  * @flight: flight with this message, or NULL. If there is neither, the message is freed after its
  *	acknowledgment
@@ -82,6 +84,8 @@ struct vrnic_nmsg {
 	u32 charged;
 	bool answer;
 	bool posted;
+	u32 taken;
+	u32 counter[2];
 	struct vrnic_nreq *req;
 	struct vrnic_nflight *flight;
 	struct list_head link;

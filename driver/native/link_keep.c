@@ -26,9 +26,9 @@
 #include "vrnic.h"
 
 /*
- * A link that ends waits so long for the next acknowledgment, and for all of them, and looks so
- * often whether all have come. A peer acknowledges within a round trip, unless it is gone. But the
- * puts of an endpoint that was destroyed may be 64 MiB.
+ * A link that ends waits so long for the next acknowledgment or answer, and for all of them, and
+ * looks so often whether all have come. A peer acknowledges within a round trip, unless it is gone.
+ * But the puts of an endpoint that was destroyed may be 64 MiB.
  */
 #define LINGER_MS	500
 #define LINGER_MAX_MS	3000
@@ -113,6 +113,9 @@ static bool may_linger(struct vrnic_link *link)
 		link->una = una;
 		link->moved = jiffies;
 	}
+	/* answers */
+	if (time_after(READ_ONCE(link->heard), link->moved))
+		link->moved = READ_ONCE(link->heard);
 	return !(msgs_gone(link) && flights_gone(link)) &&
 	       time_before(jiffies, link->moved + msecs_to_jiffies(LINGER_MS)) &&
 	       time_before(jiffies, link->killed + msecs_to_jiffies(LINGER_MAX_MS));

@@ -174,6 +174,16 @@ bool vrnic_native_refused(u64 cookie, u8 status, u8 verr)
 	return true;
 }
 
+/* The peer has the data of a GET. A counter that has gone meanwhile misses nothing. */
+static void count_taken(struct vrnic_link *link, const struct vrnic_nmsg *msg)
+{
+	unsigned int i;
+
+	for (i = 0; msg->taken && i < ARRAY_SIZE(msg->counter); i++)
+		if (msg->counter[i])
+			vrnic_counter_down(msg->counter[i], link->fifo->uctx, msg->taken);
+}
+
 /**
  * vrnic_native_sent() - a message of a link was acknowledged or has failed
  * @link: link
@@ -195,6 +205,8 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	list_del_init(&msg->link);
 	spin_unlock_bh(&link->lock);
 	if (!req) {
+		if (status == IB_WC_SUCCESS)
+			count_taken(link, msg);
 		vrnic_nmsg_free(link, msg);
 		return;
 	}

@@ -663,9 +663,14 @@ static void serve_get_typed(struct vrnic_link *link)
 	serve_count(link, n);
 }
 
+/*
+ * The answer has its data in memory that this process may change as soon as its counters say that
+ * they were taken. So the answer counts, when the peer has acknowledged it.
+ */
 static void serve_get(struct vrnic_link *link)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
+	struct vrnic_nmsg *answer = link->rx.answer;
 	struct vrnic_seg seg;
 	int verr;
 
@@ -675,9 +680,9 @@ static void serve_get(struct vrnic_link *link)
 		serve_refuse_access(link, verr);
 		return;
 	}
-	vrnic_nmsg_add(link->rx.answer, &seg);
-	if (h->arg)
-		serve_count(link, h->arg);
+	vrnic_nmsg_add(answer, &seg);
+	answer->taken = h->arg;
+	memcpy(answer->counter, h->counter, sizeof(answer->counter));
 }
 
 static void serve_put(struct vrnic_link *link)

@@ -110,8 +110,6 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	struct vrnic_nreq *req = &inj->req;
 
 	req->msg.req = req;
-	req->await.op = &inj->op;
-	req->await.flight = NULL;
 	req->msg.posted = !inj->rget;
 	req->posted = true;
 	req->sent = false;

@@ -288,8 +288,8 @@ static void hand_back(struct vrnic_link *link)
 		if (!flight->over)
 			break;
 		list_del(&flight->link);
-		/* if @landed was not empty, the injector will run for the flight that is there */
-		link->landed |= llist_add(&flight->landed, &flight->inj->landed);
+		llist_add(&flight->landed, &flight->inj->landed);
+		link->landed = true;
 	}
 }
 
@@ -342,10 +342,10 @@ bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr)
  */
 void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status)
 {
-	vrnic_nmsg_release(&flight->msg);
 	flight->sent = true;
 	spin_lock_bh(&link->lock);
 	list_del_init(&flight->msg.link);
+	vrnic_nmsg_release(&flight->msg);
 	if (status != IB_WC_SUCCESS)
 		nflight_lost(link, flight);
 	else

@@ -246,6 +246,37 @@ TEST_F(link, a_failed_put_holds_up_those_behind_it)
 	EXPECT_EQ(value, *word);
 }
 
+/* It gets, and does not acknowledge what it was sent: until then it may be sent again. */
+TEST_F(link, a_get_counts_when_its_data_were_taken)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct foe *foe = &self->foe;
+	struct raw_counter counter;
+	uint64_t until = now_ns() + WAIT_NS;
+	volatile int64_t *remaining;
+	struct foe_packet packet;
+	struct foe_header h = {
+		.op = FOE_GET, .id = htonl(2), .key = htonl(buf->mr->rkey),
+		.addr = htobe64((uintptr_t)buf->addr), .total = htobe64(8), .arg = htonl(8),
+	};
+
+	ASSERT_OK(raw_counter(&self->fifo, VRNIC_COUNTER_OPEN, &counter));
+	remaining = (volatile int64_t *)&counter.cell->remaining;
+	*remaining = 8;
+	h.counter[0] = htonl(counter.number);
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send(foe, &h, NULL, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_EQ(FOE_ANSWER, packet.header.op);
+	EXPECT_EQ(8, ntohl(packet.header.data));
+	EXPECT_EQ(8, *remaining);
+	EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+	while (*remaining && now_ns() < until)
+		usleep(100);
+	EXPECT_EQ(0, *remaining);
+	EXPECT_OK(raw_counter_destroy(&self->fifo, &counter));
+}
+
 TEST_F(link, nothing_is_skipped_unasked)
 {
 	struct foe *foe = &self->foe;
