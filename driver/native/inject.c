@@ -7,11 +7,11 @@
  *
  * One task at a time does all this: the one that has the injector's run bit (VRNIC_RUN_BUSY). It
  * executes descriptors in order, and each is complete at its target before the next one starts. But
- * operations on another host go on by themselves (native/remote_flight.c), and their link keeps them in
- * order. What is behind them on the same endpoint may be executed meanwhile, but is counted and
- * reported only when they have landed: so records come in the order of posting. And so a fence,
- * which reports the first failure since the last fence (S5), need not know how many puts are before
- * it.
+ * operations on another host go on by themselves (native/remote_flight.c), and their link keeps
+ * them in order. What is behind them on the same endpoint may be executed meanwhile, but is counted
+ * and reported only when they have landed: so records come in the order of posting. And so a fence,
+ * which reports the first failure since the last fence (S5), need not know how many flights are
+ * before it.
  */
 
 #include <linux/ktime.h>
@@ -304,7 +304,7 @@ static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	vrnic_counter_fail(d->remote_counter, own, &op->failure, op->done);
 }
 
-/* Count, and free, all flights of an injector that nobody runs any more. No link has one of them. */
+/* Count and free all flights of an injector that nobody runs any more. No link has one of them. */
 static void nflights_free(struct vrnic_injector *inj)
 {
 	struct vrnic_nflight *flight;
@@ -652,8 +652,9 @@ static bool flies(const struct vrnic_injector *inj)
 
 /*
  * Has the operation to wait for answers? Until they have come, GETs read the memory of their peers,
- * and GETs and RMWs change that of this process. Only what leaves both alone goes on: GETs, and RMWs
- * behind RMWs, whose answers keep their order if they are from one peer; fences; and what has failed.
+ * and GETs and RMWs change that of this process. Only what leaves both alone goes on: GETs, and
+ * RMWs behind RMWs, whose answers keep their order if they are from one peer; fences; and what has
+ * failed.
  */
 static bool waits_for_answers(const struct vrnic_injector *inj)
 {

@@ -41,12 +41,13 @@
 bool vrnic_nflight_fits(const struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
+	bool in_ring = d->flags & VRNIC_NDESC_INLINE;
 
 	if (inj->req.posted || d->flags & (VRNIC_NDESC_TYPED | VRNIC_NDESC_VIRTUAL))
 		return false;
 	switch (d->opcode) {
 	case VRNIC_NOP_PUT:
-		return d->length <= (d->flags & VRNIC_NDESC_INLINE ? INLINE_MAX : VRNIC_NWIRE_BURST);
+		return d->length <= (in_ring ? INLINE_MAX : VRNIC_NWIRE_BURST);
 	case VRNIC_NOP_GET:
 		return d->length <= VRNIC_NWIRE_BURST;
 	default:

@@ -326,7 +326,7 @@ static bool take(const struct foe *foe, const uint8_t *ip, size_t len,
 	return packet->opcode == OP_HELLO || (get32(bth + 4) & PSN_MASK) == foe->qpn;
 }
 
-/* Bytes of the first packet of those that came together, from its BTH. All but the last have them. */
+/* Bytes of the first packet of those that came together, from its BTH. Only the last has less. */
 static size_t train_packet(const struct foe *foe)
 {
 	const uint8_t *bth = foe->train + IP_BYTES + UDP_BYTES;
