@@ -36,6 +36,7 @@ struct vrnic_opdef;
  * @after: fence: the operation waits until all packets before this count are settled
  * @pkts: number of packets; 0 if the operation needs none
  * @total: number of bytes
+ * @head: bytes of the first packet, if that is not to be full; else 0
  * @chunk: READ: packets that one request asks for
  * @slot: where the copy of its descriptor starts in vrnic_req.slots
  * @num_slots: slots of the copy
@@ -50,6 +51,7 @@ struct vrnic_wop {
 	u64 after;
 	u32 pkts;
 	u32 total;
+	u32 head;
 	u32 chunk;
 	u16 slot;
 	u16 num_slots;

@@ -5,6 +5,7 @@
  */
 
 #include <linux/jiffies.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "engine/engine.h"
@@ -14,6 +15,8 @@
 #include "native/native.h"
 #include "queue/opcode.h"
 #include "queue/ring.h"
+
+#define LONG_BYTES	SZ_16K	/* at least four packets */
 
 static struct vrnic_nmsg *to_msg(u64 cookie)
 {
@@ -84,12 +87,22 @@ bool vrnic_link_has_room(struct vrnic_link *link, u32 keep)
 	return used + keep < ring->entries;
 }
 
+/*
+ * Long data go without the header: then they begin where packets and pages begin, if their memory
+ * does, and a packet has one page rather than two.
+ */
+static u32 head_alone(const struct vrnic_nmsg *msg, u32 bytes)
+{
+	return bytes > LONG_BYTES ? sizeof(msg->hdr) : 0;
+}
+
 /* Put a message into the link's ring. The caller holds link->lock, and has checked for room. */
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
 	struct vrnic_ring *ring = &link->qp->sq;
 	u32 prod = READ_ONCE(ring->hdr->prod);
 	struct vrnic_desc *d = vrnic_ring_slot(ring, prod);
+	u32 bytes = vrnic_nmsg_bytes(msg);
 
 	lockdep_assert_held(&link->lock);
 	*d = (struct vrnic_desc) {
@@ -98,7 +111,8 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 		.num_slots = 1,
 		.cookie = (uintptr_t)msg,
 		.num_sge = 1,
-		.sge[0].length = vrnic_nmsg_bytes(msg),
+		.imm = head_alone(msg, bytes),
+		.sge[0].length = bytes,
 	};
 	list_add_tail(&msg->link, &link->msgs);
 	/* pairs with the acquire in vrnic_ring_avail(): P1 in queue/ring.h */

@@ -122,6 +122,7 @@ static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 
 	w->total = qp->op.total;
+	w->head = 0;
 	w->answered = is_answered(d->opcode);
 	switch (d->opcode) {
 	case VRNIC_OP_ATOMIC_CMP_AND_SWP:
@@ -133,9 +134,13 @@ static void req_plan(struct vrnic_qp *qp, struct vrnic_wop *w)
 		/* two chunks in flight, if this requester may have two READs outstanding */
 		w->chunk = qp->attr.max_rd_atomic > 1 ?
 				   VRNIC_WINDOW_PKTS / 2 : VRNIC_WINDOW_PKTS;
+		w->pkts = vrnic_psn_count(w->total, qp->roce->mtu);
+		break;
+	case VRNIC_OP_NATIVE:
+		w->head = d->imm;
 		fallthrough;
 	default:
-		w->pkts = vrnic_psn_count(w->total, qp->roce->mtu);
+		w->pkts = !!w->head + vrnic_psn_count(w->total - w->head, qp->roce->mtu);
 	}
 	qp->op.total = w->total;
 }

@@ -69,19 +69,31 @@ static u8 req_service(const struct vrnic_qp *qp)
 	return qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC;
 }
 
-/* Fill in the headers of the packet of a SEND or WRITE that starts at byte @off. */
-static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off)
+/* Return: byte of the operation's data that its packet @n begins with. */
+static u64 packet_off(const struct vrnic_qp *qp, const struct vrnic_wop *w, u64 n)
+{
+	if (!w->head || !n)
+		return n * qp->roce->mtu;
+	return w->head + (n - 1) * qp->roce->mtu;
+}
+
+/*
+ * Fill in the headers of the packet of a SEND or WRITE that starts at byte @off. @head: as in
+ * struct vrnic_wop
+ */
+static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off, u32 head)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	u32 most = head && !off ? head : qp->roce->mtu;
 	u64 left = qp->op.total - off;
-	bool last = left <= qp->roce->mtu;
+	bool last = left <= most;
 	u8 op = data_opcode(d->opcode, !off, last);
 	u32 info = vrnic_bth_info(op);
 
 	tx->opcode = op | req_service(qp);
 	tx->dqpn = qp->attr.dest_qp_num;
 	tx->src = &qp->sgl;
-	tx->len = last ? left : qp->roce->mtu;
+	tx->len = last ? left : most;
 	tx->ext_len = 0;
 	tx->solicited = last && d->flags & VRNIC_DESC_SOLICITED;
 	if (info & VRNIC_PKT_RETH)
@@ -147,7 +159,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		      struct vrnic_budget *budget, u32 room)
 {
 	struct vrnic_req *q = to_req(qp);
-	u64 off = (q->fly.cur - w->first) * qp->roce->mtu;
+	u64 off = packet_off(qp, w, q->fly.cur - w->first);
 	struct vrnic_tx tx;
 	bool ok = true;
 	int verr;
@@ -161,7 +173,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	vrnic_sgl_skip(&qp->sgl, off);
 	for (n = 0; ok && n < room && q->fly.cur < vrnic_wop_end(w) &&
 	     window_open(q) && budget->bytes; n++) {
-		fill_data(qp, &tx, off);
+		fill_data(qp, &tx, off, w->head);
 		if (w->skip && q->fly.cur + 1 == vrnic_wop_end(w))
 			fill_skip(&tx, !off);
 		tx.ackreq = q->fly.cur + 1 == vrnic_wop_end(w) ||
@@ -331,7 +343,7 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 	vrnic_sgl_skip(&qp->sgl, op->done);
 	local_bh_disable();
 	do {
-		fill_data(qp, &tx, op->done);
+		fill_data(qp, &tx, op->done, 0);
 		tx.psn = q->fly.next++;
 		tx.copy = true;
 		/* without this packet the peer drops the rest of the message, so do not send it */

@@ -117,11 +117,16 @@ static bool resp_allows(const struct vrnic_qp *qp, int access)
 	return (qp->attr.qp_access_flags & access) == access;
 }
 
-/* Has the packet a length that its place in the message allows? IBTA 9.7.4.1.6. */
+/*
+ * Has the packet a length that its place in the message allows? IBTA 9.7.4.1.6. The first packet of
+ * a native message need not be full.
+ */
 static bool resp_length_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
 	u32 mtu = qp->roce->mtu;
 
+	if (pkt->info & VRNIC_PKT_NATIVE && pkt->info & VRNIC_PKT_START)
+		return pkt->len <= mtu;
 	if (!(pkt->info & VRNIC_PKT_END))
 		return pkt->len == mtu;
 	return pkt->len <= mtu &&

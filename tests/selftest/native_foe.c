@@ -273,6 +273,14 @@ int foe_send_first(struct foe *foe, const struct foe_header *header, const void 
 	return send_part(foe, OP_FIRST, header, data, len);
 }
 
+int foe_send_last(struct foe *foe, const void *data, size_t len)
+{
+	struct iovec part = { (void *)data, len };
+
+	foe->psn = (foe->psn + 1) & PSN_MASK;
+	return transmit(foe, FOE_LAST, foe->peer_qpn, last_psn(foe), &part, 1);
+}
+
 int foe_skip(struct foe *foe)
 {
 	return transmit(foe, FOE_SKIP, foe->peer_qpn, last_psn(foe), NULL, 0);

@@ -112,9 +112,10 @@ int foe_send(struct foe *foe, const struct foe_header *header, const void *data,
 /* The same packet again: @foe->psn does not move. */
 int foe_send_again(struct foe *foe, const struct foe_header *header, const void *data,
 		   size_t len);
-/* The first packet of a message that has more of them; header and data fill it. */
+/* The first packet of a message that has more of them, and the last one. */
 int foe_send_first(struct foe *foe, const struct foe_header *header, const void *data,
 		   size_t len);
+int foe_send_last(struct foe *foe, const void *data, size_t len);
 /* SKIP, in place of the message that was sent last. */
 int foe_skip(struct foe *foe);
 int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome);

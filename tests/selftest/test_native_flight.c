@@ -190,6 +190,31 @@ TEST_F(flight, a_long_put_that_fails_is_skipped)
 	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
 }
 
+/* So that its data fills the packets behind the header's page by page. */
+TEST_F(flight, a_long_put_has_its_header_alone)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d;
+	struct foe *foe = &self->foe;
+	struct vrnic_record record;
+	struct foe_packet packet;
+	uint32_t first;
+
+	ASSERT_OK(reach_foe(&a, foe));
+	first = foe->heard;
+	/* with the header it would fill 17 packets */
+	d = put_to(&a, 17 * FOE_MTU - sizeof(struct foe_header));
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	do {
+		ASSERT_OK(foe_hear(foe, &packet, FOE_PATIENCE_MS));
+	} while (packet.opcode != FOE_LAST);
+	EXPECT_EQ((first + 17) & 0xffffff, packet.psn);
+	EXPECT_OK(foe_acknowledge(foe, packet.psn, FOE_ACK));
+	ASSERT_OK(raw_take(&self->fifo, &record));
+	EXPECT_EQ(IBV_WC_SUCCESS, record.status);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+}
+
 /* One put fails at the peer. Those before and behind it do not, and the fence tells of it. */
 TEST_F(flight, a_put_that_fails_is_skipped)
 {

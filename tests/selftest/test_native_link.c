@@ -277,6 +277,25 @@ TEST_F(link, a_get_counts_when_its_data_were_taken)
 	EXPECT_OK(raw_counter_destroy(&self->fifo, &counter));
 }
 
+TEST_F(link, a_first_packet_may_be_short)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct foe *foe = &self->foe;
+	struct foe_header h = put_header(buf, buf->mr->rkey);
+	volatile uint64_t *word = (volatile uint64_t *)buf->addr;
+	const uint64_t value = 0x1122334455667788;
+	struct foe_packet packet;
+
+	*word = 0;
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send_first(foe, &h, NULL, 0));
+	EXPECT_EQ(FOE_ACK, foe_wait_ack(foe, &packet));
+	EXPECT_EQ(0, *word);
+	ASSERT_OK(foe_send_last(foe, &value, 8));
+	EXPECT_EQ(FOE_ACK, foe_wait_ack(foe, &packet));
+	EXPECT_EQ(value, *word);
+}
+
 TEST_F(link, nothing_is_skipped_unasked)
 {
 	struct foe *foe = &self->foe;

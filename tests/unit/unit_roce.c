@@ -955,6 +955,14 @@ static void describe_atomic(struct op *op, struct vrnic_desc *d)
 	d->atomic.compare = op->compare;
 }
 
+/* Bytes of the first packet, if it is not full: there is something behind it. */
+static u32 native_head(const struct op *op)
+{
+	u32 most = min_t(u32, op->words - 1, 256 / 8);
+
+	return op->words < 2 || op->number % 2 ? 0 : 8 * (1 + op->number / 2 % most);
+}
+
 static void describe(struct side *s, struct op *op, struct vrnic_desc *d)
 {
 	*d = (struct vrnic_desc) {
@@ -973,6 +981,8 @@ static void describe(struct side *s, struct op *op, struct vrnic_desc *d)
 		d->imm = d->rkey;
 	else if (op->kind == LOCAL_INV)
 		d->imm = s->lkeys[op->lkey].value;
+	else if (op->kind == NATIVE)
+		d->imm = native_head(op);
 	else if (op->kind == FLUSH)
 		d->flush = VRNIC_FLUSH_GLOBAL;
 	else if (op->kind == ADD || op->kind == SWAP)
