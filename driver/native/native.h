@@ -9,7 +9,7 @@
  *	  an injector's run bit	VRNIC_RUN_BUSY; held by the task that runs the injector
  *	  a link's run bit	only tried, by an injector that has posted a message to the link.
  *				The link's run only tries the injector's run bit, too, for landed
- *				puts
+ *				flights
  *	  watch_lock		spinlock; the endpoints that lead to each FIFO
  *	    bind_lock		spinlock; counters that are bound to endpoints
  *	      vrnic_counter.lock
@@ -191,7 +191,7 @@ struct vrnic_nflight {
  * @nr_gets: number of GETs in @flights
  * @nr_rmws: number of RMWs in @flights
  * @rung: producer index at the last doorbell; softirq does not look behind it
- * @pushed: struct vrnic_link with puts that were posted in this run; each has a reference on its
+ * @pushed: struct vrnic_link with flights that were posted in this run; each has a reference on its
  *	queue pair
  * @landed: struct vrnic_nflight that links are done with, the last one first; links add to it
  * @landing: struct vrnic_nflight that were taken from @landed, in order
