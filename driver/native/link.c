@@ -91,6 +91,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	INIT_LIST_HEAD(&link->owned);
 	INIT_LIST_HEAD(&link->endpoints);
 	INIT_LIST_HEAD(&link->pushed);
+	INIT_LIST_HEAD(&link->reqs);
 	INIT_LIST_HEAD(&link->flights);
 	INIT_LIST_HEAD(&link->asks);
 	INIT_LIST_HEAD(&link->msgs);

@@ -95,8 +95,8 @@ struct vrnic_nmsg {
  * struct vrnic_nawait - the answer that an operation waits for
  * @op: the operation
  * @flight: it is this flight's; NULL: a struct vrnic_nreq's
- * @link: flights: in struct vrnic_link.asks until the answer has come; protected by the link's lock
- * @id: number of the request; bits 0 and 1 tell who waits: enum vrnic_nwho
+ * @link: in struct vrnic_link.asks until the answer has come; protected by the link's lock
+ * @id: number of the request
  * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0
  * @into: GET: pinned memory for the answer's data; if its length is 0, @key and @addr name memory
@@ -123,18 +123,11 @@ struct vrnic_nawait {
 	u64 value;
 };
 
-/* Who waits for an answer; the first two are indices in struct vrnic_link.pending. */
-enum vrnic_nwho {
-	VRNIC_NWHO_RING,	/* the FIFO's ring */
-	VRNIC_NWHO_INJECTED,	/* descriptors that the peer injected */
-	VRNIC_NWHO_FLIGHT,	/* flights of the FIFO's ring */
-	VRNIC_NWHO_MASK,
-};
-
 /**
  * struct vrnic_nreq - the request that an injector waits for
  * @msg: the message
  * @await: its answer
+ * @link: in struct vrnic_link.reqs while @pending; protected by the link's lock
  * @posted: there is a request. The injector's run bit protects this, and all below while @pending
  *	is not set.
  * @pending: the link has the request. Cleared with release.
@@ -152,6 +145,7 @@ enum vrnic_nwho {
 struct vrnic_nreq {
 	struct vrnic_nmsg msg;
 	struct vrnic_nawait await;
+	struct list_head link;
 	bool posted;
 	bool pending;
 	bool sent;
@@ -276,10 +270,11 @@ struct vrnic_link_type {
  * @left: the peer's end did not fail: the peer does not need the link any more
  * @failed: the run of @qp has noticed the failure; only this run sets it
  * @landed: puts have landed, so @fifo->inject has to run; protected by the run bit of @qp
- * @pending: requests, by enum vrnic_nwho
+ * @reqs: struct vrnic_nreq that injectors wait for
  * @flights: struct vrnic_nflight, in the order of their posting, that the link is not done with
- * @asks: struct vrnic_nawait of those that wait for an answer, in this order
- * @asked_id: number of the last one's request
+ * @asks: struct vrnic_nawait without an answer, in the order of their requests: the peer executes
+ *	one request after the other, so answers come in this order
+ * @asked_id: number of the last request
  * @msgs: struct vrnic_nmsg in the queue pair's ring and window
  * @grants: counters in descriptors that this end injected over the link: the peer may name them
  *	although they are not open
@@ -326,7 +321,7 @@ struct vrnic_link {
 	bool left;
 	bool failed;
 	bool landed;
-	struct vrnic_nreq *pending[2];
+	struct list_head reqs;
 	struct list_head flights;
 	struct list_head asks;
 	u32 asked_id;
@@ -431,6 +426,7 @@ void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg);
 u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
 bool vrnic_link_has_room(struct vrnic_link *link, u32 keep);
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
+void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await);
 void vrnic_link_run(struct vrnic_qp *qp);
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);

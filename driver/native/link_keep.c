@@ -280,14 +280,14 @@ static bool msg_holds(const struct vrnic_nmsg *msg, const struct vrnic_mr *mr)
 static bool link_holds(struct vrnic_link *link, const struct vrnic_mr *mr)
 {
 	struct vrnic_nmsg *msg;
+	struct vrnic_nreq *req;
 	bool found = false;
-	int i;
 
 	spin_lock_bh(&link->lock);
 	list_for_each_entry(msg, &link->msgs, link)
 		found |= msg_holds(msg, mr);
-	for (i = 0; i < ARRAY_SIZE(link->pending); i++)
-		found |= link->pending[i] && msg_holds(&link->pending[i]->msg, mr);
+	list_for_each_entry(req, &link->reqs, link)
+		found |= msg_holds(&req->msg, mr);
 	spin_unlock_bh(&link->lock);
 	return found;
 }

@@ -119,6 +119,14 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	smp_store_release(&ring->hdr->prod, prod + 1);
 }
 
+/* Give the request that is about to be posted a number, and await its answer. As vrnic_link_enqueue(). */
+void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await)
+{
+	lockdep_assert_held(&link->lock);
+	await->id = ++link->asked_id;
+	list_add_tail(&await->link, &link->asks);
+}
+
 /**
  * vrnic_link_run() - run the queue pair of a link, because messages were posted
  * @qp: queue pair, with a reference
@@ -148,7 +156,9 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req)
 	struct vrnic_injector *inj = vrnic_nreq_injector(req);
 
 	spin_lock_bh(&link->lock);
-	WRITE_ONCE(link->pending[req->await.id & VRNIC_NWHO_MASK], NULL);
+	list_del(&req->link);
+	if (!req->await.answered)
+		list_del(&req->await.link);
 	spin_unlock_bh(&link->lock);
 	if (link->rx.await == &req->await)
 		link->rx.await = NULL;
@@ -251,14 +261,10 @@ void vrnic_link_broken(struct vrnic_link *link)
 
 static void fail_pending(struct vrnic_link *link)
 {
-	struct vrnic_nreq *req;
-	int i;
+	struct vrnic_nreq *req, *next;
 
-	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
-		/* no lock: a dead link gets no new requests */
-		req = READ_ONCE(link->pending[i]);
-		if (!req)
-			continue;
+	/* no lock: a dead link gets no new requests */
+	list_for_each_entry_safe(req, next, &link->reqs, link) {
 		if (!req->await.answered || (req->quiet && !req->sent)) {
 			req->await.status = IB_WC_RETRY_EXC_ERR;
 			req->await.vendor_err = VRNIC_VERR_PEER;

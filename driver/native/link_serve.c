@@ -332,21 +332,19 @@ static int serve_start_request(struct vrnic_link *link, u32 there)
 	return 0;
 }
 
-/* Who waits for the answer to request @id? Of the flights, the first that has none. */
-static struct vrnic_nawait *find_await(struct vrnic_link *link, u32 id)
+/* Who waits for the next answer? */
+static struct vrnic_nawait *first_await(struct vrnic_link *link)
 {
-	u32 who = id & VRNIC_NWHO_MASK;
+	struct vrnic_nawait *await;
 
-	lockdep_assert_held(&link->lock);
-	if (who == VRNIC_NWHO_FLIGHT)
-		return list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
-	if (who >= ARRAY_SIZE(link->pending) || !link->pending[who])
-		return NULL;
-	return &link->pending[who]->await;
+	spin_lock_bh(&link->lock);
+	await = list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
+	spin_unlock_bh(&link->lock);
+	return await;
 }
 
 /*
- * Start to receive an answer. It must be the first answer to a request of this end. It must have as
+ * Start to receive an answer. It must be that to the oldest request without one. It must have as
  * many bytes of data as the request wants, or none if it says that the request was not executed.
  */
 static int serve_start_answer(struct vrnic_link *link)
@@ -355,12 +353,9 @@ static int serve_start_answer(struct vrnic_link *link)
 	struct vrnic_nhdr *h = &rx->h;
 	bool again = h->flags & VRNIC_NWIRE_AGAIN;
 	bool good = h->status == IB_WC_SUCCESS && !again;
-	struct vrnic_nawait *await;
+	struct vrnic_nawait *await = first_await(link);
 
-	spin_lock_bh(&link->lock);
-	await = find_await(link, h->id);
-	spin_unlock_bh(&link->lock);
-	if (!await || await->id != h->id || await->answered)
+	if (!await || await->id != h->id)
 		return -EPROTO;
 	/* nothing that a flight asks for depends on room */
 	if (h->data != (good ? await->wants : 0) || (again && await->flight))
@@ -392,24 +387,11 @@ static bool asks_typed(const struct vrnic_nawait *await)
 	return await && await->op->d.flags & VRNIC_NDESC_TYPED;
 }
 
-static bool pending_typed(const struct vrnic_link *link)
-{
-	struct vrnic_nreq *req;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(link->pending); i++) {
-		req = READ_ONCE(link->pending[i]);
-		if (req && asks_typed(&req->await))
-			return true;
-	}
-	return false;
-}
-
 /* Can the message be received in softirq? */
 static bool message_is_light(struct vrnic_link *link, const struct vrnic_nhdr *h)
 {
 	if (h->op == VRNIC_NWIRE_ANSWER)
-		return !pending_typed(link);
+		return !asks_typed(first_await(link));
 	return is_light(h->op, h->flags) && counter_is_light(link, h->counter[0]) &&
 	       counter_is_light(link, h->counter[1]);
 }
@@ -925,6 +907,9 @@ static void finish_answer(struct vrnic_link *link)
 	await->again = rx->h.flags & VRNIC_NWIRE_AGAIN;
 	await->value = rx->h.pos;
 	await->answered = true;
+	spin_lock_bh(&link->lock);
+	list_del(&await->link);
+	spin_unlock_bh(&link->lock);
 	if (await->flight) {
 		vrnic_nflight_answered(link, await->flight);
 		return;

@@ -30,11 +30,6 @@
 #define AGAIN_FIRST_NS	50000ULL
 #define AGAIN_DOUBLED	8
 
-static unsigned int remote_slot(const struct vrnic_injector *inj)
-{
-	return inj != &inj->fifo->inject;
-}
-
 /**
  * vrnic_wire_waits() - does this injector wait for an answer?
  * @inj: injector; the caller holds its run bit
@@ -74,8 +69,7 @@ static enum vrnic_step remote_fail_peer(struct vrnic_nop *op)
 }
 
 /* Post a request. The link owns it until the answer has come. Return: false: the link is dead. */
-static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
-		      struct vrnic_nhdr *h, unsigned int slot)
+static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req, struct vrnic_nhdr *h)
 {
 	struct vrnic_qp *qp = link->qp;
 
@@ -84,13 +78,14 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req,
 		spin_unlock_bh(&link->lock);
 		return false;
 	}
-	/* answers leave room for the requests of the two injectors that use the link */
+	/* answers leave room for the requests of all injectors that use the link */
 	WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
-	req->await.id = ((req->await.id | VRNIC_NWHO_MASK) + 1) | slot;
+	if (!req->quiet)
+		vrnic_link_ask(link, &req->await);
 	h->id = req->await.id;
 	vrnic_nwire_fill(&req->msg.hdr, h);
 	req->pending = true;
-	WRITE_ONCE(link->pending[slot], req);
+	list_add_tail(&req->link, &link->reqs);
 	vrnic_link_enqueue(link, &req->msg);
 	/* vrnic_destroy_qp() waits for this reference, as the link may end after the unlock */
 	refcount_inc(&qp->refs);
@@ -120,7 +115,7 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	req->await.vendor_err = VRNIC_VERR_NONE;
 	req->await.value = 0;
 	req->await.wants = h->op == VRNIC_NWIRE_GET ? h->arg : 0;
-	if (link_post(inj->link, req, h, remote_slot(inj)))
+	if (link_post(inj->link, req, h))
 		return VRNIC_STEP_WAIT;
 	vrnic_nmsg_release(&req->msg);
 	vrnic_wire_forget(inj);

@@ -133,11 +133,8 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 	if (!dead) {
 		/* VRNIC_LINK_KEEP_SLOTS: answers leave room for all flights of an injector */
 		WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
-		if (flight->asks) {
-			link->asked_id += VRNIC_NWHO_MASK + 1;
-			flight->await.id = link->asked_id | VRNIC_NWHO_FLIGHT;
-			list_add_tail(&flight->await.link, &link->asks);
-		}
+		if (flight->asks)
+			vrnic_link_ask(link, &flight->await);
 		fill_header(flight);
 		list_add_tail(&flight->link, &link->flights);
 		vrnic_link_enqueue(link, &flight->msg);
@@ -390,7 +387,6 @@ void vrnic_nflight_answered(struct vrnic_link *link, struct vrnic_nflight *fligh
 	else if (flight->op.d.opcode == VRNIC_NOP_RMW)
 		place_value(flight);
 	spin_lock_bh(&link->lock);
-	list_del(&flight->await.link);
 	flight->over = flight->sent;
 	hand_back(link);
 	spin_unlock_bh(&link->lock);
