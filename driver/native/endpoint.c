@@ -230,6 +230,7 @@ static int endpoint_destroy(struct ib_uobject *uobj,
 	vrnic_park(&fifo->inject.run);
 	WRITE_ONCE(ep->gone, true);
 	end_operation(fifo, ep);
+	vrnic_lane_leave(ep);
 	endpoint_unwatch(ep);
 	vrnic_bindings_drop(ep);
 	if (ep->link)

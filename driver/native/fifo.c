@@ -304,6 +304,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	xa_init_flags(&fifo->endpoints, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_BH);
 	spin_lock_init(&fifo->receive_lock);
 	init_waitqueue_head(&fifo->wait);
+	INIT_LIST_HEAD(&fifo->lanes);
 	INIT_LIST_HEAD(&fifo->stalled);
 	INIT_LIST_HEAD(&fifo->watchers);
 	INIT_LIST_HEAD(&fifo->links);
@@ -385,7 +386,9 @@ static int fifo_publish(struct vrnic_fifo *fifo)
 
 static void fifo_free(struct vrnic_fifo *fifo)
 {
+	vrnic_lanes_drain(fifo);
 	vrnic_injector_free(&fifo->inject);
+	vrnic_lanes_free(fifo);
 	vrnic_rgets_free(fifo);
 	if (fifo->eventfd)
 		eventfd_ctx_put(fifo->eventfd);
@@ -401,12 +404,14 @@ static void fifo_stop(struct vrnic_fifo *fifo)
 	mutex_lock(&fifo->ctrl);
 	WRITE_ONCE(fifo->dead, true);
 	vrnic_park(&fifo->inject.run);
+	vrnic_lanes_park(fifo);
 	vrnic_rgets_park(fifo);
 	mutex_unlock(&fifo->ctrl);
 	vrnic_hellos_stop(fifo);
 	vrnic_links_kill(fifo);
 	wake_up_all(&fifo->wait);
 	vrnic_unstall(&fifo->inject);
+	vrnic_lanes_unstall(fifo);
 	vrnic_rgets_unstall(fifo);
 	vrnic_stalled_wake(fifo, true);
 }

@@ -212,6 +212,19 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 	return 0;
 }
 
+/* ---- kinds of operations ---- */
+
+static bool is_fence(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_FENCE ||
+	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
+}
+
+static bool counts_bytes(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
+}
+
 /* ---- what injectors share ---- */
 
 void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
@@ -236,6 +249,45 @@ void vrnic_injector_release(struct vrnic_injector *inj)
 	inj->peer = NULL;
 }
 
+/* ---- fences ---- */
+
+/* Copy @of to @first if it is the earlier failure. Mark @of as reported in any case. */
+static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
+{
+	if (of->seq && (!first->seq || of->seq < first->seq))
+		*first = *of;
+	of->seq = 0;
+}
+
+static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
+{
+	struct vrnic_endpoint *ep;
+	unsigned long number;
+
+	take_failure(first, &fifo->stray);
+	if (fifo->failures == fifo->fenced)
+		return;
+	fifo->fenced = fifo->failures;
+	xa_for_each(&fifo->endpoints, number, ep)
+		if (!ep->gone)
+			take_failure(first, &ep->failure);
+}
+
+/* A fence over @ep, or, if it is NULL, over all endpoints. The flights before it have landed. */
+static enum vrnic_step inject_fence(struct vrnic_fifo *fifo, struct vrnic_nop *op,
+				    struct vrnic_endpoint *ep)
+{
+	op->failure = (struct vrnic_failure){};
+	if (ep)
+		take_failure(&op->failure, &ep->failure);
+	else
+		inject_fence_all(fifo, &op->failure);
+	vrnic_count(fifo->dev, FENCES);
+	if (!op->failure.seq)
+		return VRNIC_STEP_DONE;
+	return vrnic_nop_fail(op, op->failure.status, op->failure.vendor_err);
+}
+
 /* ---- flights that have landed ---- */
 
 /* Note the failure for the next fence; the earliest one counts. */
@@ -257,10 +309,19 @@ static void inject_note_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 		*first = op->failure;
 }
 
+/* A fence that reports an earlier failure did not fail itself. */
+static void note_own_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
+{
+	if (is_fence(op) && op->failure.seq)
+		return;
+	vrnic_count(fifo->dev, NATIVE_ERRORS);
+	inject_note_failure(fifo, op);
+}
+
 /* Bytes for the counters of an operation that succeeded, or, as others are counted, 1. */
 static u64 counts(const struct vrnic_nop *op)
 {
-	return op->d.opcode == VRNIC_NOP_RMW ? 1 : op->done;
+	return counts_bytes(op) ? op->done : 1;
 }
 
 /* Return: 0 or enum vrnic_vendor_err. 0 bytes wake nobody; the peer counts down its own counter. */
@@ -270,7 +331,7 @@ static int land_count(struct vrnic_injector *inj, struct vrnic_nop *op)
 	struct ib_ucontext *own = inj->fifo->uctx;
 	int missing = 0;
 
-	if (d->opcode != VRNIC_NOP_RMW)
+	if (counts_bytes(op))
 		op->done = d->length;
 	if (d->opcode == VRNIC_NOP_PUT)
 		vrnic_count_add(inj->fifo->dev, BYTES_PUT, op->done);
@@ -283,6 +344,21 @@ static int land_count(struct vrnic_injector *inj, struct vrnic_nop *op)
 	return missing ? VRNIC_VERR_COUNTER : 0;
 }
 
+/* A fence that was in a lane. The failures of an endpoint that is gone are nobody's to ask for. */
+static void land_fence(struct vrnic_fifo *fifo, struct vrnic_nop *op)
+{
+	if (op->ep->gone)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
+	else
+		inject_fence(fifo, op, op->ep);
+}
+
+/* Has a lane counted the operation as it moved its bytes? */
+static bool is_counted(const struct vrnic_nflight *flight)
+{
+	return flight->lane && counts_bytes(&flight->op);
+}
+
 /* A flight has landed: count it, or fail its counters and note the failure. */
 static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
@@ -292,14 +368,15 @@ static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	int verr = 0;
 
 	op->finished = true;
-	if (op->status == IB_WC_SUCCESS)
+	if (op->status == IB_WC_SUCCESS && op->d.opcode == VRNIC_NOP_FENCE)
+		land_fence(inj->fifo, op);
+	if (op->status == IB_WC_SUCCESS && !is_counted(flight))
 		verr = land_count(inj, op);
 	if (verr)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
-	vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
-	inject_note_failure(inj->fifo, op);
+	note_own_failure(inj->fifo, op);
 	vrnic_counter_fail(d->local_counter, own, &op->failure, op->done);
 	vrnic_counter_fail(d->remote_counter, own, &op->failure, op->done);
 }
@@ -428,6 +505,17 @@ int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
 	return missing ? VRNIC_VERR_COUNTER : 0;
 }
 
+/* A lane has executed an operation that moves no bytes: count it at the peer, where it is done. */
+void vrnic_nop_count_target(struct vrnic_injector *inj)
+{
+	const struct vrnic_nop *op = &inj->op;
+
+	if (counts_bytes(op) || !op->d.target_counter || inj->link)
+		return;
+	if (vrnic_counter_down(op->d.target_counter, inj->peer->uctx, 1))
+		vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
+}
+
 /* Fail the counters of the process that chose the descriptor. */
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure)
@@ -509,43 +597,16 @@ static bool inject_fetch(struct vrnic_injector *inj)
 	return true;
 }
 
-/* Copy @of to @first if it is the earlier failure. Mark @of as reported in any case. */
-static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
+/* Check the descriptor. Return: false if the operation has failed. */
+static bool inject_check(struct vrnic_nop *op)
 {
-	if (of->seq && (!first->seq || of->seq < first->seq))
-		*first = *of;
-	of->seq = 0;
-}
+	int verr = 0;
 
-static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
-{
-	struct vrnic_endpoint *ep;
-	unsigned long number;
-
-	take_failure(first, &fifo->stray);
-	if (fifo->failures == fifo->fenced)
-		return;
-	fifo->fenced = fifo->failures;
-	xa_for_each(&fifo->endpoints, number, ep)
-		if (!ep->gone)
-			take_failure(first, &ep->failure);
-}
-
-/* A fence over @ep, or, if it is NULL, over all endpoints. The flights before it have landed. */
-static enum vrnic_step inject_fence(struct vrnic_injector *inj,
-				    struct vrnic_endpoint *ep)
-{
-	struct vrnic_nop *op = &inj->op;
-
-	op->failure = (struct vrnic_failure){};
-	if (ep)
-		take_failure(&op->failure, &ep->failure);
-	else
-		inject_fence_all(inj->fifo, &op->failure);
-	vrnic_count(inj->fifo->dev, FENCES);
-	if (!op->failure.seq)
-		return VRNIC_STEP_DONE;
-	return vrnic_nop_fail(op, op->failure.status, op->failure.vendor_err);
+	if (op->status == IB_WC_SUCCESS && !op->checked)
+		verr = vrnic_nop_check(op, false);
+	if (verr)
+		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
+	return op->status == IB_WC_SUCCESS;
 }
 
 static enum vrnic_step inject_execute(struct vrnic_injector *inj,
@@ -553,23 +614,23 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 {
 	struct vrnic_nop *op = &inj->op;
 	struct vrnic_endpoint *ep = op->ep;
-	int verr;
+	bool good = inject_check(op);
 
-	if (op->status != IB_WC_SUCCESS)
+	/* whatever becomes of it, it is told behind what waits */
+	if (ep && !ep->gone && ep->laned)
+		return vrnic_lane_post(inj);
+	if (!good)
 		return VRNIC_STEP_FAIL;
-	if (!op->checked) {
-		verr = vrnic_nop_check(op, false);
-		if (verr)
-			return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
-	}
 	vrnic_injector_reach(inj, NULL);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
-		return inject_fence(inj, NULL);
+		return inject_fence(inj->fifo, op, NULL);
 	if (!ep)
 		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_ENDPOINT);
 	if (op->d.opcode == VRNIC_NOP_FENCE)
-		return inject_fence(inj, ep);
+		return inject_fence(inj->fifo, op, ep);
+	if (vrnic_lane_busy(inj->fifo, ep))
+		return vrnic_lane_post(inj);
 	vrnic_injector_reach(inj, ep->link);
 	if (ep->link && vrnic_nflight_fits(inj))
 		return vrnic_nflight_post(inj, budget);
@@ -580,17 +641,6 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	if (!vrnic_injector_hold(inj, &ep->peer))
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	return vrnic_loop_native(inj, budget);
-}
-
-static bool is_fence(const struct vrnic_nop *op)
-{
-	return op->d.opcode == VRNIC_NOP_FENCE ||
-	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
-}
-
-static bool counts_bytes(const struct vrnic_nop *op)
-{
-	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
 }
 
 /* The operation is done or has failed: count it, or fail its counters and note the failure. */
@@ -609,11 +659,7 @@ static void inject_finish(struct vrnic_injector *inj)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
 		return;
-	/* a fence that reports an earlier failure did not fail itself */
-	if (!is_fence(op) || !op->failure.seq) {
-		vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
-		inject_note_failure(inj->fifo, op);
-	}
+	note_own_failure(inj->fifo, op);
 	vrnic_nop_failed(inj, &op->failure);
 }
 
@@ -647,7 +693,8 @@ static bool flies(const struct vrnic_injector *inj)
 {
 	const struct vrnic_endpoint *ep = inj->op.ep;
 
-	return ep && !ep->gone && ep->link && vrnic_nflight_fits(inj);
+	return ep && !ep->gone && ep->link && vrnic_nflight_fits(inj) &&
+	       !vrnic_lane_busy(inj->fifo, ep);
 }
 
 /*
@@ -663,6 +710,9 @@ static bool waits_for_answers(const struct vrnic_injector *inj)
 	if (!inj->nr_gets && !inj->nr_rmws)
 		return false;
 	if (is_fence(op) || op->status != IB_WC_SUCCESS)
+		return false;
+	/* a lane keeps the order of what goes to its peer */
+	if (op->ep && vrnic_lane_busy(inj->fifo, op->ep))
 		return false;
 	if (!flies(inj) || op->d.opcode == VRNIC_NOP_PUT)
 		return true;
@@ -681,12 +731,15 @@ static bool waits_for_flights(const struct vrnic_injector *inj)
 		return false;
 	if (!op->over && waits_for_answers(inj))
 		return true;
+	/* what is left of endpoints that are gone may wait for a peer as long as that lives */
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
-		return true;
-	if (!op->over && op->d.opcode != VRNIC_NOP_FENCE)
+		return inj->nr_flights != inj->nr_orphans;
+	if (!op->ep || (op->ep->gone && op->ep->laned))
 		return false;
-	/* the operation itself is the last one that was posted */
-	return op->ep && op->ep->landed + 1 != op->ep->posted;
+	if (!op->over && op->d.opcode != VRNIC_NOP_FENCE && !op->ep->laned)
+		return false;
+	/* the operation itself was posted last; lanes keep their order themselves */
+	return op->ep->landed + op->ep->laned + 1 != op->ep->posted;
 }
 
 /*
@@ -743,6 +796,12 @@ static bool is_soft(const struct vrnic_injector *inj)
 	return flies(inj);
 }
 
+/* Is the operation a message that has found no room at the peer? */
+static bool waits_for_room(const struct vrnic_injector *inj)
+{
+	return inj->op.ep && inj->op.d.opcode == VRNIC_NOP_MESSAGE && !inj->req.posted;
+}
+
 /* Do one step. Return: true if there may be more to do at once. */
 static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
@@ -780,6 +839,8 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 		budget->bytes = 0;
 		return true;
 	case VRNIC_STEP_WAIT:
+		if (waits_for_room(inj) && vrnic_lane_post(inj) == VRNIC_STEP_DONE)
+			return inject_complete(inj, budget);
 		return vrnic_injector_ready(inj);
 	}
 	return false;
@@ -807,7 +868,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	vrnic_nflights_push(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
 	/* over the wire a doorbell costs packets, too */
-	if (inj->nr_flights && vrnic_is_gathering(r))
+	if (inj->nr_flights != inj->nr_laned && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&inj->fifo->ring, 0);
 	/* if the budget was just enough for all descriptors, no thread need go on */
 	if (!inj->op.active && !inj->landing && llist_empty(&inj->landed) &&

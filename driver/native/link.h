@@ -35,6 +35,7 @@
 
 #include "lib/link_wire.h"
 #include "mem/seg.h"
+#include "native/lane.h"
 #include "native/type.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
@@ -195,14 +196,14 @@ struct vrnic_link_rx {
 
 /* Most operations of an injector that are in flight, and most of these that wait for an answer. */
 #define VRNIC_LINK_FLIGHTS	64
-#define VRNIC_LINK_ASKS		32
+#define VRNIC_LINK_ASKS		24
 
 /*
  * Most answers that the peer has not acknowledged. The ring of a link has room for them, for all
- * puts of an injector, for the requests of two injectors, and for pings.
+ * flights of an injector, for the requests of two injectors and of all lanes, and for pings.
  */
 #define VRNIC_LINK_ANSWERS	(VRNIC_LINK_FLIGHTS - VRNIC_LINK_KEEP_SLOTS)
-#define VRNIC_LINK_KEEP_SLOTS	4	/* that pings leave to others */
+#define VRNIC_LINK_KEEP_SLOTS	(4 + VRNIC_LANES)	/* that pings leave to others */
 #define VRNIC_LINK_SLOTS	(2 * VRNIC_LINK_FLIGHTS)
 
 /**
@@ -455,6 +456,9 @@ int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool writ
 			struct vrnic_seg *seg);
 
 /* native/remote_flight.c */
+struct vrnic_nflight *vrnic_nflight_new(struct vrnic_injector *inj, size_t bytes);
+void vrnic_nflight_depart(struct vrnic_injector *inj, struct vrnic_nflight *flight);
+void vrnic_nflight_result(struct vrnic_nflight *flight, const struct vrnic_nop *op);
 bool vrnic_nflight_fits(const struct vrnic_injector *inj);
 enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
 void vrnic_nflights_push(struct vrnic_injector *inj);

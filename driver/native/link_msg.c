@@ -119,7 +119,7 @@ void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	smp_store_release(&ring->hdr->prod, prod + 1);
 }
 
-/* Give the request that is about to be posted a number, and await its answer. As vrnic_link_enqueue(). */
+/* Give the request that is about to be posted a number, and await its answer. */
 void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await)
 {
 	lockdep_assert_held(&link->lock);

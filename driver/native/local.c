@@ -79,7 +79,7 @@ static bool counters_fit(struct vrnic_injector *inj)
 /*
  * Find byte @pos from the start of the descriptor, and the number @len of bytes up to the end of
  * the ring. Data are used where they lie (S2): if the process changes them meanwhile, that harms
- * only its own message.
+ * only its own message. A lane has a copy.
  */
 static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 {
@@ -87,6 +87,10 @@ static void *ring_data(struct vrnic_injector *inj, u64 pos, u64 *len)
 	u32 at = (ring->idx + (u32)(pos / VRNIC_SLOT_SIZE)) & (ring->entries - 1);
 	u64 offset = pos % VRNIC_SLOT_SIZE;
 
+	if (inj->slots) {
+		*len = U64_MAX;
+		return inj->slots + pos - VRNIC_SLOT_SIZE;
+	}
 	*len = (u64)(ring->entries - at) * VRNIC_SLOT_SIZE - offset;
 	return vrnic_ring_slot(ring, at) + offset;
 }

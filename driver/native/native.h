@@ -9,7 +9,7 @@
  *	  an injector's run bit	VRNIC_RUN_BUSY; held by the task that runs the injector
  *	  a link's run bit	only tried, by an injector that has posted a message to the link.
  *				The link's run only tries the injector's run bit, too, for landed
- *				flights
+ *				flights, as a lane's run does
  *	  watch_lock		spinlock; the endpoints that lead to each FIFO
  *	    bind_lock		spinlock; counters that are bound to endpoints
  *	      vrnic_counter.lock
@@ -89,6 +89,7 @@ struct vrnic_failure {
  * @lost: the peer is gone; protected by bind_lock
  * @notice: tells @fifo that the peer is gone; NULL once it is sent; protected by watch_lock
  * @link: link to a peer on another host; NULL: the peer is on this host
+ * @laned: number of its operations in lanes; protected as @posted
  */
 struct vrnic_endpoint {
 	struct rcu_head rcu;
@@ -105,6 +106,7 @@ struct vrnic_endpoint {
 	bool lost;
 	struct vrnic_rget *notice;
 	struct vrnic_link *link;
+	u32 laned;
 };
 
 /**
@@ -148,7 +150,8 @@ struct vrnic_nop {
 };
 
 /**
- * struct vrnic_nflight - an operation over a link that its injector does not wait for
+ * struct vrnic_nflight - an operation that its injector does not wait for
+ * @lane: the lane that executes it; NULL: it is a message of a link, as follows up to @over
  * @msg: the message
  * @await: the answer, if @asks
  * @inj: injector that posted it
@@ -157,12 +160,14 @@ struct vrnic_nop {
  * @sent: the peer has acknowledged @msg, or the link has failed. The run bit of the link's queue
  *	pair protects this and @over
  * @over: the link is done with the flight, and hands it back behind those that were posted before
- * @link: in struct vrnic_link.flights until then; protected by the link's lock
+ * @link: in struct vrnic_link.flights until then, or in struct vrnic_lane.queue; protected by
+ *	their locks
  * @entry: in @inj->flights
- * @landed: in @inj->landed, once the link has handed it back
- * @data: data of an INLINE descriptor
+ * @landed: in @inj->landed, once the link or the lane has handed it back
+ * @data: data of an INLINE descriptor; in a lane: of all slots behind the first
  */
 struct vrnic_nflight {
+	struct vrnic_lane *lane;
 	struct vrnic_nmsg msg;
 	struct vrnic_nawait await;
 	struct vrnic_injector *inj;
@@ -188,13 +193,17 @@ struct vrnic_nflight {
  * @req: request over @link
  * @flights: struct vrnic_nflight that were posted and are not counted yet
  * @nr_flights: number of @flights
- * @nr_gets: number of GETs in @flights
- * @nr_rmws: number of RMWs in @flights
+ * @nr_laned: number of those in lanes; the others are messages of links
+ * @nr_orphans: number of those in lanes for peers on this host whose endpoint was destroyed
+ * @nr_gets: number of GETs among these others
+ * @nr_rmws: number of RMWs among them
  * @rung: producer index at the last doorbell; softirq does not look behind it
  * @pushed: struct vrnic_link with flights that were posted in this run; each has a reference on its
  *	queue pair
  * @landed: struct vrnic_nflight that links are done with, the last one first; links add to it
  * @landing: struct vrnic_nflight that were taken from @landed, in order
+ * @lane: this is the injector of the lane; NULL: of the ring, or of a peer's remote gets
+ * @slots: lane: data of the slots of @op behind the first
  * @rget: remote get that brought @op; NULL: @op is from the ring
  * @relayed: the descriptor that sent @rget was itself injected into the sender, so another process
  *	chose the contents of @rget
@@ -216,12 +225,16 @@ struct vrnic_injector {
 	struct vrnic_nreq req;
 	struct list_head flights;
 	u32 nr_flights;
+	u32 nr_laned;
+	u32 nr_orphans;
 	u32 nr_gets;
 	u32 nr_rmws;
 	u32 rung;
 	struct list_head pushed;
 	struct llist_head landed;
 	struct llist_node *landing;
+	struct vrnic_lane *lane;
+	u8 *slots;
 	struct vrnic_rget *rget;
 	bool relayed;
 	struct vrnic_virtual *virt;
@@ -299,6 +312,9 @@ struct vrnic_rgets {
  * @failures: number of operations that failed; protected by the run bit of @inject
  * @fenced: value of @failures at the last fence over all endpoints; protected by the run bit of
  *	@inject
+ * @lanes: struct vrnic_lane, as many as were needed at a time; they last as long as the FIFO;
+ *	protected by the run bit of @inject
+ * @nr_lanes: number of @lanes
  * @rgets: remote gets that peers sent
  * @receive_lock: protects @receive
  * @receive: reception ring
@@ -338,6 +354,8 @@ struct vrnic_fifo {
 	u64 fetched;
 	u64 failures;
 	u64 fenced;
+	struct list_head lanes;
+	u32 nr_lanes;
 	struct vrnic_rgets rgets;
 	spinlock_t receive_lock;	/* protects @receive */
 	struct vrnic_ring receive;
@@ -447,6 +465,7 @@ bool vrnic_injector_ready(struct vrnic_injector *inj);
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
+void vrnic_nop_count_target(struct vrnic_injector *inj);
 void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure);
 

@@ -127,6 +127,8 @@ static void injector_unstall(struct vrnic_injector *inj)
 		return;
 	list_del(&inj->stall);
 	inj->stalled_on = NULL;
+	if (list_empty(&on->stalled))
+		vrnic_ring_spare_doorbell(&on->receive);
 	vrnic_fifo_put(on);
 }
 

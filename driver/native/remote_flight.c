@@ -148,14 +148,9 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 	return !dead;
 }
 
-/*
- * Return: memory for a flight, charged to the process with the ring, or NULL. The caller may be a
- * softirq that interrupted any process.
- */
-static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, gfp_t gfp)
+/* Return: memory for a flight with @bytes of data, or NULL. The caller may be a softirq. */
+static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, size_t bytes, gfp_t gfp)
 {
-	const struct vrnic_ndesc *d = &inj->op.d;
-	size_t bytes = d->flags & VRNIC_NDESC_INLINE ? d->length : 0;
 	struct mem_cgroup *was = vrnic_charge_begin(inj->fifo);
 	struct vrnic_nflight *flight;
 
@@ -164,20 +159,9 @@ static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, gfp_t gfp
 	return flight;
 }
 
-static struct vrnic_nflight *nflight_new(struct vrnic_injector *inj, bool atomic)
-{
-	struct vrnic_nflight *flight = nflight_alloc(inj, GFP_NOWAIT);
-
-	if (flight || atomic)
-		return flight;
-	/* the flights before this one need not wait for memory */
-	vrnic_nflights_push(inj);
-	/* there is another way: do not reclaim for long, and kill no process for it */
-	return nflight_alloc(inj, GFP_KERNEL | __GFP_NORETRY);
-}
-
 static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *inj)
 {
+	flight->lane = NULL;
 	flight->msg.nr = 0;
 	flight->msg.buf = NULL;
 	flight->msg.charged = 0;
@@ -197,19 +181,64 @@ static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *in
 	};
 }
 
-static void note_flight(struct vrnic_injector *inj, const struct vrnic_nop *op, int n)
+/**
+ * vrnic_nflight_new() - make a flight of an operation
+ * @inj: injector with the operation. This may interrupt any process, and charges the owner of @inj
+ * @bytes: room for data
+ *
+ * Return: the flight, or NULL.
+ */
+struct vrnic_nflight *vrnic_nflight_new(struct vrnic_injector *inj, size_t bytes)
+{
+	struct vrnic_nflight *flight = nflight_alloc(inj, bytes, GFP_NOWAIT);
+
+	if (flight)
+		nflight_init(flight, inj);
+	return flight;
+}
+
+/* The same for data in the ring, if this run may sleep with more patience. */
+static struct vrnic_nflight *nflight_get(struct vrnic_injector *inj, bool atomic)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	size_t bytes = d->flags & VRNIC_NDESC_INLINE ? d->length : 0;
+	struct vrnic_nflight *flight = vrnic_nflight_new(inj, bytes);
+
+	if (flight || atomic)
+		return flight;
+	/* the flights before this one need not wait for memory */
+	vrnic_nflights_push(inj);
+	/* there is another way: do not reclaim for long, and kill no process for it */
+	flight = nflight_alloc(inj, bytes, GFP_KERNEL | __GFP_NORETRY);
+	if (flight)
+		nflight_init(flight, inj);
+	return flight;
+}
+
+static void note_flight(struct vrnic_injector *inj, const struct vrnic_nflight *flight, int n)
 {
 	inj->nr_flights += n;
-	if (op->d.opcode == VRNIC_NOP_GET)
+	if (flight->lane)
+		inj->nr_laned += n;
+	else if (flight->op.d.opcode == VRNIC_NOP_GET)
 		inj->nr_gets += n;
-	else if (op->d.opcode == VRNIC_NOP_RMW)
+	else if (flight->op.d.opcode == VRNIC_NOP_RMW)
 		inj->nr_rmws += n;
+}
+
+/* From now on the operation of @inj goes on as @flight. */
+void vrnic_nflight_depart(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	list_add_tail(&flight->entry, &inj->flights);
+	note_flight(inj, flight, 1);
+	inj->op.away = true;
+	inj->op.ep = NULL;
 }
 
 /* As many flights as a link has room for, and as a peer has answers for. */
 static bool has_place(const struct vrnic_injector *inj)
 {
-	if (inj->nr_flights == VRNIC_LINK_FLIGHTS)
+	if (inj->nr_flights - inj->nr_laned == VRNIC_LINK_FLIGHTS)
 		return false;
 	return inj->op.d.opcode == VRNIC_NOP_PUT ||
 	       inj->nr_gets + inj->nr_rmws < VRNIC_LINK_ASKS;
@@ -233,10 +262,9 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 
 	if (!has_place(inj))
 		return VRNIC_STEP_WAIT;
-	flight = nflight_new(inj, budget->atomic);
+	flight = nflight_get(inj, budget->atomic);
 	if (!flight)
 		return budget->atomic ? VRNIC_STEP_MORE : vrnic_wire_native(inj, budget);
-	nflight_init(flight, inj);
 	verr = flight->asks ? check_own(inj, flight) : find_data(inj, flight);
 	if (verr) {
 		kfree(flight);
@@ -247,10 +275,7 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 		kfree(flight);
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
-	list_add_tail(&flight->entry, &inj->flights);
-	note_flight(inj, op, 1);
-	op->away = true;
-	op->ep = NULL;
+	vrnic_nflight_depart(inj, flight);
 	budget->bytes -= min_t(u64, budget->bytes, op->d.length);
 	return VRNIC_STEP_DONE;
 }
@@ -411,6 +436,15 @@ void vrnic_nflights_lost(struct vrnic_link *link)
 
 /* ---- the injector's run: flights that have landed ---- */
 
+/* @op: what a lane has made of the flight */
+void vrnic_nflight_result(struct vrnic_nflight *flight, const struct vrnic_nop *op)
+{
+	flight->op.status = op->status;
+	flight->op.vendor_err = op->vendor_err;
+	flight->op.done = op->done;
+	flight->op.value = op->value;
+}
+
 /* Have an injector run for flights that have landed, here if this is a softirq. */
 void vrnic_nflights_run(struct vrnic_injector *inj)
 {
@@ -439,7 +473,9 @@ void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight
 {
 	inj->landing = flight->landed.next;
 	list_del(&flight->entry);
-	note_flight(inj, &flight->op, -1);
+	note_flight(inj, flight, -1);
+	if (flight->lane)
+		vrnic_lane_landed(flight);
 	vrnic_nop_landed(inj->fifo, &flight->op);
 	kfree(flight);
 }

@@ -11,7 +11,7 @@
 #define SLOTS		256
 #define LEN		(1 << 20)
 #define FLYING		64	/* operations of a FIFO that are in flight */
-#define ASKING		32	/* those of them that wait for an answer */
+#define ASKING		24	/* those of them that wait for an answer */
 
 FIXTURE(flight)
 {

@@ -608,10 +608,12 @@ static bool is_settled(const struct bed *bed)
 
 static bool destroyed_at(enum ending ending, bool incoming, bool full, unsigned int at)
 {
+	uint32_t number;
 	struct bed bed;
 	bool came;
 
 	begin(&bed);
+	number = bed.ep->number;
 	CHECK_EQ(0, start(&bed, bed.counter, incoming));
 	if (ending != POST_FAILS) {
 		completes(&bed, IBV_WC_SUCCESS);
@@ -628,6 +630,11 @@ static bool destroyed_at(enum ending ending, bool incoming, bool full, unsigned 
 	if (!came)
 		destroy_endpoint(&bed);
 	kernel.stopped = false;
+	advance(&bed);
+	advance(&bed);
+	/* what the library told the peer has a record */
+	if (bed.context->endpoints[number])
+		completes(&bed, IBV_WC_SUCCESS);
 	advance(&bed);
 	advance(&bed);
 	/* nothing of it is left, though the context is */
