@@ -32,6 +32,7 @@ NATIVE = (
     ("get 8 B, us", "get", 8, "us", "verbs_read"),
     ("get 8 B, million/s", "get", 8, "Mops", "verbs_read"),
     ("get 1 MiB, MB/s", "get", 1048576, "MBps", "verbs_read"),
+    ("messages 8 B to 63 of 64 endpoints, million/s", "crowd_one_stopped", 63, "Mops", None),
     ("typed put 4,096 x 8 B and a WRITE for each, us", "typed_put", 8, "us", "write_per_chunk"),
 )
 
@@ -50,6 +51,7 @@ NATIVE_FLOORS = (
     ("put and fence 8 B, a WRITE's latency over it", "put_fence", 8, "verbs_write", 8, "us", 0.83),
     ("put 1 MiB, bandwidth over WRITE's", "put", 1048576, "verbs_write", 1048576, "MBps", 0.9),
     ("fence behind 10,000 puts, one behind a put over it", "fence", 10000, "fence", 1, "us", 0.67),
+    ("63 endpoints beside one that is stopped, rate over that without it", "crowd_one_stopped", 63, "crowd", 63, "Mops", 0.9),
     ("typed put 4,096 x 8 B, a WRITE for each over it", "typed_put", 8, "write_per_chunk", 8, "us", 5),
     ("typed put 4,096 x 8 B, pack, put and unpack over it", "typed_put", 8, "pack_put_unpack", 8, "us", 1),
 )
