@@ -24,7 +24,7 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-#define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED)
+#define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER)
 
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
@@ -108,6 +108,13 @@ static long doorbell_advance(struct vrnic_doorbell *db, u32 fifo)
 	return uctx ? vrnic_fifo_advance(uctx, fifo) : -EIO;
 }
 
+static long doorbell_advance_deferred(struct vrnic_doorbell *db, u32 fifo)
+{
+	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+
+	return uctx ? vrnic_fifo_advance_deferred(uctx, fifo) : -EIO;
+}
+
 static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
 {
 	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
@@ -158,18 +165,22 @@ static long doorbell_ioctl(struct file *file, unsigned int cmd,
 {
 	struct vrnic_doorbell *db = file->private_data;
 
-	if (cmd == VRNIC_WAIT)
+	switch (cmd) {
+	case VRNIC_DOORBELL:
+		return arg > U32_MAX ? -EINVAL : doorbell_ring(db, arg);
+	case VRNIC_ADVANCE:
+		return arg > U32_MAX ? -EINVAL : doorbell_advance(db, arg);
+	case VRNIC_ADVANCE_DEFERRED:
+		return arg > U32_MAX ? -EINVAL : doorbell_advance_deferred(db, arg);
+	case VRNIC_WAIT:
 		return doorbell_wait(db, (void __user *)arg);
-	if (cmd == VRNIC_WAIT_GROUP)
+	case VRNIC_WAIT_GROUP:
 		return doorbell_wait_group(db, (void __user *)arg);
-	if (cmd == VRNIC_COUNT)
+	case VRNIC_COUNT:
 		return doorbell_count(db, (void __user *)arg);
-	if (cmd != VRNIC_DOORBELL && cmd != VRNIC_ADVANCE)
+	default:
 		return -ENOTTY;
-	if (arg > U32_MAX)
-		return -EINVAL;
-	return cmd == VRNIC_DOORBELL ? doorbell_ring(db, arg) :
-				       doorbell_advance(db, arg);
+	}
 }
 
 static const struct file_operations doorbell_fops = {

@@ -86,20 +86,30 @@ static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
 	return NULL;
 }
 
+/* A doorbell for a FIFO of @uctx: wake who waits for room. Return: the FIFO, with a reference. */
+static struct vrnic_fifo *fifo_rung(struct ib_ucontext *uctx, u32 id)
+{
+	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
+
+	if (!fifo)
+		return NULL;
+	vrnic_count(fifo->dev, DOORBELLS);
+	if (!list_empty_careful(&fifo->stalled))
+		vrnic_stalled_wake(fifo, false);
+	return fifo;
+}
+
 /*
  * Run the FIFO's injection ring in this task. Return: pages of this process that the run needs,
  * which the caller faults in without a reference on the FIFO; NULL: none; or ERR_PTR(-EINVAL).
  */
 static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
 {
-	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
+	struct vrnic_fifo *fifo = fifo_rung(uctx, id);
 	struct vrnic_virtual *virt;
 
 	if (!fifo)
 		return ERR_PTR(-EINVAL);
-	vrnic_count(fifo->dev, DOORBELLS);
-	if (!list_empty_careful(&fifo->stalled))
-		vrnic_stalled_wake(fifo, false);
 	vrnic_kick(&fifo->inject.run);
 	virt = vrnic_virtual_faults(&fifo->inject);
 	vrnic_fifo_put(fifo);
@@ -124,6 +134,18 @@ int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
 		vrnic_virtual_fault(virt, !--turns);
 		virt = turns ? fifo_advance(uctx, id) : NULL;
 	}
+	return 0;
+}
+
+/* VRNIC_ADVANCE_DEFERRED: have a thread run the ring. */
+int vrnic_fifo_advance_deferred(struct ib_ucontext *uctx, u32 id)
+{
+	struct vrnic_fifo *fifo = fifo_rung(uctx, id);
+
+	if (!fifo)
+		return -EINVAL;
+	vrnic_queue(&fifo->inject.run);
+	vrnic_fifo_put(fifo);
 	return 0;
 }
 

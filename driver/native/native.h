@@ -409,6 +409,7 @@ extern const struct uapi_definition vrnic_fifo_defs[];
 struct vrnic_fifo *vrnic_fifo_get(u32 id);
 void vrnic_fifo_put(struct vrnic_fifo *fifo);
 int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id);
+int vrnic_fifo_advance_deferred(struct ib_ucontext *uctx, u32 id);
 int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
 int vrnic_fifos_init(void);
 void vrnic_fifos_exit(void);

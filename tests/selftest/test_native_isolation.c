@@ -160,6 +160,11 @@ TEST_F(isolation, doorbell_of_others)
 	EXPECT_EQ(-1, ioctl(fifo.bell, VRNIC_ADVANCE,
 			    (unsigned long)fifo.address.fifo | 1UL << 32));
 	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fifo.bell, VRNIC_ADVANCE_DEFERRED, (unsigned long)address.fifo));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, ioctl(fifo.bell, VRNIC_ADVANCE_DEFERRED,
+			    (unsigned long)fifo.address.fifo | 1UL << 32));
+	EXPECT_EQ(EINVAL, errno);
 	wait.id = vrnic_counter_number(self->node.counter);
 	EXPECT_EQ(-1, ioctl(fifo.bell, VRNIC_WAIT, &wait));
 	EXPECT_EQ(EINVAL, errno);

@@ -60,7 +60,7 @@ static const struct bad_attr {
 	{ NULL, 0, 131, 0, -EINVAL },
 	{ NULL, 0, 65537, 0, -EINVAL },
 	{ NULL, 0, ~0U, 0, -EINVAL },
-	{ NULL, 0, 0, 4, -EINVAL },
+	{ NULL, 0, 0, 8, -EINVAL },
 	{ NULL, 0, 0, ~0U, -EINVAL },
 	{ "a name of thirty-two characters.", 0, 0, 0, -EINVAL },
 	{ "a name that is a good deal longer than any name may be", 0, 0, 0, -EINVAL },

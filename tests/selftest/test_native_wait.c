@@ -202,6 +202,8 @@ TEST_F(wait, the_file_is_closed)
 	EXPECT_EQ(EIO, errno);
 	EXPECT_EQ(-1, ioctl(self->fifo.bell, VRNIC_ADVANCE, 1UL));
 	EXPECT_EQ(EIO, errno);
+	EXPECT_EQ(-1, ioctl(self->fifo.bell, VRNIC_ADVANCE_DEFERRED, 1UL));
+	EXPECT_EQ(EIO, errno);
 	EXPECT_EQ(-1, ioctl(self->fifo.bell, VRNIC_DOORBELL, 1UL));
 	EXPECT_EQ(EIO, errno);
 }

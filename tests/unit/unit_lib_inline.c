@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Data in the slots of a ring (S2): what the library writes, at each place of the ring, from one
- * buffer and from several. The test is the engine, and reads the ring as the ABI says.
+ * buffer and from several. The test is the engine, and reads the ring as the ABI says. And which
+ * doorbell the library rings for deferred operations.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,9 +16,19 @@
 #define BYTES	(SLOTS * VRNIC_SLOT_SIZE)
 #define FITS	((SLOTS - 1) * VRNIC_SLOT_SIZE)
 
+static unsigned int rung, rung_deferred;
+
 int vrnic_uv_advance(struct vrnic_context *ctx)
 {
 	(void)ctx;
+	rung++;
+	return 0;
+}
+
+int vrnic_uv_advance_deferred(struct vrnic_context *ctx)
+{
+	(void)ctx;
+	rung_deferred++;
 	return 0;
 }
 
@@ -327,6 +338,71 @@ static void what_cannot_be_is_refused(void)
 	end(&bed);
 }
 
+/* Post @wr. Return: which doorbell was rung: 1: the usual one; 16: that of a thread. */
+static unsigned int doorbell_of(struct bed *bed, const struct vrnic_wr *wr, uint32_t flags)
+{
+	rung = 0;
+	rung_deferred = 0;
+	CHECK_EQ(0, vrnic_put(&bed->ep, wr, &(struct vrnic_done){ .flags = flags }));
+	bed->ctx.inject.hdr->cons = bed->ctx.inject.hdr->prod;
+	return rung + 16 * rung_deferred;
+}
+
+static void deferred_operations_ring_for_a_thread(void)
+{
+	struct ibv_mr mr = { .lkey = 1 };
+	struct vrnic_wr large = { .local = bytes, .mr = &mr, .length = 16384 };
+	struct vrnic_wr small = { .local = bytes, .mr = &mr, .length = 16383 };
+	struct bed bed;
+
+	begin(&bed, 0, VRNIC_FEATURE_DEFER);
+	bed.ctx.inject.hdr->flags = VRNIC_RING_DOORBELL;
+	CHECK_EQ(1, doorbell_of(&bed, &large, 0));
+	CHECK_EQ(16, doorbell_of(&bed, &large, VRNIC_DEFER));
+	CHECK_EQ(1, doorbell_of(&bed, &small, VRNIC_DEFER));
+	bed.ctx.defer = true;
+	CHECK_EQ(16, doorbell_of(&bed, &large, 0));
+	CHECK_EQ(1, doorbell_of(&bed, &small, 0));
+	bed.ctx.inject.hdr->flags = 0;
+	CHECK_EQ(0, doorbell_of(&bed, &large, VRNIC_DEFER));
+	end(&bed);
+}
+
+/* The doorbell is that of the operations that a flush has put into the ring. */
+static void queued_operations_are_deferred(void)
+{
+	const struct vrnic_done done = { .flags = VRNIC_QUEUE | VRNIC_DEFER };
+	struct ibv_mr mr = { .lkey = 1 };
+	struct vrnic_wr put = { .local = bytes, .mr = &mr, .length = 16384 };
+	struct bed bed;
+	unsigned int i;
+
+	begin(&bed, 0, VRNIC_FEATURE_DEFER);
+	bed.ctx.inject.hdr->flags = VRNIC_RING_DOORBELL;
+	for (i = 0; i < SLOTS; i++)
+		CHECK_EQ(0, vrnic_put(&bed.ep, &put, NULL));
+	CHECK_EQ(0, vrnic_put(&bed.ep, &put, &done));
+	CHECK(bed.ctx.queue);
+	rung = 0;
+	rung_deferred = 0;
+	bed.ctx.inject.hdr->cons = SLOTS;
+	CHECK_EQ(0, vrnic_post_flush(&bed.ctx));
+	CHECK_EQ(0, rung);
+	CHECK_EQ(1, rung_deferred);
+	end(&bed);
+}
+
+static void older_modules_defer_nothing(void)
+{
+	const struct vrnic_done done = { .flags = VRNIC_DEFER };
+	struct bed bed;
+
+	begin(&bed, 0, VRNIC_FEATURE_PLACED);
+	CHECK_EQ(-EOPNOTSUPP, vrnic_put_inline(&bed.ep, &target, &done));
+	CHECK_EQ(0, bed.ctx.inject.hdr->prod);
+	end(&bed);
+}
+
 static const struct unit_test tests[] = {
 	UNIT(descriptors_say_where_their_data_lies),
 	UNIT(older_modules_are_not_told),
@@ -336,6 +412,9 @@ static const struct unit_test tests[] = {
 	UNIT(one_source_is_one_of_several),
 	UNIT(queued_operations_keep_their_place),
 	UNIT(what_cannot_be_is_refused),
+	UNIT(deferred_operations_ring_for_a_thread),
+	UNIT(queued_operations_are_deferred),
+	UNIT(older_modules_defer_nothing),
 };
 
 int main(void)

@@ -219,6 +219,11 @@ int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 	return 0;
 }
 
+int vrnic_uv_advance_deferred(struct vrnic_context *ctx)
+{
+	return vrnic_uv_advance(ctx);
+}
+
 int vrnic_uv_advance(struct vrnic_context *ctx)
 {
 	if (!kernel.stopped)

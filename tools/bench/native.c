@@ -702,6 +702,55 @@ static void op_paced(struct job *j)
 		      "vrnic_advance_wait");
 }
 
+/* ---- computing while data move ---- */
+
+static uint64_t steps;	/* of a computation, which need no memory */
+
+static void op_compute(struct job *j)
+{
+	uint64_t i, x = j->size;
+
+	for (i = 0; i < steps; i++)
+		__asm__ volatile("imul $0x5851f42d, %0, %0" : "+r" (x));
+}
+
+static void post_deferred(struct job *j)
+{
+	struct vrnic_done done = done_of(j);
+
+	done.flags = VRNIC_DEFER;
+	post_put(j, &done);
+}
+
+static void op_deferred(struct job *j)
+{
+	post_deferred(j);
+	wait_for(j->s);
+}
+
+static void op_overlapped(struct job *j)
+{
+	post_deferred(j);
+	op_compute(j);
+	wait_for(j->s);
+}
+
+/* A computation that takes as long as the transfer: then there is most to gain, and to lose. */
+static void measure_overlap(struct side *s)
+{
+	static const struct rival all[] = {
+		{ "deferred", op_deferred, 1 },
+		{ "computing", op_compute, 1 },
+		{ "overlapped", op_overlapped, 1 },
+	};
+	struct job j = { .s = s, .size = BUFFER };
+
+	steps = 1 << 20;
+	steps *= time_per_call(op_deferred, &j, seconds) /
+		 time_per_call(op_compute, &j, seconds);
+	measure_rivals(&j, all, 3);
+}
+
 /* ---- all ---- */
 
 static const struct rival singles[] = {
@@ -768,6 +817,7 @@ static void measure_wire(struct side *s)
 	measure_rivals(&j, many, 4);
 	measure_typed(s, 8, 4096);
 	measure_fences(s);
+	measure_overlap(s);
 }
 
 static void measure_here(struct side *s)
@@ -777,6 +827,7 @@ static void measure_here(struct side *s)
 	measure_typed(s, 4096, 64);
 	measure_fences(s);
 	measure_paced(s);
+	measure_overlap(s);
 }
 
 int main(int argc, char **argv)

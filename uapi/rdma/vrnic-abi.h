@@ -345,6 +345,7 @@ struct vrnic_alloc_ucontext_resp {
 
 #define VRNIC_FEATURE_SQ_DONE	(1U << 0)	/* struct vrnic_cqe.flags and sq_done */
 #define VRNIC_FEATURE_PLACED	(1U << 1)	/* VRNIC_NDESC_PLACED */
+#define VRNIC_FEATURE_DEFER	(1U << 2)	/* VRNIC_ADVANCE_DEFERRED */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 
@@ -1007,6 +1008,12 @@ enum vrnic_type_destroy_attrs {
  * for room in the FIFO's reception ring. Errors are those of VRNIC_DOORBELL.
  */
 #define VRNIC_ADVANCE		_IO(VRNIC_IOC_MAGIC, 0x02)
+
+/*
+ * VRNIC_ADVANCE_DEFERRED does the same, but a thread of the engine runs the ring, and the
+ * call does not wait for it.
+ */
+#define VRNIC_ADVANCE_DEFERRED	_IO(VRNIC_IOC_MAGIC, 0x06)
 
 /**
  * struct vrnic_count - make a counter fall or fail for what the engine does not count

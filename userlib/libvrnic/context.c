@@ -13,7 +13,7 @@
 #define RECEIVE_SLOTS		512
 #define RECEIVE_SLOTS_MIN	132	/* two of the longest messages, and more */
 
-#define CONTEXT_FLAGS	(VRNIC_CONTEXT_SHARED | VRNIC_CONTEXT_OPEN)
+#define CONTEXT_FLAGS	(VRNIC_CONTEXT_SHARED | VRNIC_CONTEXT_OPEN | VRNIC_CONTEXT_DEFER)
 
 /* ---- rings ---- */
 
@@ -196,9 +196,12 @@ int vrnic_context_create(struct vrnic_client *client,
 		return -E2BIG;
 	if (!attr_fits(attr))
 		return -EINVAL;
+	if (attr->flags & VRNIC_CONTEXT_DEFER && !(client->features & VRNIC_FEATURE_DEFER))
+		return -EOPNOTSUPP;
 	ctx = context_new(client, attr->flags & VRNIC_CONTEXT_SHARED);
 	if (!ctx)
 		return -ENOMEM;
+	ctx->defer = attr->flags & VRNIC_CONTEXT_DEFER;
 	ret = create_parts(ctx, attr);
 	if (ret) {
 		context_free(ctx);

@@ -160,6 +160,8 @@ struct vrnic_transfers {
  * @turn: the higher, the later vrnic_advance_contexts() had time for the context; atomic
  * @lock: protects all below, if @shared; otherwise one thread at a time uses the context
  * @inject: injection ring
+ * @defer: operations are VRNIC_DEFER
+ * @deferred: one was put into @inject since the last call of the kernel
  * @vain: @client->vain at the last post
  * @streak: posts in a row between which @client->vain did not change
  * @typed_end: @inject.next after the last typed descriptor; a thread that destroys
@@ -193,6 +195,8 @@ struct vrnic_context {
 	uint64_t turn;
 	pthread_mutex_t lock;	/* protects all below, if @shared */
 	struct vrnic_ring inject;
+	bool defer;
+	bool deferred;
 	unsigned int vain;
 	unsigned int streak;
 	uint32_t typed_end;
@@ -372,6 +376,7 @@ int vrnic_uv_type_create(struct vrnic_client *client,
 int vrnic_uv_destroy(struct vrnic_client *client, unsigned int object,
 		     uint32_t handle);
 int vrnic_uv_advance(struct vrnic_context *ctx);
+int vrnic_uv_advance_deferred(struct vrnic_context *ctx);
 void vrnic_uv_advance_later(struct vrnic_context *ctx);
 void vrnic_uv_advance_late(struct vrnic_client *client);
 int vrnic_uv_wait(struct vrnic_client *client, struct vrnic_wait *wait);
@@ -431,6 +436,7 @@ void vrnic_group_member(const struct vrnic_cell *cell, bool there);
  * @data: buffers of the program, which follow the parts
  * @nr_data: how many
  * @types: types that it names, or NULL
+ * @defer: a thread of the kernel is to execute it; the post functions fill this in
  */
 struct vrnic_request {
 	struct vrnic_ndesc desc;
@@ -439,6 +445,7 @@ struct vrnic_request {
 	const struct iovec *data;
 	unsigned int nr_data;
 	struct vrnic_type *types[2];
+	bool defer;
 };
 
 int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);

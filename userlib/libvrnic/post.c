@@ -21,6 +21,7 @@
  * @op: the operation whose record will come, or NULL
  * @types: types that it holds
  * @slots: how many it needs
+ * @defer: a thread of the kernel is to execute it
  * @image: what goes into them
  */
 struct vrnic_queued {
@@ -29,6 +30,7 @@ struct vrnic_queued {
 	struct vrnic_op *op;
 	struct vrnic_type *types[2];
 	uint32_t slots;
+	bool defer;
 	uint64_t image[];
 };
 
@@ -133,8 +135,10 @@ static int done_check(const struct vrnic_context *ctx, const struct vrnic_done *
 		return -E2BIG;
 	if ((done->local && done->local->client != ctx->client) ||
 	    (done->remote && done->remote->client != ctx->client) ||
-	    done->flags & ~(uint32_t)VRNIC_QUEUE)
+	    done->flags & ~(uint32_t)(VRNIC_QUEUE | VRNIC_DEFER))
 		return -EINVAL;
+	if (done->flags & VRNIC_DEFER && !(ctx->client->features & VRNIC_FEATURE_DEFER))
+		return -EOPNOTSUPP;
 	return 0;
 }
 
@@ -192,9 +196,10 @@ static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 
 /* Move on behind @slots slots that were filled with a descriptor to @ep. */
 static void step(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
-		 uint32_t slots, bool typed)
+		 uint32_t slots, bool typed, bool defer)
 {
 	ctx->inject.next += slots;
+	ctx->deferred |= defer;
 	if (ep)
 		ep->end = ctx->inject.next;
 	if (typed)	/* a thread that destroys a type reads this without the lock */
@@ -225,13 +230,27 @@ static bool may_be_late(const struct vrnic_context *ctx)
 	       !(ctx->receive.hdr && vrnic_ring_is_armed(&ctx->receive));
 }
 
+#define DEFER_BYTES	16384	/* less is copied sooner than a thread is woken */
+
+/* Is a thread of the kernel to execute the operation? */
+static bool is_deferred(const struct vrnic_context *ctx, const struct vrnic_ndesc *desc,
+			uint32_t flags)
+{
+	return (ctx->defer || flags & VRNIC_DEFER) && units(desc) >= DEFER_BYTES;
+}
+
 /* Return: 0, or a negative errno: then the FIFO is gone, with the operations in its ring. */
 static int publish(struct vrnic_context *ctx)
 {
+	bool deferred = ctx->deferred;
+
+	ctx->deferred = false;
 	vrnic_ring_tell_stream(&ctx->inject, streams(ctx));
 	vrnic_ring_publish(&ctx->inject);
 	if (!vrnic_ring_wants_doorbell(&ctx->inject))
 		return 0;
+	if (deferred)
+		return vrnic_uv_advance_deferred(ctx);
 	if (!may_be_late(ctx))
 		return vrnic_uv_advance(ctx);
 	vrnic_uv_advance_later(ctx);
@@ -272,6 +291,7 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	item->ep = ep;
 	item->op = op;
 	item->slots = req->desc.num_slots;
+	item->defer = req->defer;
 	to = memcpy(item->image, &req->desc, sizeof(req->desc));
 	to = copy_iov(to + sizeof(req->desc), req->parts, req->nr_parts);
 	copy_iov(to, req->data, req->nr_data);
@@ -306,7 +326,7 @@ int vrnic_post_flush(struct vrnic_context *ctx)
 	while ((item = ctx->queue) && has_room(ctx, item->slots)) {
 		vrnic_ring_copy_in(&ctx->inject, ctx->inject.next, 0, item->image,
 				   (size_t)item->slots * VRNIC_SLOT_SIZE);
-		step(ctx, item->ep, item->slots, item->types[0]);
+		step(ctx, item->ep, item->slots, item->types[0], item->defer);
 		queue_remove_first(ctx);
 		posted = true;
 	}
@@ -391,7 +411,7 @@ static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	if (queue)
 		return queue_add(ctx, ep, req, op);
 	fill(&ctx->inject, req);
-	step(ctx, ep, req->desc.num_slots, req->types[0]);
+	step(ctx, ep, req->desc.num_slots, req->types[0], req->defer);
 	return publish(ctx);
 }
 
@@ -488,6 +508,7 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	}
 	req->desc.endpoint = ep ? ep->number : 0;
 	set_place(ctx, &req->desc);
+	req->defer = is_deferred(ctx, &req->desc, done ? done->flags : 0);
 	if (!done)
 		return place(ctx, ep, req, NULL, false);
 	desc_set_done(&req->desc, done);

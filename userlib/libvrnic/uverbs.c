@@ -297,6 +297,13 @@ int vrnic_uv_advance(struct vrnic_context *ctx)
 	return -vrnic_ring_call(ctx->client->doorbell_fd, VRNIC_ADVANCE, ctx->address.fifo);
 }
 
+/* As vrnic_uv_advance(), but a thread of the kernel runs the ring. */
+int vrnic_uv_advance_deferred(struct vrnic_context *ctx)
+{
+	return -vrnic_ring_call(ctx->client->doorbell_fd, VRNIC_ADVANCE_DEFERRED,
+				ctx->address.fifo);
+}
+
 /* Note a call of VRNIC_ADVANCE that is made after more posts, or before the program waits. */
 void vrnic_uv_advance_later(struct vrnic_context *ctx)
 {

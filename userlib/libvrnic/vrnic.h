@@ -36,8 +36,10 @@ struct vrnic_counter;
 enum vrnic_flags {
 	VRNIC_CONTEXT_SHARED	= 1 << 0,	/* context: threads share it, every call locks */
 	VRNIC_CONTEXT_OPEN	= 1 << 1,	/* context: other users find it by name */
+	VRNIC_CONTEXT_DEFER	= 1 << 2,	/* context: all operations are VRNIC_DEFER */
 	VRNIC_COUNTER_PEERS	= 1 << 0,	/* counter: peers may count it down */
 	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
+	VRNIC_DEFER		= 1 << 1,	/* operation: a thread of the kernel moves the data */
 	VRNIC_DONE_LOCAL_CALLBACK = 1 << 0,	/* comp_mask: vrnic_done has local_callback */
 };
 
@@ -97,7 +99,7 @@ struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fenc
 	void *arg;			/* for the callbacks, which vrnic_advance() makes */
 	uint64_t cookie;		/* vrnic_status and vrnic_error repeat it */
 	uint32_t target;		/* number of a counter of the target process that falls */
-	uint32_t flags;			/* VRNIC_QUEUE */
+	uint32_t flags;			/* VRNIC_QUEUE, VRNIC_DEFER */
 	vrnic_callback local_callback;	/* called once the local buffer is free, or filled */
 };
 
