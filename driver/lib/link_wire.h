@@ -40,6 +40,7 @@ enum vrnic_nwire_op {
 #define VRNIC_NWIRE_TYPED	0x01	/* PUT, GET: @type says where the data is in memory */
 #define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: the receiver makes a record, not the sender */
 #define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room, or type unknown: send it again */
+#define VRNIC_NWIRE_ROWS	0x08	/* TYPED, @pos 0: the data begin with the rows of @type */
 
 /**
  * struct vrnic_nwire - header of a message, as it travels
@@ -48,7 +49,7 @@ enum vrnic_nwire_op {
  * @flags: VRNIC_NWIRE_*
  * @status: ANSWER, ERROR: enum ibv_wc_status
  * @id: number of the request, chosen by its sender; ANSWER: number of the request it answers
- * @data: number of bytes that follow
+ * @data: number of bytes that follow, with those of rows
  * @key: PUT, GET, RMW: remote key. MESSAGE: bytes of the header. TYPE: number of the type
  * @addr: PUT, GET, RMW: address in the region; TYPED: start of the storage
  * @total: PUT, GET: bytes of the whole operation. RMW: width. MESSAGE: bytes of
@@ -56,11 +57,11 @@ enum vrnic_nwire_op {
  * @pos: PUT, GET, TYPE: offset of this message's data in @total. RMW: operand. ANSWER: old value
  *	(RMW), or status | vendor_err << 8 of the counter (NOTIFY)
  * @counter: numbers of counters of the receiver, or 0
- * @arg: GET: bytes to answer with. RMW: enum vrnic_rmw_op. MESSAGE, NOTIFY:
- *	dispatch id. ERROR: opcode
+ * @arg: GET: bytes to answer with. PUT with ROWS: bytes of rows. RMW: enum vrnic_rmw_op. MESSAGE,
+ *	NOTIFY: dispatch id. ERROR: opcode
  * @vendor_err: ANSWER, ERROR: enum vrnic_vendor_err
  * @reserved: 0
- * @type: TYPED: number of a type that the receiver was told
+ * @type: TYPED: number of a type that the receiver was told, or is told now
  * @reserved2: 0
  * @cookie: NOTIFY, ERROR: cookie of the descriptor. RMW: value to compare with
  */
@@ -111,6 +112,14 @@ static inline bool vrnic_nhdr_is_quiet(const struct vrnic_nhdr *h)
 	return h->op == VRNIC_NWIRE_PUT && !(h->flags & VRNIC_NWIRE_TYPED);
 }
 
+/* Bytes of rows with which the data begin. A GET has no other data. */
+static inline u32 vrnic_nhdr_rows(const struct vrnic_nhdr *h)
+{
+	if (!(h->flags & VRNIC_NWIRE_ROWS))
+		return 0;
+	return h->op == VRNIC_NWIRE_GET ? h->data : h->arg;
+}
+
 static inline void vrnic_nwire_fill(struct vrnic_nwire *w,
 				    const struct vrnic_nhdr *h)
 {
@@ -140,6 +149,16 @@ static inline bool vrnic_nhdr_within(u64 pos, u64 n, u64 total)
 	return !(total >> 63) && pos <= total && n <= total - pos;
 }
 
+/* Are there whole rows, at the start of an operation, where the flags say that there are some? */
+static inline bool vrnic_nhdr_rows_fit(const struct vrnic_nhdr *h)
+{
+	u32 rows = vrnic_nhdr_rows(h);
+
+	if (!(h->flags & VRNIC_NWIRE_ROWS))
+		return true;
+	return !h->pos && rows && !(rows % sizeof(struct vrnic_type_row)) && rows <= h->data;
+}
+
 /* Do the lengths agree with each other, and with the limits? */
 static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 {
@@ -147,9 +166,11 @@ static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 	case VRNIC_NWIRE_ANSWER:
 		return true;
 	case VRNIC_NWIRE_PUT:
-		return vrnic_nhdr_within(h->pos, h->data, h->total);
+		return vrnic_nhdr_rows_fit(h) &&
+		       vrnic_nhdr_within(h->pos, h->data - vrnic_nhdr_rows(h), h->total);
 	case VRNIC_NWIRE_GET:
-		return !h->data && h->arg <= VRNIC_NWIRE_BURST &&
+		return h->data == vrnic_nhdr_rows(h) && vrnic_nhdr_rows_fit(h) &&
+		       h->arg <= VRNIC_NWIRE_BURST &&
 		       vrnic_nhdr_within(h->pos, h->arg, h->total);
 	case VRNIC_NWIRE_RMW:
 		return !h->data &&
@@ -186,7 +207,8 @@ static inline bool vrnic_nhdr_flags_fit(const struct vrnic_nhdr *h)
 		return !(h->flags & ~VRNIC_NWIRE_AGAIN);
 	case VRNIC_NWIRE_PUT:
 	case VRNIC_NWIRE_GET:
-		return !(h->flags & ~VRNIC_NWIRE_TYPED);
+		return !(h->flags & ~(VRNIC_NWIRE_TYPED | VRNIC_NWIRE_ROWS)) &&
+		       h->flags != VRNIC_NWIRE_ROWS;
 	case VRNIC_NWIRE_NOTIFY:
 		return !(h->flags & ~VRNIC_NWIRE_BACK);
 	default:

@@ -139,8 +139,9 @@ struct vrnic_nawait {
  * @pinned: pages of the process are pinned for the request (S1)
  * @half: TYPED: position in the local storage
  * @was: TYPED: @half before this request, in case the peer has forgotten the type
- * @telling: the message has rows of a type, which the peer does not know
+ * @telling: the message has rows of a type, which the peer does not know, and no data
  * @told: bytes of these rows that the peer has received
+ * @rows: TYPED: bytes of rows before the data of the message
  * @span: TYPED: bytes of the local storage, from the type's lowest byte to its highest
  */
 struct vrnic_nreq {
@@ -157,6 +158,7 @@ struct vrnic_nreq {
 	struct vrnic_half was;
 	bool telling;
 	u64 told;
+	u32 rows;
 	u64 span;
 };
 
@@ -173,7 +175,7 @@ struct vrnic_nreq {
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
  * @half: TYPED: position in the storage at this end
  * @type: TYPED: type that @half is for
- * @rows: TYPE: the rows, until all have come
+ * @rows: TYPE, and with ROWS: the rows, until all have come
  * @rows_bytes: size of all these rows; charged to the peer's host while @rows is set
  * @rows_there: bytes of these rows that have come
  */

@@ -254,22 +254,31 @@ static void check_typed(struct vrnic_link *link)
 		vrnic_half_begin(&rx->half, rows);
 }
 
-/* Allocate room for all rows of a type when the first rows come. Rows come in order. */
+/* The first rows of a type come: allocate room for all of its rows, which are @bytes. */
+static void rows_begin(struct vrnic_link *link, u64 bytes)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	vrnic_rx_rows_free(link);
+	rx->rows_there = 0;
+	rx->rows_bytes = bytes;
+	if (bytes > TYPES_BYTES) {
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	rx->rows = alloc_charged(link, bytes);
+	if (!rx->rows)
+		serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+}
+
+/* Rows come in order. */
 static void check_rows(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	const struct vrnic_nhdr *h = &rx->h;
 
-	if (!h->pos) {
-		vrnic_rx_rows_free(link);
-		rx->rows_there = 0;
-		rx->rows_bytes = h->total;
-		if (h->total <= TYPES_BYTES) {
-			rx->rows = alloc_charged(link, h->total);
-			if (!rx->rows)
-				serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
-		}
-	}
+	if (!h->pos)
+		rows_begin(link, h->total);
 	if (!rx->rows || h->total != rx->rows_bytes || h->pos != rx->rows_there)
 		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 }
@@ -284,7 +293,9 @@ static void check_request(struct vrnic_link *link, u32 there)
 		check_counters(link);
 	if (link->rx.status != IB_WC_SUCCESS)
 		return;
-	if (h->flags & VRNIC_NWIRE_TYPED)
+	if (h->flags & VRNIC_NWIRE_ROWS)
+		rows_begin(link, vrnic_nhdr_rows(h));
+	else if (h->flags & VRNIC_NWIRE_TYPED)
 		check_typed(link);
 	else if (h->op == VRNIC_NWIRE_TYPE)
 		check_rows(link);
@@ -465,7 +476,7 @@ static bool is_final(const struct vrnic_link *link, const struct vrnic_pkt *pkt)
 	if (!(pkt->info & VRNIC_PKT_END))
 		return false;
 	if (h->op == VRNIC_NWIRE_PUT)
-		return h->pos + h->data == h->total;
+		return h->pos + h->data - vrnic_nhdr_rows(h) == h->total;
 	if (h->op != VRNIC_NWIRE_ANSWER)
 		return false;
 	op = link->rx.await->op;
@@ -517,52 +528,8 @@ static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *stora
 	skb_abort_seq_read(&seq);
 }
 
-static void serve_place_typed(struct vrnic_link *link, struct sk_buff *skb)
-{
-	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
-	struct vrnic_half *half = answer ? &typed_req(link)->half : &link->rx.half;
-	struct vrnic_seg seg;
-	int verr;
-
-	verr = answer ? open_asked(link, &seg) :
-			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
-	if (verr) {
-		serve_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
-			     verr);
-		return;
-	}
-	serve_scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
-	vrnic_seg_put(&seg);
-}
-
-static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
-{
-	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
-	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	int verr;
-
-	if (is_typed(link)) {
-		serve_place_typed(link, skb);
-		return;
-	}
-	verr = open_place(link, vrnic_pkt_bytes(pkt), &sgl->seg[0]);
-	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
-		serve_refuse(link, IB_WC_LOC_PROT_ERR, verr);
-	else if (verr)
-		serve_refuse_access(link, verr);
-	if (verr)
-		return;
-	sgl->nr = 1;
-	sgl->cur = 0;
-	sgl->pos = 0;
-	vrnic_pkt_copy(skb, sgl, is_final(link, pkt));
-	vrnic_sgl_put(sgl);
-}
-
-/* ---- execution, once all of a message has come ---- */
-
 /* Make a type of the rows, all of which have come. Return: NULL: no valid type, or no memory. */
-static struct vrnic_link_type *type_new(struct vrnic_link *link)
+static struct vrnic_link_type *type_new(struct vrnic_link *link, u32 number)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_link_type *type;
@@ -572,7 +539,7 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link)
 		serve_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return NULL;
 	}
-	type->number = rx->h.key;
+	type->number = number;
 	type->bytes = rx->rows_bytes;
 	type->rows.nr = rx->rows_bytes / sizeof(*type->rows.row);
 	type->rows.row = rx->rows;
@@ -598,21 +565,103 @@ static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 	link->rx.rows = NULL;
 }
 
-static void serve_type(struct vrnic_link *link)
+/* All rows of a type have come. */
+static void types_learn(struct vrnic_link *link, u32 number)
 {
-	struct vrnic_link_rx *rx = &link->rx;
-	struct vrnic_link_type *type;
+	struct vrnic_link_type *type = type_new(link, number);
 
-	rx->rows_there += rx->h.data;
-	if (rx->rows_there < rx->rows_bytes)
-		return;
-	type = type_new(link);
 	if (type) {
 		types_add(link, type);
 		return;
 	}
 	vrnic_rx_rows_free(link);
 	serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+}
+
+/*
+ * Take the rows with which the data begin (S3.3) out of a packet. After the last of them the type is
+ * known, and what follows are data of it.
+ */
+static void serve_take_rows(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 n = min_t(u64, pkt->len, rx->rows_bytes - rx->rows_there);
+
+	if (skb_copy_bits(skb, pkt->payload, (void *)rx->rows + rx->rows_there, n)) {
+		serve_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	pkt->payload += n;
+	pkt->len -= n;
+	rx->rows_there += n;
+	if (rx->rows_there < rx->rows_bytes)
+		return;
+	types_learn(link, rx->h.type);
+	if (rx->status == IB_WC_SUCCESS)
+		check_typed(link);
+}
+
+static bool takes_rows(const struct vrnic_link_rx *rx)
+{
+	return rx->h.flags & VRNIC_NWIRE_ROWS && rx->rows_there < rx->rows_bytes;
+}
+
+static void serve_place_typed(struct vrnic_link *link, struct sk_buff *skb)
+{
+	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
+	struct vrnic_half *half = answer ? &typed_req(link)->half : &link->rx.half;
+	struct vrnic_seg seg;
+	int verr;
+
+	verr = answer ? open_asked(link, &seg) :
+			open_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
+	if (verr) {
+		serve_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
+			     verr);
+		return;
+	}
+	serve_scatter(half, &seg, skb, is_final(link, vrnic_pkt(skb)));
+	vrnic_seg_put(&seg);
+}
+
+static void serve_place(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_sgl *sgl = &link->qp->recv_sgl;
+	struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	int verr;
+
+	if (takes_rows(&link->rx))
+		serve_take_rows(link, skb);
+	if (!pkt->len || link->rx.status != IB_WC_SUCCESS)
+		return;
+	if (is_typed(link)) {
+		serve_place_typed(link, skb);
+		return;
+	}
+	verr = open_place(link, vrnic_pkt_bytes(pkt), &sgl->seg[0]);
+	if (verr && link->rx.h.op == VRNIC_NWIRE_ANSWER)
+		serve_refuse(link, IB_WC_LOC_PROT_ERR, verr);
+	else if (verr)
+		serve_refuse_access(link, verr);
+	if (verr)
+		return;
+	sgl->nr = 1;
+	sgl->cur = 0;
+	sgl->pos = 0;
+	vrnic_pkt_copy(skb, sgl, is_final(link, pkt));
+	vrnic_sgl_put(sgl);
+}
+
+/* ---- execution, once all of a message has come ---- */
+
+static void serve_type(struct vrnic_link *link)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+
+	rx->rows_there += rx->h.data;
+	if (rx->rows_there == rx->rows_bytes)
+		types_learn(link, rx->h.key);
 }
 
 /*
@@ -669,8 +718,10 @@ static void serve_get(struct vrnic_link *link)
 
 static void serve_put(struct vrnic_link *link)
 {
-	if (link->rx.h.data)
-		serve_count(link, link->rx.h.data);
+	u32 bytes = link->rx.h.data - vrnic_nhdr_rows(&link->rx.h);
+
+	if (bytes)
+		serve_count(link, bytes);
 }
 
 static void serve_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)

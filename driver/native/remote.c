@@ -382,9 +382,12 @@ static u64 *find_told(struct vrnic_link *link, const struct vrnic_type *type)
 }
 
 /* Note that this end has sent @type to the peer, in place of another note if there is no room. */
-static void note_told(struct vrnic_link *link, const struct vrnic_type *type)
+static void note_told(struct vrnic_injector *inj, const struct vrnic_type *type)
 {
+	struct vrnic_link *link = inj->link;
+
 	told_like(link, type)[link->told_next++ % VRNIC_LINK_TOLD_WAYS] = type->serial;
+	vrnic_count(inj->fifo->dev, TYPES_TOLD);
 }
 
 static bool was_told(struct vrnic_injector *inj, const struct vrnic_type *type)
@@ -404,11 +407,16 @@ static void copy_rows(struct vrnic_type_row *to, const struct vrnic_rows *rows,
 	}
 }
 
+static u64 rows_bytes(const struct vrnic_type *type)
+{
+	return type->rows.nr * sizeof(struct vrnic_type_row);
+}
+
 /* Send the peer the next rows of the type that describes the peer's storage. */
 static enum vrnic_step tell_type(struct vrnic_injector *inj,
 				 const struct vrnic_type *type)
 {
-	u64 total = type->rows.nr * sizeof(struct vrnic_type_row);
+	u64 total = rows_bytes(type);
 	struct vrnic_nreq *req = &inj->req;
 	u64 n = min_t(u64, total - req->told, VRNIC_NWIRE_BURST);
 	struct vrnic_seg seg = { .len = n };
@@ -445,19 +453,33 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 	return vrnic_wire_open_own(inj, req->await.addr, req->span, write, seg);
 }
 
-/* Pack the next @n bytes of the storage into a buffer, as data of the request. */
+/*
+ * Make the data of a typed request: the rows that the peer does not know (S3.3), and, unless
+ * @storage is NULL, the next @n bytes of the storage, packed.
+ */
 static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
 {
+	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	struct vrnic_nreq *req = &inj->req;
-	struct vrnic_seg seg = { .len = n };
+	struct vrnic_seg seg = { .len = req->rows + (storage ? n : 0) };
 
-	req->msg.buf = kvmalloc(n, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!seg.len)
+		return 0;
+	req->msg.buf = kvmalloc(seg.len, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!req->msg.buf)
 		return VRNIC_VERR_TYPE;
-	vrnic_half_copy(&req->half, storage, req->msg.buf, n, true, false);
+	copy_rows(req->msg.buf, &type->rows, 0, req->rows / sizeof(struct vrnic_type_row));
+	if (storage)
+		vrnic_half_copy(&req->half, storage, req->msg.buf + req->rows, n, true, false);
 	seg.kva = req->msg.buf;
 	vrnic_nmsg_add(&req->msg, &seg);
 	return 0;
+}
+
+/* May the rows of a type travel with the first data? Not if they are more than a message of data. */
+static bool rows_fit(const struct vrnic_injector *inj, const struct vrnic_type *type)
+{
+	return !inj->op.done && rows_bytes(type) <= VRNIC_PACK_BYTES;
 }
 
 static int remote_typed_begin(struct vrnic_injector *inj)
@@ -476,6 +498,7 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 
 static enum vrnic_step move_typed(struct vrnic_injector *inj)
 {
+	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
 	const struct vrnic_ndesc *d = &inj->op.d;
 	u64 n = min_t(u64, d->length - inj->op.done, VRNIC_PACK_BYTES);
@@ -487,7 +510,7 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		.addr = d->remote_addr,
 		.total = d->length,
 		.pos = inj->op.done,
-		.type = inj->typed->type[VRNIC_SIDE_REMOTE]->number,
+		.type = type->number,
 	};
 	struct vrnic_seg seg;
 	int verr;
@@ -496,18 +519,18 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	req->was = req->half;
-	if (!get)
-		verr = remote_pack(inj, &seg, n);
+	req->rows = was_told(inj, type) ? 0 : rows_bytes(type);
+	verr = remote_pack(inj, get ? NULL : &seg, n);
 	vrnic_seg_put(&seg);
 	if (verr)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
 	put_counters(inj, &h);
 	req->n = n;
 	req->await.into = (struct vrnic_seg){};
-	if (get)
-		h.arg = n;
-	else
-		h.data = n;
+	if (req->rows)
+		h.flags |= VRNIC_NWIRE_ROWS;
+	h.arg = get ? n : req->rows;
+	h.data = req->rows + (get ? 0 : n);
 	return remote_ask(inj, &h);
 }
 
@@ -519,7 +542,7 @@ static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	type = inj->typed->type[VRNIC_SIDE_REMOTE];
-	return was_told(inj, type) ? move_typed(inj) : tell_type(inj, type);
+	return was_told(inj, type) || rows_fit(inj, type) ? move_typed(inj) : tell_type(inj, type);
 }
 
 /* The peer has received the rows of this request: send the next ones, or note that it has all. */
@@ -529,11 +552,10 @@ static enum vrnic_step remote_told(struct vrnic_injector *inj)
 	struct vrnic_nreq *req = &inj->req;
 
 	req->told += req->n;
-	if (req->told < type->rows.nr * sizeof(struct vrnic_type_row))
+	if (req->told < rows_bytes(type))
 		return VRNIC_STEP_MORE;
 	req->told = 0;
-	note_told(inj->link, type);
-	vrnic_count(inj->fifo->dev, TYPES_TOLD);
+	note_told(inj, type);
 	return VRNIC_STEP_MORE;
 }
 
@@ -679,6 +701,8 @@ static enum vrnic_step remote_collect(struct vrnic_injector *inj,
 		return remote_forgotten(inj);
 	if (req->await.again)
 		return wait_again(inj);
+	if (op->d.flags & VRNIC_NDESC_TYPED && req->rows)
+		note_told(inj, inj->typed->type[VRNIC_SIDE_REMOTE]);
 	switch (op->d.opcode) {
 	case VRNIC_NOP_PUT:
 	case VRNIC_NOP_GET:

@@ -98,6 +98,7 @@ local f = {
 	typed = ProtoField.bool("vrnic.flags.typed", "TYPED", 8, nil, 0x01),
 	back = ProtoField.bool("vrnic.flags.back", "BACK", 8, nil, 0x02),
 	again = ProtoField.bool("vrnic.flags.again", "AGAIN", 8, nil, 0x04),
+	rows_first = ProtoField.bool("vrnic.flags.rows", "ROWS", 8, nil, 0x08),
 	status = ProtoField.uint8("vrnic.status", "Status", base.DEC, statuses),
 	id = ProtoField.uint32("vrnic.id", "Number of the request"),
 	data_len = ProtoField.uint32("vrnic.data_len", "Bytes of data"),
@@ -116,6 +117,7 @@ local f = {
 	value = ProtoField.uint64("vrnic.value", "Value", base.HEX),
 	counter = ProtoField.uint32("vrnic.counter", "Counter of the receiver", base.HEX),
 	wants = ProtoField.uint32("vrnic.wants", "Bytes wanted"),
+	rows_len = ProtoField.uint32("vrnic.rows_len", "Bytes of rows"),
 	dispatch = ProtoField.uint32("vrnic.dispatch", "Dispatch id"),
 	failed = ProtoField.uint32("vrnic.failed", "Operation that failed", base.HEX, descriptors),
 	vendor_err = ProtoField.uint8("vrnic.vendor_err", "Reason", base.DEC, vendor_errs),
@@ -200,6 +202,11 @@ local function bit(value, mask)
 	return math.floor(value / mask) % 2 == 1
 end
 
+-- rows_of(H): bytes of rows with which the data begin.
+local function rows_of(h)
+	return bit(h.flags, 8) and (h.op == GET and h.data or h.op == PUT and h.arg) or 0
+end
+
 -- complain(ITEM, TEXT): this packet is none that vrnic sends.
 local function complain(item, text)
 	item:add_proto_expert_info(e.malformed, text)
@@ -210,14 +217,24 @@ local function within(pos, n, total)
 	return total < UInt64(0, 0x80000000) and pos <= total and UInt64(n) <= total - pos
 end
 
+-- Are there whole rows, at the start of an operation, where the flags say that there are some?
+local function rows_fit(h)
+	local rows = rows_of(h)
+	return not bit(h.flags, 8) or
+	       (h.pos == UInt64(0) and rows > 0 and rows % ROW == 0 and rows <= h.data)
+end
+
 -- lengths_fit(H): as vrnic_nhdr_lengths_fit() in driver/lib/link_wire.h. True, or what is wrong.
 local lengths_fit = {
 	[ANSWER] = function() return true end,
 	[PUT] = function(h)
-		return within(h.pos, h.data, h.total) or "the data exceeds the operation"
+		return not rows_fit(h) and "not a number of rows" or
+		       within(h.pos, h.data - rows_of(h), h.total) or
+		       "the data exceeds the operation"
 	end,
 	[GET] = function(h)
-		return h.data ~= 0 and "a GET has no data" or
+		return h.data ~= rows_of(h) and "a GET has no data" or
+		       not rows_fit(h) and "not a number of rows" or
 		       h.arg > BURST and "more than 1 MiB is wanted" or
 		       within(h.pos, h.arg, h.total) or "what is wanted exceeds the operation"
 	end,
@@ -251,7 +268,9 @@ local function no_data(h)
 end
 lengths_fit[NOTIFY], lengths_fit[ERROR], lengths_fit[PING] = no_data, no_data, no_data
 
-local flags_of = { [ANSWER] = 4, [PUT] = 1, [GET] = 1, [NOTIFY] = 2 }
+-- The flags that a message may have, beside none.
+local flags_of = { [ANSWER] = { [4] = true }, [PUT] = { [1] = true, [9] = true },
+		   [GET] = { [1] = true, [9] = true }, [NOTIFY] = { [2] = true } }
 
 -- ---- the header of a message ----
 
@@ -266,7 +285,7 @@ local meaning = {
 		[RMW] = f.operand, [ANSWER] = f.value },
 	counter1 = { at = 40, len = 4, any = f.counter },
 	counter2 = { at = 44, len = 4, any = f.counter },
-	arg = { at = 48, len = 4, [GET] = f.wants, [MESSAGE] = f.dispatch, [NOTIFY] = f.dispatch,
+	arg = { at = 48, len = 4, [GET] = f.wants, [PUT] = f.rows_len, [MESSAGE] = f.dispatch, [NOTIFY] = f.dispatch,
 		[ERROR] = f.failed, [RMW] = f.rmw },
 	vendor_err = { at = 52, len = 1, [ANSWER] = f.vendor_err, [ERROR] = f.vendor_err },
 	type = { at = 56, len = 4, [PUT] = f.type, [GET] = f.type },
@@ -299,8 +318,9 @@ local function add_flags(tree, tvb, op)
 	item:add(f.typed, tvb(2, 1))
 	item:add(f.back, tvb(2, 1))
 	item:add(f.again, tvb(2, 1))
-	local flags, may = tvb(2, 1):uint(), flags_of[op] or 0
-	if flags >= 8 or (flags ~= 0 and flags ~= may) then
+	item:add(f.rows_first, tvb(2, 1))
+	local flags = tvb(2, 1):uint()
+	if flags ~= 0 and not (flags_of[op] or {})[flags] then
 		complain(item, "a flag that this message cannot have")
 	end
 end
@@ -422,7 +442,10 @@ local function add_data(tree, range, msg, offset)
 		return
 	end
 	local item = tree:add(f.data, range)
-	if msg.op == RGET then
+	local rows = math.max(0, math.min(rows_of(msg) - offset, range:len()))
+	if rows > 0 then
+		add_array(item, range(0, rows), ROW, -offset % ROW, add_row, msg.big)
+	elseif msg.op == RGET then
 		add_array(item, range, SLOT, -offset % SLOT, add_descriptor, msg.big)
 	elseif msg.op == TYPE then
 		-- a message begins with a whole row, and its last one ends with a whole one
@@ -496,7 +519,7 @@ end
 
 local function total_text(msg)
 	return string.format("%s bytes at %s of %s, key 0x%x",
-			     msg.op == GET and msg.arg or msg.data, tostring(msg.pos),
+			     msg.op == GET and msg.arg or msg.data - rows_of(msg), tostring(msg.pos),
 			     tostring(msg.total), msg.key)
 end
 

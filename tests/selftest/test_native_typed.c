@@ -2,6 +2,7 @@
 /* S3: typed transfers, in all modes, against plain copies. */
 #include "fault.h"
 #include "native.h"
+#include "native_trace.h"
 #include "native_types.h"
 
 #define LEN	(2 * REACH)
@@ -136,6 +137,94 @@ TEST_F(typed, s3_3_same_type)
 static long long told(void)
 {
 	return dev_counter("native_types_told");
+}
+
+/* Messages of links that were begun; one may begin again, when its packet was lost. */
+struct messages {
+	unsigned int nr;
+	unsigned long qpn[64], psn[64];
+};
+
+static void note_message(const char *line, void *arg)
+{
+	const char *what = strstr(line, "vrnic_packet: qpn=");
+	unsigned long qpn, opcode, psn;
+	struct messages *m = arg;
+	unsigned int i;
+
+	if (!what || sscanf(what, "vrnic_packet: qpn=%lu tx opcode=%lx psn=%lx", &qpn, &opcode,
+			    &psn) != 3)
+		return;
+	if (opcode != 0xc0 && opcode != 0xc4)	/* FIRST or ONLY */
+		return;
+	for (i = 0; i < m->nr && (m->qpn[i] != qpn || m->psn[i] != psn); i++)
+		;
+	if (i < m->nr || i == ARRAY_SIZE(m->qpn))
+		return;
+	m->qpn[i] = qpn;
+	m->psn[i] = psn;
+	m->nr++;
+}
+
+/* How many messages the transfer takes, with the answers; -1: it failed. */
+static int messages_of(struct nbed *bed, const struct transfer *t)
+{
+	struct messages m = {};
+
+	if (trace_begin("vrnic_packet") || !as_the_model(bed, t, 1) ||
+	    trace_read(note_message, &m))
+		return -1;
+	trace_end("vrnic_packet");
+	return m.nr;
+}
+
+/* The first transfer of a type takes the rows along: no message more than any other transfer. */
+TEST_F(typed, s3_3_metadata_travels_with_the_first_data)
+{
+	struct nbed *bed = &self->bed;
+	struct typed one, two;
+	long long before = told();
+
+	if (!over_a_wire() || !trace_there())
+		SKIP(return, "needs a wire, and tracefs");
+	ASSERT_OK(ROWS(&one, bed, { 0, 8, 64, 64 }));
+	ASSERT_OK(ROWS(&two, bed, { 100, 512, 1, 0 }));
+	EXPECT_EQ(2, messages_of(bed, &(struct transfer){ &one, &two, 0, false }));
+	EXPECT_EQ(before + 1, told());
+	EXPECT_EQ(2, messages_of(bed, &(struct transfer){ &one, &two, 0, false }));
+	EXPECT_EQ(2, messages_of(bed, &(struct transfer){ &two, &one, 0, true }));
+	EXPECT_EQ(before + 2, told());
+	EXPECT_EQ(2, messages_of(bed, &(struct transfer){ &two, &one, 0, true }));
+	EXPECT_EQ(before + 2, told());
+	EXPECT_OK(typed_free(&one));
+	EXPECT_OK(typed_free(&two));
+}
+
+/* Rows, and data behind them, cut into packets anywhere; and more rows than such a message may have. */
+TEST_F(typed, rows_of_all_lengths)
+{
+	static const unsigned int rows[] = { 1, 3, 31, 32, 33, 100, 127, 128, 1000, 8191, 8192, 8193 };
+	struct nbed *bed = &self->bed;
+	struct rng rng = { 1007 };
+	struct row *row;
+	struct typed t;
+	unsigned int i, j;
+
+	row = calloc(10000, sizeof(*row));
+	ASSERT_NE(NULL, row);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		/* anywhere, so that hardly two of them become one */
+		for (j = 0; j < rows[i]; j++)
+			row[j] = (struct row){ .offset = rng_below(&rng, REACH), .bytes = 1,
+					       .count = 1 };
+		for (j = 0; j < 2; j++) {
+			ASSERT_OK(typed_rows(&t, bed->a.client, row, rows[i]));
+			EXPECT_TRUE(as_the_model(bed, &(struct transfer){ &t, &t, 0, j }, i))
+				TH_LOG("%u rows", rows[i]);
+			EXPECT_OK(typed_free(&t));
+		}
+	}
+	free(row);
 }
 
 /* Over a wire, a peer is told each type once; where there are no packets, nobody is. */

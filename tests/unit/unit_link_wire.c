@@ -92,12 +92,37 @@ static void only_known_operations_and_flags(void)
 	BAD(.op = 0);
 	for (op = VRNIC_NWIRE_MAX; op < 256; op++)
 		BAD(.op = op);
-	for (flag = 3; flag < 8; flag++)
+	for (flag = 4; flag < 8; flag++)
 		for (op = 0; op < VRNIC_NWIRE_MAX; op++)
 			BAD(.op = op, .flags = 1 << flag);
 	GOOD(.op = VRNIC_NWIRE_GET, .flags = VRNIC_NWIRE_TYPED);
 	BAD(.op = VRNIC_NWIRE_RMW, .total = 8, .flags = VRNIC_NWIRE_TYPED);
 	BAD(.op = VRNIC_NWIRE_PUT, .flags = VRNIC_NWIRE_AGAIN);
+}
+
+#define WITH_ROWS	(VRNIC_NWIRE_TYPED | VRNIC_NWIRE_ROWS)
+
+/* Rows with the first data: whole ones, and no more than there are bytes. */
+static void rows_before_data(void)
+{
+	unsigned int op;
+
+	GOOD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 64, .data = 72, .total = 8);
+	GOOD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 64, .data = 72, .total = 9);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 64, .data = 72, .total = 7);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 65, .data = 73, .total = 8);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 0, .data = 8, .total = 8);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 96, .data = 64, .total = 8);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = WITH_ROWS, .arg = 64, .data = 72, .pos = 8,
+	    .total = 16);
+	GOOD(.op = VRNIC_NWIRE_GET, .flags = WITH_ROWS, .arg = 8, .data = 64, .total = 8);
+	BAD(.op = VRNIC_NWIRE_GET, .flags = WITH_ROWS, .arg = 8, .data = 65, .total = 8);
+	BAD(.op = VRNIC_NWIRE_GET, .flags = WITH_ROWS, .arg = 8, .total = 8);
+	BAD(.op = VRNIC_NWIRE_GET, .flags = WITH_ROWS, .arg = 8, .data = 64, .pos = 8,
+	    .total = 16);
+	BAD(.op = VRNIC_NWIRE_GET, .flags = VRNIC_NWIRE_TYPED, .arg = 8, .data = 64, .total = 8);
+	for (op = 0; op < VRNIC_NWIRE_MAX; op++)
+		BAD(.op = op, .flags = VRNIC_NWIRE_ROWS);
 }
 
 /* Sums that would wrap, and lengths beyond the limits. */
@@ -231,7 +256,7 @@ static void hello_has_a_nonce(void)
 
 static const struct unit_test tests[] = {
 	UNIT(sizes), UNIT(header_is_packed), UNIT(versions_and_reserved_bytes),
-	UNIT(only_known_operations_and_flags), UNIT(lengths_of_moves),
+	UNIT(only_known_operations_and_flags), UNIT(rows_before_data), UNIT(lengths_of_moves),
 	UNIT(lengths_of_messages), UNIT(words), UNIT(rows_of_types),
 	UNIT(hello_is_packed), UNIT(hello_is_not_believed),
 	UNIT(hello_has_a_nonce),

@@ -327,23 +327,50 @@ static void typed(struct vrnic_nhdr *h)
 	h->pos = 0;
 }
 
-static void put(struct vrnic_nhdr *h)
+/* Rows that are 64 bytes in all, or anything. Return: their number of bytes. */
+static u32 some_rows(u8 *data)
+{
+	struct vrnic_type_row *row = (struct vrnic_type_row *)data;
+	u32 i, nr = 1 + below(8);
+
+	for (i = 0; i < nr; i++)
+		row[i] = (struct vrnic_type_row){
+			.offset = one_in(16) ? (s64)draw() : (s64)below(4096),
+			.bytes = one_in(16) ? draw() : 8, .count = one_in(16) ? draw() : 8 / nr,
+			.stride = below(64),
+		};
+	return nr * sizeof(*row);
+}
+
+/* The data of a typed operation begin with the rows of the type. Return: their number of bytes. */
+static u32 with_rows(struct vrnic_nhdr *h, u8 *data)
+{
+	h->flags |= VRNIC_NWIRE_ROWS;
+	h->pos = 0;
+	return some_rows(data);
+}
+
+static void put(struct vrnic_nhdr *h, u8 *data)
 {
 	h->op = VRNIC_NWIRE_PUT;
 	aim(h, IBV_ACCESS_REMOTE_WRITE, MAX_DATA / 2);
 	if (one_in(4))
 		typed(h);
 	h->pos = one_in(8) ? below(h->total + 1) : 0;
-	h->data = h->total - h->pos;
+	if (h->flags && one_in(2))
+		h->arg = with_rows(h, data);
+	h->data = h->arg + h->total - h->pos;
 }
 
-static void get(struct vrnic_nhdr *h)
+static void get(struct vrnic_nhdr *h, u8 *data)
 {
 	h->op = VRNIC_NWIRE_GET;
 	aim(h, IBV_ACCESS_REMOTE_READ, MAX_DATA);
 	if (one_in(4))
 		typed(h);
 	h->pos = one_in(8) ? below(h->total + 1) : 0;
+	if (h->flags && one_in(2))
+		h->data = with_rows(h, data);
 	h->arg = h->total - h->pos;
 }
 
@@ -375,22 +402,12 @@ static void letter(struct vrnic_nhdr *h)
 	h->arg = draw();
 }
 
-/* Rows that are 64 bytes in all, or anything. */
 static void type(struct vrnic_nhdr *h, u8 *data)
 {
-	struct vrnic_type_row *row = (struct vrnic_type_row *)data;
-	u32 i, nr = 1 + below(8);
-
 	h->op = VRNIC_NWIRE_TYPE;
 	h->key = below(TYPE_NUMBERS);
-	h->total = nr * sizeof(*row);
+	h->total = some_rows(data);
 	h->data = h->total;
-	for (i = 0; i < nr; i++)
-		row[i] = (struct vrnic_type_row){
-			.offset = one_in(16) ? (s64)draw() : (s64)below(4096),
-			.bytes = one_in(16) ? draw() : 8, .count = one_in(16) ? draw() : 8 / nr,
-			.stride = below(64),
-		};
 }
 
 /* Descriptors that the device runs in the peer's name, back to it. */
@@ -443,10 +460,10 @@ static void draw_header(struct vrnic_nhdr *h, u8 *data)
 	h->counter[1] = some_counter();
 	switch (below(16)) {
 	case 0 ... 3:
-		put(h);
+		put(h, data);
 		break;
 	case 4 ... 6:
-		get(h);
+		get(h, data);
 		break;
 	case 7:
 		rmw(h);
