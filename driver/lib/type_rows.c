@@ -151,6 +151,9 @@ int vrnic_rows_check(struct vrnic_rows *rows)
 			rows->row[nr++] = next;
 	}
 	rows->nr = nr;
+	rows->chunks = 0;
+	for (i = 0; i < nr; i++)
+		rows->chunks += rows->row[i].count;
 	return 0;
 }
 

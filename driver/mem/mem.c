@@ -60,6 +60,7 @@ static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
 	seg->mr = mr;
 	seg->held = false;
 	seg->len = len;
+	seg->pieces = NULL;
 	if (mr->pages) {
 		seg->kva = NULL;
 		seg->off = addr - mr->iova + mr->offset;
@@ -366,9 +367,19 @@ void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n)
 	sgl->pos += n;
 }
 
+/* The segment with the next byte. */
+static const struct vrnic_seg *sgl_seg(struct vrnic_sgl *sgl)
+{
+	while (sgl->pos == sgl->seg[sgl->cur].len) {
+		sgl->cur++;
+		sgl->pos = 0;
+	}
+	return &sgl->seg[sgl->cur];
+}
+
 /**
  * vrnic_sgl_run() - find the contiguous bytes at the position
- * @sgl: list; the caller moves its position on, within the run
+ * @sgl: list without pieces; the caller moves its position on, within the run
  * @want: bytes that the caller can use; the list has that many left
  * @len: set to the bytes of the run, 1 to @want
  *
@@ -378,12 +389,34 @@ void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
 {
 	const struct vrnic_seg *seg;
 
-	while (sgl->pos == sgl->seg[sgl->cur].len) {
-		sgl->cur++;
-		sgl->pos = 0;
-	}
-	seg = &sgl->seg[sgl->cur];
+	seg = sgl_seg(sgl);
 	return vrnic_seg_run(seg, sgl->pos, min(want, seg->len - sgl->pos), len);
+}
+
+/**
+ * vrnic_sgl_read() - copy the bytes at the position, and move it on
+ * @src: list; it has at least @n bytes left
+ * @to: kernel memory
+ * @n: bytes
+ */
+void vrnic_sgl_read(struct vrnic_sgl *src, void *to, u64 n)
+{
+	struct vrnic_pieces *pieces;
+	const struct vrnic_seg *seg;
+	const void *from;
+	u64 len;
+
+	for (; n; n -= len, to += len, src->pos += len) {
+		seg = sgl_seg(src);
+		pieces = seg->pieces;
+		if (pieces) {
+			len = min(n, seg->len - src->pos);
+			pieces->read(pieces, src->pos, to, len);
+		} else {
+			from = vrnic_sgl_run(src, n, &len);
+			vrnic_memcpy(to, from, len);
+		}
+	}
 }
 
 /*

@@ -306,6 +306,7 @@ int vrnic_mw_open(const struct vrnic_key_user *user, struct vrnic_window *win, u
 		seg->kva = NULL;
 		seg->off = win->addr + (addr - win->base) - mr->iova + mr->offset;
 		seg->len = len;
+		seg->pieces = NULL;
 	}
 	spin_unlock_bh(&win->lock);
 	return verr;

@@ -36,12 +36,23 @@ struct vrnic_held {
 };
 
 /**
+ * struct vrnic_pieces - bytes that lie in many places, and are read as if they lay together
+ * @read: copy the bytes from @pos to @pos + @n to @to. Packets are made in order, and again if one
+ *	is lost, so @pos may be less than before. Must not sleep
+ */
+struct vrnic_pieces {
+	void (*read)(struct vrnic_pieces *pieces, u64 pos, void *to, u64 n);
+};
+
+/**
  * struct vrnic_seg - a piece of memory that may be used until vrnic_seg_put()
  * @mr: region, with a reference held; NULL for kernel memory that has no region
  * @held: a struct vrnic_held owns the reference on @mr
  * @kva: kernel address, if the region has no pages or there is no region; else NULL
  * @off: if @kva is NULL: offset of the piece from the start of the region's first page
  * @len: bytes
+ * @pieces: if not NULL: the bytes lie in places of @mr that only vrnic_sgl_read() finds; @kva and
+ *	@off mean nothing
  */
 struct vrnic_seg {
 	struct vrnic_mr *mr;
@@ -49,6 +60,7 @@ struct vrnic_seg {
 	void *kva;
 	u64 off;
 	u64 len;
+	struct vrnic_pieces *pieces;
 };
 
 /**
@@ -89,6 +101,7 @@ void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_put(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
+void vrnic_sgl_read(struct vrnic_sgl *src, void *to, u64 n);
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n, bool final);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);

@@ -138,7 +138,10 @@ struct vrnic_nawait {
  * @n: bytes that the request moves: data, or rows of a type
  * @pinned: pages of the process are pinned for the request (S1)
  * @half: TYPED: position in the local storage
- * @was: TYPED: @half before this request, in case the peer has forgotten the type
+ * @was: TYPED: @half before this request, in case the peer has forgotten the type, or a packet is
+ *	made again
+ * @pieces: TYPED: reads the local storage from @half on
+ * @storage: TYPED: the local storage; the message has the reference on its region
  * @telling: the message has rows of a type, which the peer does not know, and no data
  * @told: bytes of these rows that the peer has received
  * @rows: TYPED: bytes of rows before the data of the message
@@ -156,6 +159,8 @@ struct vrnic_nreq {
 	bool pinned;
 	struct vrnic_half half;
 	struct vrnic_half was;
+	struct vrnic_pieces pieces;
+	struct vrnic_seg storage;
 	bool telling;
 	u64 told;
 	u32 rows;

@@ -453,27 +453,57 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 	return vrnic_wire_open_own(inj, req->await.addr, req->span, write, seg);
 }
 
-/*
- * Make the data of a typed request: the rows that the peer does not know (S3.3), and, unless
- * @storage is NULL, the next @n bytes of the storage, packed.
- */
-static int remote_pack(struct vrnic_injector *inj, struct vrnic_seg *storage, u64 n)
+/* Go to @pos in the packed data: not before the start of the last request. */
+static void seek(struct vrnic_nreq *req, u64 pos)
 {
-	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
+	if (req->half.pos > pos)
+		req->half = req->was;
+	vrnic_half_skip(&req->half, pos - req->half.pos);
+}
+
+/* Make the data of a packet. The run of the link does so: see struct vrnic_nreq.pending. */
+static void gather_typed(struct vrnic_pieces *pieces, u64 pos, void *to, u64 n)
+{
+	struct vrnic_nreq *req = container_of(pieces, struct vrnic_nreq, pieces);
+
+	seek(req, req->was.pos + pos);
+	vrnic_half_copy(&req->half, &req->storage, to, n, true, false);
+}
+
+/*
+ * Add the rows that the peer does not know (S3.3), and @n bytes of @storage behind them, packed
+ * (S3.4). Return: false if there is no memory.
+ */
+static bool add_packed(struct vrnic_injector *inj, const struct vrnic_seg *storage, u64 n)
+{
+	const struct vrnic_rows *rows = &inj->typed->type[VRNIC_SIDE_REMOTE]->rows;
 	struct vrnic_nreq *req = &inj->req;
-	struct vrnic_seg seg = { .len = req->rows + (storage ? n : 0) };
+	struct vrnic_seg seg = { .len = req->rows + n };
 
 	if (!seg.len)
-		return 0;
-	req->msg.buf = kvmalloc(seg.len, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!req->msg.buf)
-		return VRNIC_VERR_TYPE;
-	copy_rows(req->msg.buf, &type->rows, 0, req->rows / sizeof(struct vrnic_type_row));
-	if (storage)
-		vrnic_half_copy(&req->half, storage, req->msg.buf + req->rows, n, true, false);
-	seg.kva = req->msg.buf;
+		return true;
+	seg.kva = kvmalloc(seg.len, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!seg.kva)
+		return false;
+	copy_rows(seg.kva, rows, 0, req->rows / sizeof(struct vrnic_type_row));
+	if (n)
+		vrnic_half_copy(&req->half, storage, seg.kva + req->rows, n, true, false);
+	req->msg.buf = seg.kva;
 	vrnic_nmsg_add(&req->msg, &seg);
-	return 0;
+	return true;
+}
+
+/* Add @n bytes of @storage, straight from there: each packet gathers its own (S3.5). */
+static void add_gathered(struct vrnic_injector *inj, const struct vrnic_seg *storage, u64 n)
+{
+	struct vrnic_nreq *req = &inj->req;
+	struct vrnic_seg seg = *storage;
+
+	req->storage = *storage;
+	req->pieces.read = gather_typed;
+	seg.len = n;
+	seg.pieces = &req->pieces;
+	vrnic_nmsg_add(&req->msg, &seg);
 }
 
 /* May the rows of a type travel with the first data? Not if they are more than a message of data. */
@@ -496,13 +526,46 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 	return verr;
 }
 
+/* Most chunks of the data of a message: if a packet is lost, a softirq looks for its first chunk. */
+#define GATHER_CHUNKS	16384
+
+/* Bytes of the next message of a typed operation. */
+static u64 typed_bytes(const struct vrnic_injector *inj)
+{
+	const struct vrnic_rows *rows = &inj->typed->type[VRNIC_SIDE_LOCAL]->rows;
+	u64 most = div64_u64(rows->bytes, rows->chunks) * GATHER_CHUNKS;
+
+	return min3(inj->op.d.length - inj->op.done, (u64)VRNIC_PACK_BYTES, most);
+}
+
+/* Add the data of a typed request, of which the next @n bytes of the storage are a PUT's. */
+static int typed_data(struct vrnic_injector *inj, bool get, u64 n)
+{
+	bool pack = inj->typed->mode == VRNIC_TYPED_PACKED;
+	struct vrnic_seg storage;
+	int verr;
+
+	verr = remote_open_typed(inj, get, &storage);
+	if (verr)
+		return verr;
+	if (!add_packed(inj, &storage, get || !pack ? 0 : n)) {
+		vrnic_seg_put(&storage);
+		return VRNIC_VERR_TYPE;
+	}
+	if (get || pack)
+		vrnic_seg_put(&storage);
+	else
+		add_gathered(inj, &storage, n);
+	return 0;
+}
+
 static enum vrnic_step move_typed(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type = inj->typed->type[VRNIC_SIDE_REMOTE];
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
 	const struct vrnic_ndesc *d = &inj->op.d;
-	u64 n = min_t(u64, d->length - inj->op.done, VRNIC_PACK_BYTES);
 	struct vrnic_nreq *req = &inj->req;
+	u64 n = typed_bytes(inj);
 	struct vrnic_nhdr h = {
 		.op = get ? VRNIC_NWIRE_GET : VRNIC_NWIRE_PUT,
 		.flags = VRNIC_NWIRE_TYPED,
@@ -512,18 +575,17 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 		.pos = inj->op.done,
 		.type = type->number,
 	};
-	struct vrnic_seg seg;
 	int verr;
 
-	verr = remote_open_typed(inj, get, &seg);
-	if (verr)
-		return remote_fail_own(&inj->op, verr);
+	/* packets that were made again may have left the position behind */
+	seek(req, inj->op.done);
 	req->was = req->half;
 	req->rows = was_told(inj, type) ? 0 : rows_bytes(type);
-	verr = remote_pack(inj, get ? NULL : &seg, n);
-	vrnic_seg_put(&seg);
-	if (verr)
+	verr = typed_data(inj, get, n);
+	if (verr == VRNIC_VERR_TYPE)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);
+	if (verr)
+		return remote_fail_own(&inj->op, verr);
 	put_counters(inj, &h);
 	req->n = n;
 	req->await.into = (struct vrnic_seg){};

@@ -171,6 +171,7 @@ u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 		     u64 max_bytes);
 void vrnic_typed_end(struct vrnic_typed *t);
 void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows);
+void vrnic_half_skip(struct vrnic_half *half, u64 n);
 void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
 		     void *packed, u64 n, bool pack, bool final);
 

@@ -402,6 +402,29 @@ static void walk_copy(struct vrnic_walk *w, struct view *dst, struct view *src,
 	}
 }
 
+/* Move on by @n bytes. */
+static void walk_skip(struct vrnic_walk *w, u64 n)
+{
+	u64 chunks, len;
+
+	while (n) {
+		walk_settle(w);
+		chunks = w->skip ? 0 : min(w->row->count - w->chunk, div64_u64(n, w->row->bytes));
+		if (chunks) {
+			w->chunk += chunks;
+			n -= chunks * w->row->bytes;
+			continue;
+		}
+		len = min(w->row->bytes - w->skip, n);
+		n -= len;
+		w->skip += len;
+		if (w->skip == w->row->bytes) {
+			w->skip = 0;
+			w->chunk++;
+		}
+	}
+}
+
 /* Pack @n bytes of the origin into the buffer, then put them into place at the target. */
 static void packed_copy(struct vrnic_typed *t, struct view *dst,
 			struct view *src, u64 n, bool final)
@@ -607,6 +630,13 @@ void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 	};
 	half->walk.row = &half->walk.own;
 	vrnic_merge_begin(&half->walk.merge, rows, &flat);
+}
+
+/* Move on by @n bytes; at least so many follow. */
+void vrnic_half_skip(struct vrnic_half *half, u64 n)
+{
+	walk_skip(&half->walk, n);
+	half->pos += n;
 }
 
 /**

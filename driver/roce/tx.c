@@ -153,20 +153,13 @@ static void *burst_append(struct vrnic_burst *b, u32 n)
 
 static bool put_copy(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc)
 {
-	u64 left = tx->len, n;
-	void *from, *to;
+	void *to = burst_append(b, tx->len);
 
-	while (left) {
-		from = vrnic_sgl_run(tx->src, left, &n);
-		to = burst_append(b, n);
-		if (!to)
-			return false;
-		vrnic_memcpy(to, from, n);
-		/* over the copy: the owner may change the source meanwhile */
-		*crc = vrnic_icrc_more(*crc, to, n);
-		tx->src->pos += n;
-		left -= n;
-	}
+	if (!to)
+		return false;
+	vrnic_sgl_read(tx->src, to, tx->len);
+	/* over the copy: the owner may change the source meanwhile */
+	*crc = vrnic_icrc_more(*crc, to, tx->len);
 	return true;
 }
 
@@ -189,15 +182,15 @@ static void put_pages(struct vrnic_burst *b, const struct vrnic_tx *tx, u32 *crc
 
 /*
  * Can the pages of @sgl be fragments? Only those of a user's region: other memory may be slab,
- * which a page reference does not keep.
+ * which a page reference does not keep. What is gathered is too many pieces.
  */
 static bool can_lend(const struct vrnic_sgl *sgl)
 {
 	unsigned int i;
 
 	for (i = sgl->cur; i < sgl->nr; i++)
-		if (sgl->seg[i].len &&
-		    (!sgl->seg[i].mr || sgl->seg[i].mr->kind != VRNIC_MR_USER))
+		if (sgl->seg[i].len && (sgl->seg[i].pieces || !sgl->seg[i].mr ||
+					sgl->seg[i].mr->kind != VRNIC_MR_USER))
 			return false;
 	return true;
 }
@@ -313,21 +306,17 @@ static void fill_headers(struct vrnic_bth *bth, const struct vrnic_tx *tx)
 static bool put_small(struct vrnic_burst *b, struct vrnic_path *path,
 		      const struct vrnic_tx *tx)
 {
-	u32 size = pkt_bytes(tx), left = tx->len;
-	struct vrnic_bth *bth = burst_append(b, size);
-	void *from, *at;
+	struct vrnic_bth *bth = burst_append(b, pkt_bytes(tx));
+	u32 size = pkt_bytes(tx);
 	__le32 icrc;
-	u64 n;
+	void *at;
 
 	if (!bth)
 		return false;
 	fill_headers(bth, tx);
 	at = (void *)(bth + 1) + tx->ext_len;
-	for (; left; left -= n, at += n) {
-		from = vrnic_sgl_run(tx->src, left, &n);
-		vrnic_memcpy(at, from, n);
-		tx->src->pos += n;
-	}
+	vrnic_sgl_read(tx->src, at, tx->len);
+	at += tx->len;
 	memset(at, 0, pad_bytes(tx));
 	at += pad_bytes(tx);
 	icrc = vrnic_icrc_end(vrnic_icrc_from_bth(next_crc(b, path, size), bth,
