@@ -63,7 +63,8 @@ enum vrnic_nwire_op {
  * @reserved: 0
  * @type: TYPED: number of a type that the receiver was told, or is told now
  * @reserved2: 0
- * @cookie: NOTIFY, ERROR: cookie of the descriptor. RMW: value to compare with
+ * @cookie: NOTIFY, ERROR, MESSAGE (0 if the receiver did not inject it): cookie of the descriptor.
+ *	RMW: value to compare with
  */
 struct vrnic_nwire {
 	u8 version;

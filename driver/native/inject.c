@@ -58,7 +58,7 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = SIGNALED | VIRTUAL | TYPED;
 		break;
 	case VRNIC_NOP_MESSAGE:
-		known = SIGNALED | INLINE | PLACED | VIRTUAL;
+		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL;
 		break;
 	case VRNIC_NOP_NOTIFY:
 		known = VRNIC_NDESC_BACK;
@@ -79,13 +79,13 @@ static bool opcode_fits(u8 opcode, bool injected)
 {
 	switch (opcode) {
 	case VRNIC_NOP_PUT:
+	case VRNIC_NOP_MESSAGE:
 	case VRNIC_NOP_RGET:
 		return true;
 	case VRNIC_NOP_NOTIFY:
 		return injected;
 	case VRNIC_NOP_GET:
 	case VRNIC_NOP_RMW:
-	case VRNIC_NOP_MESSAGE:
 	case VRNIC_NOP_FENCE:
 	case VRNIC_NOP_FENCE_ALL:
 		return !injected;
@@ -201,7 +201,8 @@ int vrnic_nop_check(struct vrnic_nop *op, bool injected)
 		return VRNIC_VERR_LENGTH;
 	if (!place_fits(&op->d))
 		return VRNIC_VERR_BOUNDS;
-	if (injected ? op->d.num_slots != 1 : !slots_fit(&op->d))
+	/* an injected descriptor has no slots behind it, and so no header of a message */
+	if (!slots_fit(&op->d) || (injected && op->d.num_slots != 1))
 		return VRNIC_VERR_SLOTS;
 	/* the number of slots is right, so inject_fetch() has copied the second slot, if any */
 	if (!reserved_fits(op))

@@ -776,6 +776,7 @@ static void serve_message(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		.header_len = h->key,
 		.length = h->total,
 		.arg = h->arg,
+		.cookie = h->cookie,
 	};
 
 	if (post_record(link, &rec, &seg, answer))

@@ -538,6 +538,7 @@ static void message_record(struct vrnic_injector *inj, struct vrnic_record *rec)
 		.header_len = inj->op.d.header_len,
 		.length = inj->op.d.length,
 		.arg = inj->op.d.arg,
+		.cookie = inj->rget ? inj->op.d.cookie : 0,
 		.source = inj->fifo->id,
 		.task = inj->fifo->address.task,
 	};

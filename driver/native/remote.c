@@ -284,6 +284,7 @@ static enum vrnic_step ask_message(struct vrnic_injector *inj)
 		.key = d->header_len,
 		.total = d->length,
 		.arg = d->arg,
+		.cookie = inj->rget ? d->cookie : 0,
 	};
 	struct vrnic_seg seg[3];
 	unsigned int i, nr;

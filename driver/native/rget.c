@@ -571,7 +571,7 @@ static bool rget_done_op(struct vrnic_injector *inj, struct vrnic_budget *budget
 {
 	int verr = 0;
 
-	if (inj->op.d.opcode == VRNIC_NOP_RGET)
+	if (inj->op.d.opcode == VRNIC_NOP_RGET || inj->op.d.opcode == VRNIC_NOP_MESSAGE)
 		verr = vrnic_nop_count(inj, 1);
 	if (verr) {
 		vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, verr);

@@ -289,7 +289,8 @@ local meaning = {
 		[ERROR] = f.failed, [RMW] = f.rmw },
 	vendor_err = { at = 52, len = 1, [ANSWER] = f.vendor_err, [ERROR] = f.vendor_err },
 	type = { at = 56, len = 4, [PUT] = f.type, [GET] = f.type },
-	cookie = { at = 64, len = 8, [NOTIFY] = f.cookie, [ERROR] = f.cookie, [RMW] = f.compare },
+	cookie = { at = 64, len = 8, [NOTIFY] = f.cookie, [ERROR] = f.cookie, [RMW] = f.compare,
+		   [MESSAGE] = f.cookie },
 }
 local members = { "key", "addr", "total", "pos", "counter1", "counter2", "arg", "vendor_err",
 		  "type", "cookie" }

@@ -240,8 +240,14 @@ TEST_F(inject, needs_a_key_that_opens)
 	EXPECT_OK(ibv_dealloc_pd(pd));
 }
 
-/* Only put, remote get and notify, and these without extras. */
-TEST_F(inject, only_three_opcodes)
+static bool may_be_injected(int opcode)
+{
+	return opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_MESSAGE ||
+	       opcode == VRNIC_NOP_RGET || opcode == VRNIC_NOP_NOTIFY;
+}
+
+/* Only put, message, remote get and notify, and these without extras. */
+TEST_F(inject, only_four_opcodes)
 {
 	struct raw_fifo *b = &self->pair.b;
 	struct vrnic_ndesc good = fetch(self, b->buf.mr->rkey,
@@ -249,8 +255,7 @@ TEST_F(inject, only_three_opcodes)
 	int op;
 
 	for (op = 0; op < 256; op++) {
-		if (op == VRNIC_NOP_PUT || op == VRNIC_NOP_RGET ||
-		    op == VRNIC_NOP_NOTIFY)
+		if (may_be_injected(op))
 			continue;
 		self->batch[0] = good;
 		self->batch[0].opcode = op;
@@ -272,6 +277,69 @@ TEST_F(inject, only_three_opcodes)
 	expect_refused(_metadata, self, 1, "three slots");
 }
 
+/* b's memory to a's reception FIFO: what b's engine is asked to send. */
+static struct vrnic_ndesc send_back(FIXTURE_DATA(inject) *self, size_t off, size_t len)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_MESSAGE, .num_slots = 1, .length = len,
+		.local_addr = (uintptr_t)self->pair.b.buf.addr + off,
+		.lkey = self->pair.b.buf.mr->rkey, .arg = 77, .cookie = 0x123456789abcdefULL,
+		.target_counter = self->mine.number,
+	};
+}
+
+/* S4.5: a portion may go through the reception FIFO of the peer that injected the descriptor. */
+TEST_F(inject, s4_5_messages_come_back)
+{
+	static const size_t lens[] = { 0, 1, 64, 65, 4095, VRNIC_MAX_MESSAGE };
+	struct vrnic_record record;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		self->mine.cell->remaining = 1;
+		self->batch[0] = send_back(self, 100, lens[i]);
+		self->batch[1] = notify(VRNIC_NDESC_BACK, i);
+		ASSERT_OK(rget(self, 2));
+		ASSERT_OK(record_of(self, false, VRNIC_REC_MESSAGE, &record));
+		EXPECT_EQ(lens[i], record.length);
+		EXPECT_EQ(0, record.header_len);
+		EXPECT_EQ(77, record.arg);
+		EXPECT_EQ(0x123456789abcdefULL, record.cookie);
+		EXPECT_EQ(self->pair.b.address.fifo, record.source);
+		ASSERT_OK(record_of(self, false, VRNIC_REC_NOTIFY, &record));
+		EXPECT_EQ(i, record.arg);
+		EXPECT_EQ(0, self->mine.cell->remaining);
+	}
+}
+
+/* An injected message has neither header nor flags: there is nothing behind its slot. */
+TEST_F(inject, s4_5_messages_without_extras)
+{
+	struct vrnic_ndesc good = send_back(self, 0, 64);
+	unsigned int i;
+
+	self->batch[0] = good;
+	self->batch[0].header_len = 1;
+	expect_refused(_metadata, self, 1, "a header");
+	self->batch[0].header_len = VRNIC_MAX_MESSAGE - 64;
+	self->batch[0].num_slots = 64;
+	expect_refused(_metadata, self, 1, "a header, and slots");
+	self->batch[0] = good;
+	self->batch[0].length = VRNIC_MAX_MESSAGE + 1;
+	expect_refused(_metadata, self, 1, "4097 bytes");
+	self->batch[0] = good;
+	self->batch[0].lkey ^= 0x100;
+	expect_refused(_metadata, self, 1, "another key");
+	self->batch[0] = good;
+	self->batch[0].local_addr += LEN - 63;
+	expect_refused(_metadata, self, 1, "beyond the end");
+	for (i = 0; i < 8; i++) {
+		self->batch[0] = good;
+		self->batch[0].flags = 1 << i;
+		expect_refused(_metadata, self, 1, "a flag");
+	}
+}
+
 /* A refused descriptor behind a good one: the error is told, and later ones run. */
 TEST_F(inject, refused_after_a_good_one)
 {
@@ -284,8 +352,7 @@ TEST_F(inject, refused_after_a_good_one)
 
 	good.target_counter = 0;
 	for (op = 0; op < 256; op++) {
-		if (op == VRNIC_NOP_PUT || op == VRNIC_NOP_RGET ||
-		    op == VRNIC_NOP_NOTIFY)
+		if (may_be_injected(op))
 			continue;
 		self->batch[0] = good;
 		self->batch[1] = good;

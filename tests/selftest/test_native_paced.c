@@ -106,7 +106,9 @@ TEST_F(paced, offers_that_the_library_does_not_understand)
 			EXPECT_EQ(-E2BIG, vrnic_reject(b->to, &rts));
 		}
 		wr.comp_mask = 1ULL << i;
-		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &self->offers->rts[0], &wr, NULL));
+		/* the first bit wants deliver, which is not there */
+		EXPECT_EQ(i ? -E2BIG : -EINVAL,
+			  vrnic_accept(b->to, &self->offers->rts[0], &wr, NULL));
 		wr.comp_mask = 0;
 		EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &self->offers->rts[0], &wr,
 					       DONE(.comp_mask = 1ULL << i)));
@@ -156,7 +158,6 @@ TEST_F(paced, s4_1_offer_says_what_there_is)
 	ASSERT_OK(both_told(self, 1));
 }
 
-/* The target answers once; it does nothing more until all is there. */
 /* Offer all of a's buffer, with these counters, and see the offer at b. */
 static int offer_counted(FIXTURE_DATA(paced) *self, struct vrnic_counter *local,
 			 struct vrnic_counter *remote)
@@ -1221,6 +1222,167 @@ TEST_F(paced, refuses_what_makes_no_sense)
 					      .header = header, .header_len = 1024), NULL));
 	ASSERT_OK(nbed_until(&self->bed, &self->offers->count, 1));
 	EXPECT_EQ(1024, self->offers->header_len);
+}
+
+/* ---- S4.5: portions that are memory-FIFO transfers ---- */
+
+#define PIECE	VRNIC_MAX_MESSAGE
+
+/* What came of a message, piece by piece; the endpoint is destroyed when @most have come. */
+struct pieces {
+	uint8_t *to;
+	uint64_t next;
+	int calls, bad, most;
+	struct vrnic_endpoint **ep;
+};
+
+static void collect(struct vrnic_context *context, const void *piece, size_t length,
+		    uint64_t offset, void *arg)
+{
+	struct pieces *p = arg;
+
+	if (offset != p->next || length > PIECE || offset + length > LEN) {
+		p->bad++;
+		return;
+	}
+	memcpy(p->to + offset, piece, length);
+	p->next += length;
+	if (++p->calls == p->most) {
+		vrnic_endpoint_destroy(*p->ep);
+		*p->ep = NULL;
+	}
+}
+
+static int take_pieces(FIXTURE_DATA(paced) *self, struct pieces *p, uint64_t portion)
+{
+	struct node *b = &self->bed.b;
+
+	return vrnic_accept(b->to, &self->offers->rts[(self->offers->count - 1) % OFFERS],
+			    ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER, .portion = portion,
+				   .deliver = collect, .deliver_arg = p),
+			    DONE(TELL(&self->taken), .local = b->counter));
+}
+
+TEST_F(paced, s4_5_portions_through_the_reception_fifo)
+{
+	static const size_t lens[] = { 0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE, 14 * PIECE,
+				       14 * PIECE + 1, 100000, LEN };
+	static const uint64_t portions[] = { 0, 10000, PIECE, PIECE + 1, 14 * PIECE };
+	static uint8_t there[LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces p;
+	unsigned int i, j;
+	int n = 0;
+
+	buf_fill(&bed->a.buf, 7);
+	for (i = 0; i < ARRAY_SIZE(lens); i++)
+		for (j = 0; j < ARRAY_SIZE(portions); j++) {
+			memset(there, 0, LEN);
+			p = (struct pieces){ .to = there };
+			ASSERT_OK(offer(self, 0, lens[i]));
+			ASSERT_OK(take_pieces(self, &p, portions[j]));
+			EXPECT_EQ(lens[i], vrnic_counter_read(bed->b.counter));
+			ASSERT_OK(both_told(self, ++n));
+			EXPECT_EQ(0, p.bad);
+			EXPECT_EQ(lens[i], p.next);
+			EXPECT_OK(memcmp(there, bed->a.buf.addr, lens[i]));
+			EXPECT_EQ(lens[i], self->taken.status.value);
+			EXPECT_EQ(0, vrnic_counter_read(bed->b.counter));
+			EXPECT_EQ(0, vrnic_counter_read(bed->a.counter));
+		}
+	/* the engine has put nothing into memory */
+	EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, LEN, 0));
+}
+
+/* The target's process sets the pace: the engines of both sides wait for it, and for nobody else. */
+TEST_F(paced, s4_5_a_full_fifo_stops_the_origin)
+{
+	static uint8_t there[LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces p = { .to = there };
+	long long stalls = statistic("reception_stalls");
+	struct patience patience = {};
+
+	buf_fill(&bed->a.buf, 8);
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_OK(take_pieces(self, &p, 0));
+	while (statistic("reception_stalls") == stalls && still_patient(&patience, 0))
+		;
+	EXPECT_LT(stalls, statistic("reception_stalls"));
+	EXPECT_EQ(0, p.calls);
+	EXPECT_EQ(0, self->sent.count);
+	/* a's own operations go on */
+	ASSERT_OK(vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,
+					  .length = 8, .remote = bed->a.peer.addr,
+					  .rkey = bed->a.peer.rkey), NULL));
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_EQ(0, p.bad);
+	EXPECT_EQ(LEN, p.next);
+	EXPECT_OK(memcmp(there, bed->a.buf.addr, LEN));
+}
+
+/* An offer whose memory is not what it says: both are told, and their counters fail. */
+TEST_F(paced, s4_5_pieces_that_fail)
+{
+	static uint8_t there[LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces p = { .to = there };
+
+	ASSERT_OK(offer(self, LEN / 2, LEN / 2));
+	self->offers->rts[0].length = LEN;
+	ASSERT_OK(take_pieces(self, &p, 0));
+	ASSERT_OK(nbed_until(bed, &self->taken.count, 1));
+	ASSERT_OK(nbed_until(bed, &self->sent.count, 1));
+	EXPECT_NE(0, self->taken.status.status);
+	EXPECT_NE(0, self->sent.status.status);
+	EXPECT_EQ(1, vrnic_counter_error(bed->b.counter, NULL));
+	EXPECT_EQ(1, vrnic_counter_error(bed->a.counter, NULL));
+	EXPECT_EQ(0, p.bad);
+	EXPECT_GE(LEN / 2, p.next);
+}
+
+/* The endpoint goes while pieces come: no more of them is delivered, and nobody is told. */
+TEST_F(paced, s4_5_the_endpoint_goes)
+{
+	static uint8_t there[LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces p = { .to = there, .most = 3, .ep = &bed->b.to };
+	struct patience patience = {};
+
+	ASSERT_OK(offer(self, 0, LEN));
+	ASSERT_OK(take_pieces(self, &p, 0));
+	while (bed->b.to && still_patient(&patience, p.calls))
+		ASSERT_LE(0, vrnic_advance(bed->b.context, 1));
+	ASSERT_EQ(NULL, bed->b.to);
+	ASSERT_LE(0, vrnic_advance(bed->b.context, 1000));
+	EXPECT_EQ(3, p.calls);
+	EXPECT_EQ(0, self->taken.count);
+	EXPECT_EQ(1, vrnic_counter_error(bed->b.counter, NULL));
+}
+
+TEST_F(paced, s4_5_what_makes_no_sense)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_accept_wr wr = { .comp_mask = VRNIC_ACCEPT_DELIVER, .deliver = collect };
+	const struct vrnic_rts *rts = &self->offers->rts[0];
+
+	ASSERT_OK(offer(self, 0, LEN));
+	wr.portion = 14 * PIECE + 1;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, rts, &wr, NULL));
+	wr.portion = 100;	/* more portions than the table has rows for */
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, rts, &wr, NULL));
+	wr.portion = 0;
+	wr.mr = b->buf.mr;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, rts, &wr, NULL));
+	wr.mr = NULL;
+	wr.local = b->buf.addr;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, rts, &wr, NULL));
+	wr.local = NULL;
+	wr.deliver = NULL;
+	EXPECT_EQ(-EINVAL, vrnic_accept(b->to, rts, &wr, NULL));
+	ASSERT_OK(take(self, 0, 0));
+	ASSERT_OK(both_told(self, 1));
 }
 
 TEST_HARNESS_MAIN

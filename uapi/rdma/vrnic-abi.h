@@ -583,7 +583,8 @@ enum vrnic_record_kind {
  * @header_len: MESSAGE: bytes of header, at the start of the second slot
  * @length: MESSAGE: bytes of data, right after the header
  * @arg: MESSAGE and NOTIFY: dispatch id
- * @cookie: of the descriptor
+ * @cookie: of the descriptor; MESSAGE: of the descriptor that this process injected at the
+ *	peer, or 0
  * @value: RMW: the old value. Others: bytes that were placed.
  * @failed_cookie: FENCE: cookie of the first operation that failed
  * @endpoint: COMPLETION: the descriptor's

@@ -532,6 +532,7 @@ enum {
 	VRNIC_DISPATCH_BROKEN,		/* to the target: the origin sends no more */
 	VRNIC_DISPATCH_TAKEN,		/* NOTIFY at the origin */
 	VRNIC_DISPATCH_ARRIVED,		/* NOTIFY at the target */
+	VRNIC_DISPATCH_PIECE,		/* to the target: some of the message */
 };
 
 void vrnic_pace_message(struct vrnic_context *ctx,

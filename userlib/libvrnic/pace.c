@@ -12,6 +12,9 @@
  *	row k		RGET	sends batch k + 1 to the origin's engine
  *	last batch	PUT, NOTIFY at the origin, NOTIFY at the target
  *
+ * If the target wants the message piece by piece, there are MESSAGEs to its reception FIFO in the
+ * place of a PUT. A full FIFO stops the origin's engine, so the target's process sets the pace.
+ *
  * The target writes the table with one put and sends batch 0. The engines do the
  * rest: they ask for portion k + 1 while portion k moves.
  *
@@ -30,7 +33,7 @@
 #define HEADER_MAX	1024		/* bytes of the user's header in an offer */
 #define TABLE_MIN	255U		/* rows offered, even if the message is small */
 #define TABLE_MAX	16383U		/* rows: a mebibyte */
-#define PORTION_MIN	(1ULL << 16)	/* the table has rows for portions of these bytes */
+#define PORTION_MIN	(1ULL << 15)	/* the table has rows for portions of these bytes */
 
 /* ---- the origin ---- */
 
@@ -217,7 +220,7 @@ static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 		if (ret)
 			return ret;
 	}
-	return post_from_pool(x, VRNIC_NOP_RGET, vrnic_plan_batch(x, 0),
+	return post_from_pool(x, VRNIC_NOP_RGET, vrnic_plan_batch(x, plan, 0),
 			      vrnic_plan_batch_bytes(plan, 0), 0, 0);
 }
 
@@ -246,7 +249,7 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 }
 
 static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *plan,
-			 const struct vrnic_done *done)
+			 const struct vrnic_accept_wr *wr, const struct vrnic_done *done)
 {
 	struct vrnic_transfer *x;
 	int ret;
@@ -255,6 +258,10 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	if (!x)
 		return -ENOMEM;
 	x->peer_id = plan->rts->id;
+	if (plan->pieces) {
+		x->deliver = wr->deliver;
+		x->deliver_arg = wr->deliver_arg;
+	}
 	ret = begin(x, plan);
 	if (ret)
 		vrnic_transfer_drop(ep->context, x);
@@ -279,6 +286,18 @@ static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rt
 	return vrnic_is_peer(ep, &rts->peer) ? 0 : -EINVAL;
 }
 
+static bool wants_pieces(const struct vrnic_accept_wr *wr)
+{
+	return wr->comp_mask & VRNIC_ACCEPT_DELIVER;
+}
+
+static bool place_fits(const struct vrnic_rts *rts, const struct vrnic_accept_wr *wr)
+{
+	if (wants_pieces(wr))
+		return wr->deliver && !wr->mr && !wr->local;
+	return wr->mr && (uintptr_t)wr->local <= UINT64_MAX - rts->length;
+}
+
 static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
 			const struct vrnic_accept_wr *wr, const struct vrnic_done *done)
 {
@@ -288,10 +307,10 @@ static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts 
 		ret = vrnic_done_check(ep->context, done);
 	if (ret)
 		return ret;
-	if (vrnic_is_extended(wr->comp_mask, 0))
+	if (vrnic_is_extended(wr->comp_mask, VRNIC_ACCEPT_DELIVER))
 		return -E2BIG;
-	if (!wr->mr || rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
-	    (uintptr_t)wr->local > UINT64_MAX - rts->length)
+	if (rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
+	    !place_fits(rts, wr))
 		return -EINVAL;
 	/* the target's process learns only that its own memory is filled: by a local counter */
 	return done && (done->remote || done->target) ? -EINVAL : 0;
@@ -309,13 +328,14 @@ int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
 	ret = accept_check(ep, rts, wr, done);
 	if (ret)
 		return ret;
+	plan.pieces = wants_pieces(wr);
 	plan.local = (uintptr_t)wr->local;
-	plan.rkey = wr->mr->rkey;
+	plan.rkey = plan.pieces ? 0 : wr->mr->rkey;
 	ret = vrnic_plan_cut(&plan, wr->portion);
 	if (ret)
 		return ret;
 	vrnic_lock(ep->context);
-	ret = accept_locked(ep, &plan, done);
+	ret = accept_locked(ep, &plan, wr, done);
 	vrnic_unlock(ep->context);
 	return ret;
 }
@@ -418,6 +438,35 @@ static void judged(struct vrnic_context *ctx, const struct vrnic_record *rec)
 			   verdict.vendor_err);
 }
 
+/*
+ * Some of a message has come. Pieces come in order. A peer that sends others, or more than the
+ * message has, breaks its own message: nothing is delivered, and the end finds less than it should.
+ */
+static void piece_came(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	const uint8_t *data = (const uint8_t *)(rec + 1) + rec->header_len;
+	vrnic_deliver deliver = NULL;
+	struct vrnic_transfer *x;
+	uint64_t offset = 0;
+	void *arg = NULL;
+
+	vrnic_lock(ctx);
+	x = vrnic_transfer_find(ctx, (uint32_t)rec->cookie, true, rec);
+	if (x && x->deliver && !x->ep->dead && rec->length <= x->length - x->arrived) {
+		deliver = x->deliver;
+		arg = x->deliver_arg;
+		offset = x->arrived;
+		x->arrived += rec->length;
+	}
+	vrnic_unlock(ctx);
+	if (!deliver) {
+		ctx->dropped++;
+		return;
+	}
+	ctx->made++;
+	deliver(ctx, data, rec->length, offset, arg);
+}
+
 void vrnic_pace_message(struct vrnic_context *ctx,
 			const struct vrnic_record *rec)
 {
@@ -428,6 +477,9 @@ void vrnic_pace_message(struct vrnic_context *ctx,
 	case VRNIC_DISPATCH_REFUSED:
 	case VRNIC_DISPATCH_BROKEN:
 		judged(ctx, rec);
+		break;
+	case VRNIC_DISPATCH_PIECE:
+		piece_came(ctx, rec);
 		break;
 	default:
 		ctx->dropped++;
@@ -448,7 +500,10 @@ void vrnic_pace_notify(struct vrnic_context *ctx, const struct vrnic_record *rec
 	if (!x)
 		return;
 	x->counted = rec->cookie & VRNIC_COOKIE_COUNTED;
-	vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
+	if (!rec->status && x->deliver && x->arrived != x->length)
+		vrnic_transfer_end(ctx, x, IBV_WC_BAD_RESP_ERR, VRNIC_VERR_LENGTH);
+	else
+		vrnic_transfer_end(ctx, x, rec->status, rec->vendor_err);
 }
 
 /*

@@ -16,6 +16,9 @@
 #define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT of the last portion */
 #define VRNIC_COOKIE_COUNTED	(1ULL << 34)	/* NOTIFY: the origin's counter has fallen */
 
+/* Most pieces of a portion: a batch has them, one more descriptor, and two at the end. */
+#define VRNIC_PIECES_MAX	(VRNIC_RGET_DESCS - 2)
+
 /**
  * struct vrnic_transfer - a transfer under way
  * @ep: endpoint of the peer
@@ -28,6 +31,9 @@
  * @tracked: if not @incoming: which counter of @done the offer names, or NULL
  * @counted: the target says that it has let @tracked fall
  * @status: if @incoming: counter that the descriptors name, so that it notes their failures
+ * @deliver: if @incoming: gets the message piece by piece; NULL: the engine puts it into memory
+ * @deliver_arg: for @deliver
+ * @arrived: bytes that @deliver has got
  * @piece: from the endpoint's pool: the origin's table, or the target's batches
  * @over: the transfer has ended, and is not found any more
  * @refs: one until the transfer is over, and one for each descriptor that was posted for it
@@ -45,6 +51,9 @@ struct vrnic_transfer {
 	struct vrnic_counter **tracked;
 	bool counted;
 	struct vrnic_counter *status;
+	vrnic_deliver deliver;
+	void *deliver_arg;
+	uint64_t arrived;
 	struct vrnic_piece piece;
 	bool over;
 	uint32_t refs;
@@ -96,13 +105,15 @@ struct vrnic_verdict {
 /**
  * struct vrnic_plan - an accepted offer, cut into portions
  * @rts: the offer
- * @local: where the message goes
+ * @pieces: the message goes through the reception FIFO, in pieces; else with a put for each portion
+ * @local: where the message goes, unless @pieces
  * @rkey: remote key of @local's region
  * @portion: bytes of each portion but the last
  * @nr: portions
  */
 struct vrnic_plan {
 	const struct vrnic_rts *rts;
+	bool pieces;
 	uint64_t local;
 	uint32_t rkey;
 	uint64_t portion;
@@ -113,7 +124,8 @@ struct vrnic_plan {
 int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion);
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan);
 void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *plan);
-struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x, uint32_t k);
+struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x,
+				     const struct vrnic_plan *plan, uint32_t k);
 uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k);
 struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan);
@@ -124,6 +136,9 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  const struct vrnic_done *done);
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x);
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
+					   bool incoming,
+					   const struct vrnic_record *rec);
+struct vrnic_transfer *vrnic_transfer_find(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,
 					   const struct vrnic_record *rec);
 struct vrnic_transfer *vrnic_transfer_take_theirs(struct vrnic_context *ctx,

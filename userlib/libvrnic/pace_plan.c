@@ -9,6 +9,8 @@
 #include "pace.h"
 
 #define PORTION		(1ULL << 20)	/* bytes of a portion, unless the program chooses */
+#define PORTION_PIECES	(1ULL << 15)	/* the same, if it goes in pieces */
+#define PIECE		((uint64_t)VRNIC_MAX_MESSAGE)
 #define PORTIONS_MAX	(1U << 20)
 
 static uint64_t ceil_div(uint64_t n, uint64_t by)
@@ -16,26 +18,29 @@ static uint64_t ceil_div(uint64_t n, uint64_t by)
 	return n / by + !!(n % by);
 }
 
-/* Return: bytes of a portion: more than PORTION if the origin's table is too short for that. */
-static uint64_t portion_of(const struct vrnic_rts *rts)
+/* Return: bytes of a portion: more than usual if the origin's table is too short for that. */
+static uint64_t portion_of(const struct vrnic_plan *plan)
 {
-	uint64_t room = (uint64_t)rts->table_rows + 1;
+	uint64_t usual = plan->pieces ? PORTION_PIECES : PORTION;
+	uint64_t room = (uint64_t)plan->rts->table_rows + 1;
 
-	if (ceil_div(rts->length, PORTION) <= room)
-		return PORTION;
-	return ceil_div(rts->length, room);
+	if (ceil_div(plan->rts->length, usual) <= room)
+		return usual;
+	return ceil_div(plan->rts->length, room);
 }
 
 /*
  * Cut the message into portions of @portion bytes; 0: automatic. Return: 0, or -EINVAL if the
- * origin's table is too short.
+ * origin's table is too short, or a portion in pieces too long.
  */
 int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 {
 	const struct vrnic_rts *rts = plan->rts;
 	uint64_t nr;
 
-	plan->portion = portion ? portion : portion_of(rts);
+	plan->portion = portion ? portion : portion_of(plan);
+	if (plan->pieces && plan->portion > VRNIC_PIECES_MAX * PIECE)
+		return -EINVAL;
 	nr = rts->length ? ceil_div(rts->length, plan->portion) : 1;
 	if (nr > (uint64_t)rts->table_rows + 1 || nr > PORTIONS_MAX)
 		return -EINVAL;
@@ -43,34 +48,53 @@ int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 	return 0;
 }
 
-/* Return: batch @k. Batches have two descriptors each, but the last one may have three. */
-struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x, uint32_t k)
+/* Bytes of portion @k. */
+static uint64_t portion_bytes(const struct vrnic_plan *plan, uint32_t k)
 {
-	return (struct vrnic_ndesc *)x->piece.mem + (size_t)k * 2;
+	uint64_t left = plan->rts->length - k * plan->portion;
+
+	return left < plan->portion ? left : plan->portion;
 }
 
-static uint32_t last_descs(const struct vrnic_plan *plan)
+/* Return: descriptors that move portion @k. */
+static uint32_t moves(const struct vrnic_plan *plan, uint32_t k)
 {
-	return plan->rts->length ? 3 : 2;
+	uint64_t bytes = portion_bytes(plan, k);
+
+	return plan->pieces ? (uint32_t)ceil_div(bytes, PIECE) : !!bytes;
+}
+
+/* Return: descriptors of batch @k: one remote get with the portion; at the end two NOTIFYs. */
+static uint32_t batch_descs(const struct vrnic_plan *plan, uint32_t k)
+{
+	return moves(plan, k) + (k + 1 < plan->nr ? 1 : 2);
+}
+
+/* Return: batch @k. All batches but the last one are equally long. */
+struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x,
+				     const struct vrnic_plan *plan, uint32_t k)
+{
+	return (struct vrnic_ndesc *)x->piece.mem + (size_t)k * (k ? batch_descs(plan, 0) : 0);
 }
 
 uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k)
 {
-	return (k + 1 < plan->nr ? 2 : last_descs(plan)) *
-	       sizeof(struct vrnic_ndesc);
+	return batch_descs(plan, k) * sizeof(struct vrnic_ndesc);
 }
 
 /* Return: the rows that are to be put into the origin's table. They lie behind the batches. */
 struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan)
 {
-	return vrnic_plan_batch(x, plan->nr - 1) + last_descs(plan);
+	return vrnic_plan_batch(x, plan, plan->nr - 1) + batch_descs(plan, plan->nr - 1);
 }
 
 /* Return: number of all descriptors, with those that go into the origin's table. */
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan)
 {
-	return (plan->nr - 1) * 3 + last_descs(plan);
+	uint32_t others = plan->nr - 1;
+
+	return others * (batch_descs(plan, 0) + 1) + batch_descs(plan, others);
 }
 
 /*
@@ -104,7 +128,7 @@ static struct vrnic_ndesc origin_row(const struct vrnic_transfer *x,
 		.num_slots = 1,
 		.cookie = plan->rts->id,
 		.length = vrnic_plan_batch_bytes(plan, k + 1),
-		.local_addr = (uintptr_t)vrnic_plan_batch(x, k + 1),
+		.local_addr = (uintptr_t)vrnic_plan_batch(x, plan, k + 1),
 		.lkey = vrnic_pool_mr(&x->piece)->rkey,
 	};
 }
@@ -112,14 +136,14 @@ static struct vrnic_ndesc origin_row(const struct vrnic_transfer *x,
 static struct vrnic_ndesc put_portion(const struct vrnic_transfer *x,
 				      const struct vrnic_plan *plan, uint32_t k)
 {
-	uint64_t at = k * plan->portion, left = plan->rts->length - at;
+	uint64_t at = k * plan->portion;
 
 	return (struct vrnic_ndesc){
 		.opcode = VRNIC_NOP_PUT,
 		.num_slots = 1,
 		.cookie = x->id | VRNIC_COOKIE_TARGET |
 			  (k + 1 == plan->nr ? VRNIC_COOKIE_LAST : 0),
-		.length = left < plan->portion ? left : plan->portion,
+		.length = portion_bytes(plan, k),
 		.local_addr = plan->rts->remote + at,
 		.lkey = plan->rts->rkey,
 		.remote_addr = plan->local + at,
@@ -128,6 +152,33 @@ static struct vrnic_ndesc put_portion(const struct vrnic_transfer *x,
 		.remote_counter = x->done.local ? x->done.local->number : 0,
 		.target_counter = x->status->number,
 	};
+}
+
+/*
+ * Piece @i of portion @k: a message to the target. Messages count no bytes, so the libraries let the
+ * counters fall at the end.
+ */
+static struct vrnic_ndesc send_piece(const struct vrnic_transfer *x,
+				     const struct vrnic_plan *plan, uint32_t k, uint32_t i)
+{
+	uint64_t left = portion_bytes(plan, k) - i * PIECE;
+
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_MESSAGE,
+		.num_slots = 1,
+		.cookie = x->id | VRNIC_COOKIE_TARGET,
+		.length = left < PIECE ? left : PIECE,
+		.local_addr = plan->rts->remote + k * plan->portion + i * PIECE,
+		.lkey = plan->rts->rkey,
+		.target_counter = x->status->number,
+		.arg = VRNIC_DISPATCH_PIECE,
+	};
+}
+
+/* Do the descriptors let the counter fall that the offer names? */
+static bool counts_at_origin(const struct vrnic_plan *plan)
+{
+	return plan->rts->counter && !plan->pieces;
 }
 
 static struct vrnic_ndesc notify(const struct vrnic_transfer *x,
@@ -139,7 +190,7 @@ static struct vrnic_ndesc notify(const struct vrnic_transfer *x,
 		.num_slots = 1,
 		.cookie = back ? x->id | VRNIC_COOKIE_TARGET :
 				 plan->rts->id |
-				 (plan->rts->counter ? VRNIC_COOKIE_COUNTED : 0),
+				 (counts_at_origin(plan) ? VRNIC_COOKIE_COUNTED : 0),
 		.target_counter = x->status->number,
 		.arg = back ? VRNIC_DISPATCH_ARRIVED : VRNIC_DISPATCH_TAKEN,
 	};
@@ -148,13 +199,14 @@ static struct vrnic_ndesc notify(const struct vrnic_transfer *x,
 static void write_batch(const struct vrnic_transfer *x, const struct vrnic_plan *plan,
 			uint32_t k)
 {
-	struct vrnic_ndesc *d = vrnic_plan_batch(x, k);
+	struct vrnic_ndesc *d = vrnic_plan_batch(x, plan, k);
 	bool last = k + 1 == plan->nr;
+	uint32_t i;
 
 	if (!last)
 		*d++ = ask_next(x, plan, k);
-	if (plan->rts->length)
-		*d++ = put_portion(x, plan, k);
+	for (i = 0; i < moves(plan, k); i++)
+		*d++ = plan->pieces ? send_piece(x, plan, k, i) : put_portion(x, plan, k);
 	if (last) {
 		*d++ = notify(x, plan, false);
 		*d++ = notify(x, plan, true);

@@ -254,8 +254,8 @@ static void settle_origin(const struct vrnic_transfer *x, struct vrnic_counter *
 /*
  * Do with the user's counters what the engine has not done. The engine takes arriving bytes off
  * the target's counter, and notes an error there if a put fails, but not if the chain of remote
- * gets fails. If the peer is gone, the kernel has failed bound counters. So unbind first: after
- * that the kernel has failed the counter already, or never will.
+ * gets fails. It takes nothing off for pieces. If the peer is gone, the kernel has failed bound
+ * counters. So unbind first: after that the kernel has failed the counter already, or never will.
  */
 static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 {
@@ -269,6 +269,9 @@ static void settle(struct vrnic_transfer *x, const struct vrnic_status *status)
 			settle_origin(x, &x->done.local, status);
 		if (!remote_failed)
 			settle_origin(x, &x->done.remote, status);
+	} else if (x->deliver) {
+		if (!local_failed)
+			vrnic_counter_end(local, x->length, status);
 	} else if (status->status && local && !local_failed && !local->dead &&
 		   !vrnic_cell_errors(local->cell)) {
 		vrnic_counter_fail(local, status);
@@ -338,22 +341,28 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 }
 
 /*
- * Claim the transfer @id, if it has this direction and the sender of @rec is its peer.
- *
- * Return: the transfer, or NULL.
+ * Find the transfer @id, if it has this direction and the sender of @rec is its peer. Caller has
+ * locked the context. Return: the transfer, or NULL.
  */
-struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
+struct vrnic_transfer *vrnic_transfer_find(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,
 					   const struct vrnic_record *rec)
 {
 	const struct vrnic_peer peer = vrnic_sender(rec);
+	struct vrnic_transfer *x = table_find(&ctx->transfers, id);
+
+	return x && x->incoming == incoming && vrnic_is_peer(x->ep, &peer) ? x : NULL;
+}
+
+/* As vrnic_transfer_find(), and claim the transfer. The context is not locked. */
+struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
+					   bool incoming,
+					   const struct vrnic_record *rec)
+{
 	struct vrnic_transfer *x;
 
 	vrnic_lock(ctx);
-	x = table_find(&ctx->transfers, id);
-	if (x && (x->incoming != incoming || !vrnic_is_peer(x->ep, &peer)))
-		x = NULL;
-	claim(x);
+	x = claim(vrnic_transfer_find(ctx, id, incoming, rec));
 	vrnic_unlock(ctx);
 	return x;
 }

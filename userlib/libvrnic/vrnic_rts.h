@@ -43,11 +43,20 @@ struct vrnic_rts_wr {		/* an offer to be made */
 	size_t header_len;	/* up to 1024 */
 };
 
+enum vrnic_accept_mask {
+	VRNIC_ACCEPT_DELIVER = 1 << 0,	/* vrnic_accept_wr.comp_mask: there is deliver */
+};
+
+typedef void (*vrnic_deliver)(struct vrnic_context *context, const void *piece, size_t length,
+			      uint64_t offset, void *arg);
+
 struct vrnic_accept_wr {	/* where the message of an accepted offer goes */
 	uint64_t comp_mask;
 	void *local;		/* in mr, which allows remote write */
 	const struct ibv_mr *mr;
 	uint64_t portion;	/* bytes of a portion; 0: automatic */
+	vrnic_deliver deliver;	/* gets the message piece by piece, in place of local */
+	void *deliver_arg;	/* for deliver */
 };
 
 int vrnic_rts_handler_set(struct vrnic_context *context, vrnic_rts_handler handler, void *arg);
