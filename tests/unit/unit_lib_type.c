@@ -62,6 +62,7 @@ static void begin(struct bed *bed)
 	for (i = 0; i < CONTEXTS; i++) {
 		ctx = calloc(1, sizeof(*ctx));
 		ctx->inject.hdr = calloc(1, sizeof(*ctx->inject.hdr));
+		ctx->inject.entries = 16;
 		ctx->inject.hdr->prod = 1;
 		ctx->typed_end = 1;
 		ctx->sibling = bed->client.contexts;
@@ -131,6 +132,39 @@ static void rings_pass_in_any_order(void)
 		context_end(&bed, n);
 }
 
+/*
+ * The library frees a type that left the queue before it publishes the descriptor that names it. And
+ * a descriptor that was passed long ago is not taken for one that is still to come.
+ */
+static void rings_pass_what_is_published_later(void)
+{
+	static const uint32_t starts[] = { 1, 100, UINT32_MAX - 3, UINT32_MAX, 1U << 31 };
+	struct vrnic_ring_hdr *hdr;
+	struct bed bed;
+	unsigned int i, n;
+
+	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		begin(&bed);
+		for (n = 0; n < CONTEXTS; n++) {
+			hdr = bed.context[n]->inject.hdr;
+			hdr->prod = starts[i];
+			hdr->cons = starts[i];
+			bed.context[n]->typed_end = n ? starts[i] - (n << 29) : starts[i] + 2;
+		}
+		retire_one(&bed);
+		CHECK_EQ(0, destroyed);
+		hdr = bed.context[0]->inject.hdr;
+		hdr->prod += 3;
+		vrnic_types_reap(&bed.client, NULL);
+		CHECK_EQ(0, destroyed);
+		hdr->cons += 2;
+		vrnic_types_reap(&bed.client, NULL);
+		CHECK_EQ(1, destroyed);
+		for (n = 0; n < CONTEXTS; n++)
+			context_end(&bed, n);
+	}
+}
+
 /* A program's struct ends where its own header says: nothing behind @rows is written. */
 static void query_writes_what_it_was_asked_for(void)
 {
@@ -168,6 +202,7 @@ static const struct unit_test tests[] = {
 	UNIT(query_writes_what_it_was_asked_for),
 	UNIT(contexts_go_in_any_order),
 	UNIT(rings_pass_in_any_order),
+	UNIT(rings_pass_what_is_published_later),
 };
 
 UNIT_MAIN(tests)

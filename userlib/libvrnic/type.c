@@ -135,13 +135,13 @@ void vrnic_type_get(struct vrnic_type *type)
 		__atomic_fetch_add(&type->refs, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * Has the engine passed the descriptor that ends at @end? What it has not passed ends within a ring's
+ * length of its index, also if the library has not published it yet.
+ */
 static bool passed(const struct vrnic_context *ctx, uint32_t end)
 {
-	/* another thread may be posting, so take the index that it has published */
-	uint32_t prod = __atomic_load_n(&ctx->inject.hdr->prod,
-					__ATOMIC_RELAXED);
-
-	return prod - end >= prod - vrnic_ring_cons(&ctx->inject);
+	return end - vrnic_ring_cons(&ctx->inject) - 1 >= ctx->inject.entries;
 }
 
 /* Note the rings that may still name @type. Caller holds the client's lock. */
