@@ -24,7 +24,8 @@
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
 
-#define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER)
+#define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER | \
+			 VRNIC_FEATURE_PIECES)
 
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {

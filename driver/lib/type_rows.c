@@ -151,9 +151,9 @@ int vrnic_rows_check(struct vrnic_rows *rows)
 			rows->row[nr++] = next;
 	}
 	rows->nr = nr;
-	rows->chunks = 0;
+	rows->least = rows->bytes;
 	for (i = 0; i < nr; i++)
-		rows->chunks += rows->row[i].count;
+		rows->least = min(rows->least, rows->row[i].bytes);
 	return 0;
 }
 

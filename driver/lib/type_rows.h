@@ -15,7 +15,7 @@
  * @lower: offset of the lowest byte
  * @span: bytes from the lowest to the highest byte, both included
  * @bytes: bytes of data; not 0
- * @chunks: number of contiguous pieces; not 0, and at most @bytes
+ * @least: bytes of the smallest chunk; not 0
  * @row: the rows. Their offsets are not negative: they count from @lower.
  */
 struct vrnic_rows {
@@ -23,7 +23,7 @@ struct vrnic_rows {
 	s64 lower;
 	u64 span;
 	u64 bytes;
-	u64 chunks;
+	u64 least;
 	struct vrnic_type_row *row;
 };
 

@@ -243,7 +243,7 @@ struct vrnic_link_type {
 #define VRNIC_LINK_TOLD_BITS	6
 #define VRNIC_LINK_TOLD_WAYS	4
 
-/* Most bytes of a typed transfer in one message: its sender packs them into a buffer. */
+/* Most bytes of a typed transfer in one message: it may be packed into a buffer. */
 #define VRNIC_PACK_BYTES	SZ_256K
 
 /**

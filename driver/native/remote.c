@@ -530,33 +530,39 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 /* Most chunks of the data of a message: if a packet is lost, a softirq looks for its first chunk. */
 #define GATHER_CHUNKS	16384
 
+static bool gathers(const struct vrnic_injector *inj)
+{
+	return inj->op.d.opcode == VRNIC_NOP_PUT && inj->typed->mode != VRNIC_TYPED_PACKED;
+}
+
 /* Bytes of the next message of a typed operation. */
 static u64 typed_bytes(const struct vrnic_injector *inj)
 {
 	const struct vrnic_rows *rows = &inj->typed->type[VRNIC_SIDE_LOCAL]->rows;
-	u64 most = div64_u64(rows->bytes, rows->chunks) * GATHER_CHUNKS;
+	u64 n = min_t(u64, inj->op.d.length - inj->op.done, VRNIC_PACK_BYTES);
 
-	return min3(inj->op.d.length - inj->op.done, (u64)VRNIC_PACK_BYTES, most);
+	if (!gathers(inj))
+		return n;
+	return min(n, min_t(u64, rows->least, VRNIC_PACK_BYTES) * GATHER_CHUNKS);
 }
 
 /* Add the data of a typed request, of which the next @n bytes of the storage are a PUT's. */
 static int typed_data(struct vrnic_injector *inj, bool get, u64 n)
 {
-	bool pack = inj->typed->mode == VRNIC_TYPED_PACKED;
 	struct vrnic_seg storage;
 	int verr;
 
 	verr = remote_open_typed(inj, get, &storage);
 	if (verr)
 		return verr;
-	if (!add_packed(inj, &storage, get || !pack ? 0 : n)) {
+	if (!add_packed(inj, &storage, get || gathers(inj) ? 0 : n)) {
 		vrnic_seg_put(&storage);
 		return VRNIC_VERR_TYPE;
 	}
-	if (get || pack)
-		vrnic_seg_put(&storage);
-	else
+	if (gathers(inj))
 		add_gathered(inj, &storage, n);
+	else
+		vrnic_seg_put(&storage);
 	return 0;
 }
 
@@ -627,6 +633,9 @@ static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 {
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
 
+	/* it has just got the rows: a peer that says so for ever would get them for ever */
+	if (inj->req.rows)
+		return vrnic_nop_fail(&inj->op, IB_WC_BAD_RESP_ERR, VRNIC_VERR_TYPE);
 	if (serial)
 		*serial = 0;
 	inj->req.half = inj->req.was;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "native.h"
+#include "native_trace.h"
 
 #define LEN	(1 << 20)
 #define OFFERS	64
@@ -99,9 +100,9 @@ TEST_F(paced, offers_that_the_library_does_not_understand)
 	ASSERT_OK(offer(self, 0, 5000));
 	for (i = 0; i < 64; i++) {
 		rts = self->offers->rts[0];
-		EXPECT_EQ(0, rts.comp_mask);
+		EXPECT_EQ(VRNIC_RTS_ROWS, rts.comp_mask);
 		rts.comp_mask = 1ULL << i;
-		if (rts.comp_mask != VRNIC_RTS_COUNTER) {
+		if (rts.comp_mask & ~(uint64_t)(VRNIC_RTS_COUNTER | VRNIC_RTS_ROWS)) {
 			EXPECT_EQ(-E2BIG, vrnic_accept(b->to, &rts, &wr, NULL));
 			EXPECT_EQ(-E2BIG, vrnic_reject(b->to, &rts));
 		}
@@ -183,13 +184,13 @@ TEST_F(paced, s4_1_offer_names_the_counter_that_tracks_it)
 	ASSERT_OK(offer_counted(self, a->counter, a->counter));
 	ASSERT_OK(offer_counted(self, a->open, a->counter));
 	ASSERT_OK(offer_counted(self, a->open, other));
-	EXPECT_EQ(0, rts[0].comp_mask);
+	EXPECT_EQ(VRNIC_RTS_ROWS, rts[0].comp_mask);
 	EXPECT_EQ(0, rts[0].counter);
-	EXPECT_EQ(0, rts[1].comp_mask);
+	EXPECT_EQ(VRNIC_RTS_ROWS, rts[1].comp_mask);
 	EXPECT_EQ(0, rts[1].counter);
-	EXPECT_EQ(VRNIC_RTS_COUNTER, rts[2].comp_mask);
+	EXPECT_EQ(VRNIC_RTS_ROWS | VRNIC_RTS_COUNTER, rts[2].comp_mask);
 	EXPECT_EQ(vrnic_counter_number(a->open), rts[2].counter);
-	EXPECT_EQ(VRNIC_RTS_COUNTER, rts[3].comp_mask);
+	EXPECT_EQ(VRNIC_RTS_ROWS | VRNIC_RTS_COUNTER, rts[3].comp_mask);
 	EXPECT_EQ(vrnic_counter_number(other), rts[3].counter);
 	EXPECT_EQ(LEN, vrnic_counter_read(other));
 	EXPECT_OK(vrnic_endpoint_destroy(a->to));
@@ -243,7 +244,7 @@ TEST_F(paced, s4_1_targets_that_know_no_counter)
 	struct vrnic_rts *rts = &self->offers->rts[0];
 
 	ASSERT_OK(offer_counted(self, a->open, a->open));
-	rts->comp_mask = 0;
+	rts->comp_mask &= ~(uint64_t)VRNIC_RTS_COUNTER;
 	rts->counter = 0;
 	ASSERT_OK(take(self, 0, LEN / 16));
 	EXPECT_OK(vrnic_counter_wait(self->bed.b.counter, 0, WAIT_NS));
@@ -274,6 +275,122 @@ TEST_F(paced, s4_1_offers_that_name_what_is_not_theirs)
 		EXPECT_EQ(0, vrnic_counter_read(b->open));
 		vrnic_counter_set(b->counter, 0);
 	}
+}
+
+/* A row of the origin's table: made by the origin, but for the location of what it sends. */
+static bool is_row(const struct vrnic_ndesc *row, uint32_t id, bool located)
+{
+	struct vrnic_ndesc bare = *row;
+
+	if (!row->length != !located || !row->local_addr != !located || !row->lkey != !located)
+		return false;
+	bare.length = 0;
+	bare.local_addr = 0;
+	bare.lkey = 0;
+	return !memcmp(&bare, &(struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1, .cookie = id,
+	}, sizeof(bare));
+}
+
+TEST_F(paced, s4_2_target_stores_only_locations)
+{
+	const struct vrnic_rts *rts = &self->offers->rts[0];
+	const struct vrnic_ndesc *row;
+	unsigned int k;
+
+	buf_fill(&self->bed.a.buf, 5);
+	ASSERT_OK(offer(self, 0, LEN));
+	EXPECT_TRUE(rts->comp_mask & VRNIC_RTS_ROWS);
+	ASSERT_LE(20, rts->table_rows);
+	/* the table is in this process, too */
+	row = (const void *)(uintptr_t)rts->table;
+	for (k = 0; k < rts->table_rows; k++)
+		EXPECT_TRUE(is_row(&row[k], rts->id, false));
+	ASSERT_OK(take(self, 0, LEN / 16));
+	ASSERT_OK(both_told(self, 1));
+	for (k = 0; k < rts->table_rows; k++)
+		EXPECT_TRUE(is_row(&row[k], rts->id, k < 15)) TH_LOG("row %u", k);
+	EXPECT_TRUE(nbed_arrived(&self->bed, 5, 0, 0, LEN));
+}
+
+/* An origin's library that makes no rows: then the target puts whole ones. */
+TEST_F(paced, s4_2_origins_that_make_no_rows)
+{
+	struct vrnic_rts *rts = &self->offers->rts[0];
+
+	buf_fill(&self->bed.a.buf, 6);
+	ASSERT_OK(offer(self, 0, LEN));
+	rts->comp_mask = 0;
+	memset((void *)(uintptr_t)rts->table, 0, rts->table_rows * sizeof(struct vrnic_ndesc));
+	ASSERT_OK(take(self, 0, LEN / 16));
+	ASSERT_OK(both_told(self, 1));
+	EXPECT_TRUE(nbed_arrived(&self->bed, 6, 0, 0, LEN));
+}
+
+/* What the engines did: rows that the target's has run, and portions that the origin's has moved. */
+struct order {
+	uint32_t origin, target;
+	unsigned int rows, portions, late;
+};
+
+static void note_step(const char *line, void *arg)
+{
+	const char *what = strstr(line, "vrnic_native_execute: fifo=");
+	unsigned int fifo, opcode;
+	struct order *order = arg;
+
+	if (!what || !strstr(what, ": done ") ||
+	    sscanf(what, "vrnic_native_execute: fifo=%u opcode=%x", &fifo, &opcode) != 2)
+		return;
+	if (fifo == order->target && opcode == VRNIC_NOP_RGET)
+		order->rows++;
+	if (fifo != order->origin || opcode != VRNIC_NOP_PUT)
+		return;
+	/* the target's own RGET, which sends batch 0, is one of them; after the last there is none */
+	order->portions++;
+	if (order->rows <= order->portions && order->portions < 4)
+		order->late++;
+}
+
+/*
+ * Portion k + 1 is asked for while portion k moves. A portion takes several bursts, between which the
+ * other engine gets its turn, also on one CPU.
+ */
+TEST(s4_4_the_next_portion_is_asked_for_while_one_moves)
+{
+	const size_t len = 32 << 20;
+	struct offers *offers = calloc(1, sizeof(*offers));
+	struct told sent = {}, taken = {};
+	struct vrnic_address address;
+	struct order order = {};
+	struct nbed bed = {};
+
+	NEED_NATIVE();
+	if (!trace_there())
+		SKIP(return, "needs tracefs");
+	ASSERT_NE(NULL, offers);
+	ASSERT_OK(nbed_open(&bed, len, NULL));
+	ASSERT_OK(vrnic_rts_handler_set(bed.b.context, keep_offer, offers));
+	vrnic_context_address(bed.a.context, &address);
+	order.origin = address.fifo;
+	vrnic_context_address(bed.b.context, &address);
+	order.target = address.fifo;
+	ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr, .mr = bed.a.buf.mr,
+						 .length = len), DONE(TELL(&sent))));
+	ASSERT_OK(nbed_until(&bed, &offers->count, 1));
+	ASSERT_OK(trace_begin("vrnic_native_execute"));
+	ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[0],
+			       ACCEPT(.local = bed.b.buf.addr, .mr = bed.b.buf.mr,
+				      .portion = len / 4), DONE(TELL(&taken))));
+	ASSERT_OK(nbed_until(&bed, &taken.count, 1));
+	ASSERT_OK(nbed_until(&bed, &sent.count, 1));
+	ASSERT_OK(trace_read(note_step, &order));
+	trace_end("vrnic_native_execute");
+	EXPECT_EQ(4, order.portions);
+	EXPECT_EQ(4, order.rows);
+	EXPECT_EQ(0, order.late);
+	EXPECT_OK(nbed_close(&bed));
+	free(offers);
 }
 
 /* A counter of a group may track a message, at either side: S4.1 and S4.6 together. */
@@ -1340,6 +1457,61 @@ TEST_F(paced, s4_5_pieces_that_fail)
 	EXPECT_EQ(1, vrnic_counter_error(bed->a.counter, NULL));
 	EXPECT_EQ(0, p.bad);
 	EXPECT_GE(LEN / 2, p.next);
+}
+
+/* The next transfer, begun as soon as the one that failed has ended. */
+struct after {
+	FIXTURE_DATA(paced) *self;
+	struct pieces *p;
+	int ret;
+};
+
+static void take_next(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct after *after = arg;
+	struct node *b = &after->self->bed.b;
+
+	after->ret = vrnic_accept(b->to, &after->self->offers->rts[1],
+				  ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER, .deliver = collect,
+					 .deliver_arg = after->p),
+				  DONE(TELL(&after->self->taken)));
+}
+
+/* What a failed transfer has left to the engines disturbs no other one. */
+TEST_F(paced, s4_5_behind_pieces_that_fail)
+{
+	static uint8_t there[LEN], unused[LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces lost = { .to = unused }, p = { .to = there };
+	struct after after = { self, &p, -EINVAL };
+	struct node *a = &bed->a;
+	size_t at;
+
+	buf_fill(&a->buf, 9);
+	for (at = LEN / 8; at <= LEN; at += LEN / 8) {
+		self->offers->count = 0;
+		self->sent.count = 0;
+		self->taken.count = 0;
+		p = (struct pieces){ .to = there };
+		lost = (struct pieces){ .to = unused };
+		memset(there, 0, LEN);
+		/* the first message ends sooner than the offer says */
+		ASSERT_OK(offer(self, LEN - at, at));
+		ASSERT_OK(offer(self, 0, LEN));
+		self->offers->rts[0].length = LEN + 1;
+		ASSERT_OK(vrnic_accept(bed->b.to, &self->offers->rts[0],
+				       ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER,
+					      .deliver = collect, .deliver_arg = &lost),
+				       DONE(.callback = take_next, .arg = &after)));
+		ASSERT_OK(nbed_until(bed, &self->taken.count, 1));
+		ASSERT_OK(nbed_until(bed, &self->sent.count, 2));
+		EXPECT_OK(after.ret);
+		EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
+		EXPECT_EQ(0, p.bad + lost.bad);
+		EXPECT_EQ(LEN, p.next);
+		EXPECT_OK(memcmp(there, a->buf.addr, LEN));
+		vrnic_counter_set(a->counter, 0);
+	}
 }
 
 /* The endpoint goes while pieces come: no more of them is delivered, and nobody is told. */

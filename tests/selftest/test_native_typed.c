@@ -170,12 +170,13 @@ static void note_message(const char *line, void *arg)
 static int messages_of(struct nbed *bed, const struct transfer *t)
 {
 	struct messages m = {};
+	bool good;
 
-	if (trace_begin("vrnic_packet") || !as_the_model(bed, t, 1) ||
-	    trace_read(note_message, &m))
+	if (trace_begin("vrnic_packet"))
 		return -1;
+	good = as_the_model(bed, t, 1) && !trace_read(note_message, &m);
 	trace_end("vrnic_packet");
-	return m.nr;
+	return good ? (int)m.nr : -1;
 }
 
 /* The first transfer of a type takes the rows along: no message more than any other transfer. */

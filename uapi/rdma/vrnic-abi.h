@@ -346,6 +346,7 @@ struct vrnic_alloc_ucontext_resp {
 #define VRNIC_FEATURE_SQ_DONE	(1U << 0)	/* struct vrnic_cqe.flags and sq_done */
 #define VRNIC_FEATURE_PLACED	(1U << 1)	/* VRNIC_NDESC_PLACED */
 #define VRNIC_FEATURE_DEFER	(1U << 2)	/* VRNIC_ADVANCE_DEFERRED */
+#define VRNIC_FEATURE_PIECES	(1U << 3)	/* injected MESSAGEs, whose records have a cookie */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 
@@ -583,8 +584,8 @@ enum vrnic_record_kind {
  * @header_len: MESSAGE: bytes of header, at the start of the second slot
  * @length: MESSAGE: bytes of data, right after the header
  * @arg: MESSAGE and NOTIFY: dispatch id
- * @cookie: of the descriptor; MESSAGE: of the descriptor that this process injected at the
- *	peer, or 0
+ * @cookie: of the descriptor; MESSAGE: of the injected descriptor that has sent it, or 0. Peers
+ *	choose this one as they choose @arg: it is a claim
  * @value: RMW: the old value. Others: bytes that were placed.
  * @failed_cookie: FENCE: cookie of the first operation that failed
  * @endpoint: COMPLETION: the descriptor's

@@ -2,8 +2,9 @@
 /*
  * Self-paced transfers (S4).
  *
- * The origin offers a message (vrnic_rts_send()), with a table for its "origin
- * RGET descriptors": one row for each portion after the first. The target
+ * The origin offers a message (vrnic_rts_send()), with a table of its "origin
+ * RGET descriptors": one row for each portion after the first. They lack only the location of
+ * what they send. The target
  * (vrnic_accept()) makes a batch of descriptors for each portion, to be run by
  * the origin's engine, and lets row k of the table fetch batch k + 1:
  *
@@ -15,7 +16,7 @@
  * If the target wants the message piece by piece, there are MESSAGEs to its reception FIFO in the
  * place of a PUT. A full FIFO stops the origin's engine, so the target's process sets the pace.
  *
- * The target writes the table with one put and sends batch 0. The engines do the
+ * The target writes the locations into the table with one typed put, and sends batch 0. The engines do the
  * rest: they ask for portion k + 1 while portion k moves.
  *
  * The offer names the counter that tracks the message at the origin, if the program made this
@@ -64,6 +65,7 @@ static struct vrnic_offer describe(const struct vrnic_transfer *x,
 		offer.table = (uintptr_t)x->piece.mem;
 		offer.table_rkey = vrnic_pool_mr(&x->piece)->rkey;
 		offer.table_rows = x->piece.rows;
+		offer.flags = VRNIC_OFFER_ROWS;
 	}
 	return offer;
 }
@@ -98,6 +100,16 @@ static void expect(struct vrnic_transfer *x, int64_t bytes)
 		vrnic_cell_add(x->done.remote->cell, bytes);
 }
 
+/* Make the origin RGET descriptors: the target writes the locations of what they send. */
+static void write_table(const struct vrnic_transfer *x)
+{
+	struct vrnic_ndesc *row = x->piece.mem;
+	uint32_t k;
+
+	for (k = 0; k < x->piece.rows; k++)
+		row[k] = vrnic_plan_row(x->id);
+}
+
 /* Choose the counter that the offer names: peers may name only those that the program opened. */
 static void track(struct vrnic_transfer *x)
 {
@@ -115,6 +127,7 @@ static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 	ret = vrnic_pool_alloc(x->ep, table_rows(x->length), true, &x->piece);
 	if (ret)
 		return ret;
+	write_table(x);
 	track(x);
 	expect(x, (int64_t)x->length);
 	ret = post_offer(x, wr);
@@ -182,22 +195,71 @@ int vrnic_rts_handler_set(struct vrnic_context *context,
 
 /* ---- the target ---- */
 
-static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
-			  const void *from, uint64_t length, uint64_t remote,
-			  uint32_t rkey)
+static struct vrnic_ndesc from_pool(const struct vrnic_transfer *x, uint8_t opcode,
+				    const void *from, uint64_t length)
+{
+	return (struct vrnic_ndesc){
+		.opcode = opcode,
+		.length = length,
+		.local_addr = (uintptr_t)from,
+		.lkey = vrnic_pool_mr(&x->piece)->lkey,
+	};
+}
+
+static int post_first_batch(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
 	struct vrnic_request req = {
-		.desc = {
-			.opcode = opcode,
-			.length = length,
-			.local_addr = (uintptr_t)from,
-			.lkey = vrnic_pool_mr(&x->piece)->lkey,
-			.remote_addr = remote,
-			.rkey = rkey,
-		},
+		.desc = from_pool(x, VRNIC_NOP_RGET, vrnic_plan_batch(x, plan, 0),
+				  vrnic_plan_batch_bytes(plan, 0)),
 	};
 
 	return vrnic_transfer_post(x, &req, VRNIC_QUEUE);
+}
+
+static struct vrnic_ndesc put_table(const struct vrnic_transfer *x, const struct vrnic_plan *plan,
+				    uint64_t length)
+{
+	struct vrnic_ndesc put = from_pool(x, VRNIC_NOP_PUT, vrnic_plan_table(x, plan), length);
+
+	put.remote_addr = plan->rts->table;
+	put.rkey = plan->rts->table_rkey;
+	return put;
+}
+
+/* The origin's library does not make the rows of its table: put all of them. */
+static int post_rows(struct vrnic_transfer *x, const struct vrnic_plan *plan)
+{
+	struct vrnic_request req = {
+		.desc = put_table(x, plan, (plan->nr - 1) * sizeof(struct vrnic_ndesc)),
+	};
+
+	return vrnic_transfer_post(x, &req, VRNIC_QUEUE);
+}
+
+/* Put the locations of the batches into the rows that the origin has made (S4.2). */
+static int post_locations(struct vrnic_transfer *x, const struct vrnic_plan *plan)
+{
+	struct vrnic_ndesc_typed more = { .mode = VRNIC_TYPED_SAME };
+	struct vrnic_request req = {
+		.parts = { { &more, sizeof(more) } },
+		.nr_parts = 1,
+	};
+	struct vrnic_type *type;
+	int ret;
+
+	ret = vrnic_plan_location(x->ep->context->client, plan, &type);
+	if (ret)
+		return ret;
+	more.local_type = type->number;
+	more.remote_type = type->number;
+	req.desc = put_table(x, plan, type->info.bytes);
+	req.desc.flags = VRNIC_NDESC_TYPED;
+	req.types[0] = type;
+	req.types[1] = type;
+	ret = vrnic_transfer_post(x, &req, VRNIC_QUEUE);
+	/* it stays until the engine has passed the descriptor */
+	vrnic_type_put(type);
+	return ret;
 }
 
 /*
@@ -207,21 +269,20 @@ static int post_from_pool(struct vrnic_transfer *x, uint8_t opcode,
  */
 static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
-	const struct vrnic_rts *rts = plan->rts;
+	struct vrnic_context *ctx = x->ep->context;
 	int ret;
 
-	ret = vrnic_post_room(x->ep->context, 2);
+	/* a typed put takes two; a ring of two takes one descriptor after the other */
+	ret = vrnic_post_room(ctx, ctx->inject.entries < 3 ? ctx->inject.entries : 3);
 	if (ret && !(ret == -EAGAIN && x->done.flags & VRNIC_QUEUE))
 		return ret;
 	if (plan->nr > 1) {
-		ret = post_from_pool(x, VRNIC_NOP_PUT, vrnic_plan_table(x, plan),
-				     (plan->nr - 1) * sizeof(struct vrnic_ndesc),
-				     rts->table, rts->table_rkey);
+		ret = plan->rts->comp_mask & VRNIC_RTS_ROWS ? post_locations(x, plan) :
+							      post_rows(x, plan);
 		if (ret)
 			return ret;
 	}
-	return post_from_pool(x, VRNIC_NOP_RGET, vrnic_plan_batch(x, plan, 0),
-			      vrnic_plan_batch_bytes(plan, 0), 0, 0);
+	return post_first_batch(x, plan);
 }
 
 /* Raise the counter before the descriptors are posted: the engines may lower it at once. */
@@ -276,7 +337,7 @@ static int rts_is_of(const struct vrnic_endpoint *ep, const struct vrnic_rts *rt
 {
 	unsigned int i;
 
-	if (vrnic_is_extended(rts->comp_mask, VRNIC_RTS_COUNTER))
+	if (vrnic_is_extended(rts->comp_mask, VRNIC_RTS_COUNTER | VRNIC_RTS_ROWS))
 		return -E2BIG;
 	if (rts->reserved0 || (rts->counter && !(rts->comp_mask & VRNIC_RTS_COUNTER)))
 		return -EINVAL;
@@ -309,6 +370,8 @@ static int accept_check(const struct vrnic_endpoint *ep, const struct vrnic_rts 
 		return ret;
 	if (vrnic_is_extended(wr->comp_mask, VRNIC_ACCEPT_DELIVER))
 		return -E2BIG;
+	if (wants_pieces(wr) && !(ep->context->client->features & VRNIC_FEATURE_PIECES))
+		return -EOPNOTSUPP;
 	if (rts->length > INT64_MAX || rts->remote > UINT64_MAX - rts->length ||
 	    !place_fits(rts, wr))
 		return -EINVAL;
@@ -380,7 +443,8 @@ static struct vrnic_rts rts_of(const struct vrnic_record *rec)
 
 	memcpy(&offer, rec + 1, sizeof(offer));
 	return (struct vrnic_rts){
-		.comp_mask = offer.counter ? VRNIC_RTS_COUNTER : 0,
+		.comp_mask = (offer.counter ? VRNIC_RTS_COUNTER : 0) |
+			     (offer.flags & VRNIC_OFFER_ROWS ? VRNIC_RTS_ROWS : 0),
 		.peer = vrnic_sender(rec),
 		.length = offer.length,
 		.remote = offer.remote,
@@ -439,8 +503,9 @@ static void judged(struct vrnic_context *ctx, const struct vrnic_record *rec)
 }
 
 /*
- * Some of a message has come. Pieces come in order. A peer that sends others, or more than the
- * message has, breaks its own message: nothing is delivered, and the end finds less than it should.
+ * Some of a message has come. Pieces come in order; if one failed, those behind it are not
+ * delivered. A peer that sends others, or more than the message has, breaks its own message: the end
+ * finds less than it should.
  */
 static void piece_came(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
@@ -452,11 +517,13 @@ static void piece_came(struct vrnic_context *ctx, const struct vrnic_record *rec
 
 	vrnic_lock(ctx);
 	x = vrnic_transfer_find(ctx, (uint32_t)rec->cookie, true, rec);
-	if (x && x->deliver && !x->ep->dead && rec->length <= x->length - x->arrived) {
+	if (x && x->deliver && !x->ep->dead && rec->length <= x->length - x->arrived &&
+	    rec->cookie >> VRNIC_COOKIE_PIECE == x->pieces) {
 		deliver = x->deliver;
 		arg = x->deliver_arg;
 		offset = x->arrived;
 		x->arrived += rec->length;
+		x->pieces++;
 	}
 	vrnic_unlock(ctx);
 	if (!deliver) {
@@ -523,8 +590,9 @@ static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 }
 
 /*
- * A descriptor that this process injected at the peer failed. If it was a put before the last
- * one, the chain of remote gets goes on, and the NOTIFY at its end tells the failure.
+ * A descriptor that this process injected at the peer failed. If it was to move data, but not of the
+ * last portion, the chain of remote gets goes on, and the NOTIFY at its end tells the failure. Until
+ * then the transfer stays: the engines use its descriptors.
  */
 void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
@@ -535,7 +603,8 @@ void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 		peer_gone(ctx, rec);
 		return;
 	}
-	if (rec->opcode == VRNIC_NOP_PUT && !(rec->cookie & VRNIC_COOKIE_LAST))
+	if ((rec->opcode == VRNIC_NOP_PUT || rec->opcode == VRNIC_NOP_MESSAGE) &&
+	    !(rec->cookie & VRNIC_COOKIE_LAST))
 		return;
 	x = vrnic_transfer_take(ctx, (uint32_t)rec->cookie, incoming, rec);
 	if (x)

@@ -13,8 +13,9 @@
 
 /* A descriptor that the engines run has the number of its transfer as cookie, with these bits: */
 #define VRNIC_COOKIE_TARGET	(1ULL << 32)	/* the target's number, not the origin's */
-#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT of the last portion */
+#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT or MESSAGE of the last portion */
 #define VRNIC_COOKIE_COUNTED	(1ULL << 34)	/* NOTIFY: the origin's counter has fallen */
+#define VRNIC_COOKIE_PIECE	35		/* MESSAGE: from this bit on, which piece it is */
 
 /* Most pieces of a portion: a batch has them, one more descriptor, and two at the end. */
 #define VRNIC_PIECES_MAX	(VRNIC_RGET_DESCS - 2)
@@ -34,6 +35,7 @@
  * @deliver: if @incoming: gets the message piece by piece; NULL: the engine puts it into memory
  * @deliver_arg: for @deliver
  * @arrived: bytes that @deliver has got
+ * @pieces: pieces that it has got
  * @piece: from the endpoint's pool: the origin's table, or the target's batches
  * @over: the transfer has ended, and is not found any more
  * @refs: one until the transfer is over, and one for each descriptor that was posted for it
@@ -54,6 +56,7 @@ struct vrnic_transfer {
 	vrnic_deliver deliver;
 	void *deliver_arg;
 	uint64_t arrived;
+	uint64_t pieces;
 	struct vrnic_piece piece;
 	bool over;
 	uint32_t refs;
@@ -73,7 +76,7 @@ struct vrnic_transfer {
  *	0: none. Libraries that do not know this member write 0, and do not read it: then the
  *	sender itself lets the counter fall, when it is told of the end without
  *	VRNIC_COOKIE_COUNTED
- * @reserved1: zero
+ * @flags: VRNIC_OFFER_*; libraries that do not know this member write 0, and do not read it
  */
 struct vrnic_offer {
 	uint64_t reserved0;
@@ -85,8 +88,14 @@ struct vrnic_offer {
 	uint32_t table_rows;
 	uint32_t id;
 	uint32_t counter;
-	uint32_t reserved1;
+	uint32_t flags;
 };
+
+/*
+ * The sender has filled its table with origin RGET descriptors that lack only the location of what
+ * they send: where it begins, how long it is, and its key.
+ */
+#define VRNIC_OFFER_ROWS	(1U << 0)
 
 /**
  * struct vrnic_verdict - contents of a message VRNIC_DISPATCH_REFUSED or _BROKEN
@@ -123,6 +132,9 @@ struct vrnic_plan {
 /* pace_plan.c */
 int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion);
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan);
+struct vrnic_ndesc vrnic_plan_row(uint32_t id);
+int vrnic_plan_location(struct vrnic_client *client, const struct vrnic_plan *plan,
+			struct vrnic_type **type);
 void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *plan);
 struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k);

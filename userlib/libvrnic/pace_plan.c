@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <stddef.h>
 
 #include "pace.h"
 
@@ -12,6 +13,7 @@
 #define PORTION_PIECES	(1ULL << 15)	/* the same, if it goes in pieces */
 #define PIECE		((uint64_t)VRNIC_MAX_MESSAGE)
 #define PORTIONS_MAX	(1U << 20)
+#define PORTIONS_PIECES	(1U << 14)	/* their descriptors are many */
 
 static uint64_t ceil_div(uint64_t n, uint64_t by)
 {
@@ -42,7 +44,8 @@ int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 	if (plan->pieces && plan->portion > VRNIC_PIECES_MAX * PIECE)
 		return -EINVAL;
 	nr = rts->length ? ceil_div(rts->length, plan->portion) : 1;
-	if (nr > (uint64_t)rts->table_rows + 1 || nr > PORTIONS_MAX)
+	if (nr > (uint64_t)rts->table_rows + 1 ||
+	    nr > (plan->pieces ? PORTIONS_PIECES : PORTIONS_MAX))
 		return -EINVAL;
 	plan->nr = (uint32_t)nr;
 	return 0;
@@ -116,6 +119,16 @@ static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 	};
 }
 
+/* A row of the table of the origin whose transfer has number @id, without a location. */
+struct vrnic_ndesc vrnic_plan_row(uint32_t id)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_RGET,
+		.num_slots = 1,
+		.cookie = id,
+	};
+}
+
 /*
  * Make row @k of the origin's table. The target's engine executes the row once the origin's engine
  * has sent it, and then sends batch @k + 1 to the origin's engine.
@@ -123,14 +136,36 @@ static struct vrnic_ndesc ask_next(const struct vrnic_transfer *x,
 static struct vrnic_ndesc origin_row(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k)
 {
-	return (struct vrnic_ndesc){
-		.opcode = VRNIC_NOP_RGET,
-		.num_slots = 1,
-		.cookie = plan->rts->id,
-		.length = vrnic_plan_batch_bytes(plan, k + 1),
-		.local_addr = (uintptr_t)vrnic_plan_batch(x, plan, k + 1),
-		.lkey = vrnic_pool_mr(&x->piece)->rkey,
-	};
+	struct vrnic_ndesc row = vrnic_plan_row(plan->rts->id);
+
+	row.length = vrnic_plan_batch_bytes(plan, k + 1);
+	row.local_addr = (uintptr_t)vrnic_plan_batch(x, plan, k + 1);
+	row.lkey = vrnic_pool_mr(&x->piece)->rkey;
+	return row;
+}
+
+/* Make the type of the locations in all rows of the origin's table. Return: 0 or negative errno. */
+int vrnic_plan_location(struct vrnic_client *client, const struct vrnic_plan *plan,
+			struct vrnic_type **type)
+{
+	const int64_t row = sizeof(struct vrnic_ndesc);
+	const uint64_t nr = plan->nr - 1;
+	int ret;
+
+	ret = vrnic_type_create(client, type);
+	if (ret)
+		return ret;
+	/* length and local_addr lie side by side */
+	ret = vrnic_type_add_simple(*type, 2 * sizeof(uint64_t),
+				    offsetof(struct vrnic_ndesc, length), nr, row);
+	if (!ret)
+		ret = vrnic_type_add_simple(*type, sizeof(uint32_t),
+					    offsetof(struct vrnic_ndesc, lkey), nr, row);
+	if (!ret)
+		ret = vrnic_type_complete(*type);
+	if (ret)
+		vrnic_type_put(*type);
+	return ret;
 }
 
 static struct vrnic_ndesc put_portion(const struct vrnic_transfer *x,
@@ -162,11 +197,13 @@ static struct vrnic_ndesc send_piece(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k, uint32_t i)
 {
 	uint64_t left = portion_bytes(plan, k) - i * PIECE;
+	uint64_t nr = (uint64_t)k * moves(plan, 0) + i;
 
 	return (struct vrnic_ndesc){
 		.opcode = VRNIC_NOP_MESSAGE,
 		.num_slots = 1,
-		.cookie = x->id | VRNIC_COOKIE_TARGET,
+		.cookie = x->id | VRNIC_COOKIE_TARGET | nr << VRNIC_COOKIE_PIECE |
+			  (k + 1 == plan->nr ? VRNIC_COOKIE_LAST : 0),
 		.length = left < PIECE ? left : PIECE,
 		.local_addr = plan->rts->remote + k * plan->portion + i * PIECE,
 		.lkey = plan->rts->rkey,

@@ -14,6 +14,7 @@ extern "C" {
 
 enum vrnic_rts_mask {
 	VRNIC_RTS_COUNTER = 1 << 0,	/* vrnic_rts.comp_mask: there is a counter */
+	VRNIC_RTS_ROWS = 1 << 1,	/* the table has descriptors that lack only a location */
 };
 
 struct vrnic_rts {		/* an offer; may be copied and kept, since it does not grow */
