@@ -579,8 +579,8 @@ static void types_learn(struct vrnic_link *link, u32 number)
 }
 
 /*
- * Take the rows with which the data begin (S3.3) out of a packet. After the last of them the type is
- * known, and what follows are data of it.
+ * Take the rows with which the data begin (S3.3) out of a packet. After the last of them the type
+ * is known, and what follows are data of it.
  */
 static void serve_take_rows(struct vrnic_link *link, struct sk_buff *skb)
 {

@@ -507,7 +507,7 @@ static void add_gathered(struct vrnic_injector *inj, const struct vrnic_seg *sto
 	vrnic_nmsg_add(&req->msg, &seg);
 }
 
-/* May the rows of a type travel with the first data? Not if they are more than a message of data. */
+/* May the rows of a type travel with the first data? Not if they are longer than a message. */
 static bool rows_fit(const struct vrnic_injector *inj, const struct vrnic_type *type)
 {
 	return !inj->op.done && rows_bytes(type) <= VRNIC_PACK_BYTES;
@@ -527,7 +527,7 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 	return verr;
 }
 
-/* Most chunks of the data of a message: if a packet is lost, a softirq looks for its first chunk. */
+/* Most chunks of a message: if a packet is lost, a softirq looks for its first chunk. */
 #define GATHER_CHUNKS	16384
 
 static bool gathers(const struct vrnic_injector *inj)

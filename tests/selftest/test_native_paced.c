@@ -327,7 +327,7 @@ TEST_F(paced, s4_2_origins_that_make_no_rows)
 	EXPECT_TRUE(nbed_arrived(&self->bed, 6, 0, 0, LEN));
 }
 
-/* What the engines did: rows that the target's has run, and portions that the origin's has moved. */
+/* What the engines did: rows that the target's has run, portions that the origin's has moved. */
 struct order {
 	uint32_t origin, target;
 	unsigned int rows, portions, late;
@@ -346,15 +346,15 @@ static void note_step(const char *line, void *arg)
 		order->rows++;
 	if (fifo != order->origin || opcode != VRNIC_NOP_PUT)
 		return;
-	/* the target's own RGET, which sends batch 0, is one of them; after the last there is none */
+	/* the target's own RGET, which sends batch 0, is one of them; the last portion has none */
 	order->portions++;
 	if (order->rows <= order->portions && order->portions < 4)
 		order->late++;
 }
 
 /*
- * Portion k + 1 is asked for while portion k moves. A portion takes several bursts, between which the
- * other engine gets its turn, also on one CPU.
+ * Portion k + 1 is asked for while portion k moves. A portion takes several bursts, between which
+ * the other engine gets its turn, also on one CPU.
  */
 TEST(s4_4_the_next_portion_is_asked_for_while_one_moves)
 {
@@ -1411,7 +1411,7 @@ TEST_F(paced, s4_5_portions_through_the_reception_fifo)
 	EXPECT_EQ(-1, buf_is_not(&bed->b.buf, 0, LEN, 0));
 }
 
-/* The target's process sets the pace: the engines of both sides wait for it, and for nobody else. */
+/* The target's process sets the pace: the engines of both sides wait for it alone. */
 TEST_F(paced, s4_5_a_full_fifo_stops_the_origin)
 {
 	static uint8_t there[LEN];

@@ -201,10 +201,12 @@ TEST_F(typed, s3_3_metadata_travels_with_the_first_data)
 	EXPECT_OK(typed_free(&two));
 }
 
-/* Rows, and data behind them, cut into packets anywhere; and more rows than such a message may have. */
+/* Rows, and data behind them, cut into packets anywhere; and more than such a message may have. */
 TEST_F(typed, rows_of_all_lengths)
 {
-	static const unsigned int rows[] = { 1, 3, 31, 32, 33, 100, 127, 128, 1000, 8191, 8192, 8193 };
+	static const unsigned int rows[] = {
+		1, 3, 31, 32, 33, 100, 127, 128, 1000, 8191, 8192, 8193,
+	};
 	struct nbed *bed = &self->bed;
 	struct rng rng = { 1007 };
 	struct row *row;

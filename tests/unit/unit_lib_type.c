@@ -133,8 +133,8 @@ static void rings_pass_in_any_order(void)
 }
 
 /*
- * The library frees a type that left the queue before it publishes the descriptor that names it. And
- * a descriptor that was passed long ago is not taken for one that is still to come.
+ * The library frees a type that left the queue before it publishes the descriptor that names it.
+ * And a descriptor that was passed long ago is not taken for one that is still to come.
  */
 static void rings_pass_what_is_published_later(void)
 {
