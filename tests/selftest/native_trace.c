@@ -23,7 +23,7 @@ static int set(const char *file, const char *value)
 	return ret;
 }
 
-static int enable(const char *event, const char *value)
+static int switch_event(const char *event, const char *value)
 {
 	char file[128];
 
@@ -39,12 +39,12 @@ bool trace_there(void)
 int trace_begin(const char *event)
 {
 	set(TRACING "trace", "");
-	return enable(event, "1");
+	return switch_event(event, "1");
 }
 
 void trace_end(const char *event)
 {
-	enable(event, "0");
+	switch_event(event, "0");
 	set(TRACING "trace", "");
 }
 

@@ -16,8 +16,8 @@
  * If the target wants the message piece by piece, there are MESSAGEs to its reception FIFO in the
  * place of a PUT. A full FIFO stops the origin's engine, so the target's process sets the pace.
  *
- * The target writes the locations into the table with one typed put, and sends batch 0. The engines do the
- * rest: they ask for portion k + 1 while portion k moves.
+ * The target writes the locations into the table with one typed put, and sends batch 0. The
+ * engines do the rest: they ask for portion k + 1 while portion k moves.
  *
  * The offer names the counter that tracks the message at the origin, if the program made this
  * counter open to peers. Then the PUT of each portion names it, too, so that the counter falls as
@@ -504,8 +504,8 @@ static void judged(struct vrnic_context *ctx, const struct vrnic_record *rec)
 
 /*
  * Some of a message has come. Pieces come in order; if one failed, those behind it are not
- * delivered. A peer that sends others, or more than the message has, breaks its own message: the end
- * finds less than it should.
+ * delivered. A peer that sends others, or more than the message has, breaks its own message: the
+ * end finds less than it should.
  */
 static void piece_came(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
@@ -590,9 +590,9 @@ static void peer_gone(struct vrnic_context *ctx, const struct vrnic_record *rec)
 }
 
 /*
- * A descriptor that this process injected at the peer failed. If it was to move data, but not of the
- * last portion, the chain of remote gets goes on, and the NOTIFY at its end tells the failure. Until
- * then the transfer stays: the engines use its descriptors.
+ * A descriptor that this process injected at the peer failed. If it was to move data, but not of
+ * the last portion, the chain of remote gets goes on, and the NOTIFY at its end tells the failure.
+ * Until then the transfer stays: the engines use its descriptors.
  */
 void vrnic_pace_error(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
