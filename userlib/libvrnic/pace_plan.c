@@ -190,8 +190,8 @@ static struct vrnic_ndesc put_portion(const struct vrnic_transfer *x,
 }
 
 /*
- * Piece @i of portion @k: a message to the target. Messages count no bytes, so the libraries let the
- * counters fall at the end.
+ * Piece @i of portion @k: a message to the target. Messages count no bytes, so the libraries let
+ * the counters fall at the end.
  */
 static struct vrnic_ndesc send_piece(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k, uint32_t i)
