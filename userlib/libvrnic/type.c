@@ -136,8 +136,8 @@ void vrnic_type_get(struct vrnic_type *type)
 }
 
 /*
- * Has the engine passed the descriptor that ends at @end? What it has not passed ends within a ring's
- * length of its index, also if the library has not published it yet.
+ * Has the engine passed the descriptor that ends at @end? What it has not passed ends within a
+ * ring's length of its index, also if the library has not published it yet.
  */
 static bool passed(const struct vrnic_context *ctx, uint32_t end)
 {

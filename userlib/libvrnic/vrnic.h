@@ -39,7 +39,7 @@ enum vrnic_flags {
 	VRNIC_CONTEXT_DEFER	= 1 << 2,	/* context: all operations are VRNIC_DEFER */
 	VRNIC_COUNTER_PEERS	= 1 << 0,	/* counter: peers may count it down */
 	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
-	VRNIC_DEFER		= 1 << 1,	/* operation: a thread of the kernel moves the data */
+	VRNIC_DEFER		= 1 << 1,	/* operation: a thread of the kernel moves data */
 	VRNIC_DONE_LOCAL_CALLBACK = 1 << 0,	/* comp_mask: vrnic_done has local_callback */
 };
 
