@@ -193,7 +193,7 @@ TEST_F(lane, failures_wait_too)
 {
 	struct nbed *bed = &self->bed;
 	struct told good = {}, bad = {};
-	struct vrnic_status status;
+	struct vrnic_status status = {};
 
 	ASSERT_OK(stop(bed, 1, DONE(TELL(&good))));
 	ASSERT_OK(vrnic_put(bed->a.to, WR(.local = bed->a.buf.addr, .mr = bed->a.buf.mr,

@@ -244,22 +244,18 @@ static int post_locations(struct vrnic_transfer *x, const struct vrnic_plan *pla
 		.parts = { { &more, sizeof(more) } },
 		.nr_parts = 1,
 	};
-	struct vrnic_type *type;
 	int ret;
 
-	ret = vrnic_plan_location(x->ep->context->client, plan, &type);
+	ret = vrnic_plan_location(x->ep->context->client, plan, &x->location);
 	if (ret)
 		return ret;
-	more.local_type = type->number;
-	more.remote_type = type->number;
-	req.desc = put_table(x, plan, type->info.bytes);
+	more.local_type = x->location->number;
+	more.remote_type = x->location->number;
+	req.desc = put_table(x, plan, x->location->info.bytes);
 	req.desc.flags = VRNIC_NDESC_TYPED;
-	req.types[0] = type;
-	req.types[1] = type;
-	ret = vrnic_transfer_post(x, &req, VRNIC_QUEUE);
-	/* it stays until the engine has passed the descriptor */
-	vrnic_type_put(type);
-	return ret;
+	req.types[0] = x->location;
+	req.types[1] = x->location;
+	return vrnic_transfer_post(x, &req, VRNIC_QUEUE);
 }
 
 /*

@@ -37,6 +37,7 @@
  * @arrived: bytes that @deliver has got
  * @pieces: pieces that it has got
  * @piece: from the endpoint's pool: the origin's table, or the target's batches
+ * @location: if @incoming: type of the locations in the origin's table, or NULL
  * @over: the transfer has ended, and is not found any more
  * @refs: one until the transfer is over, and one for each descriptor that was posted for it
  *	and whose record has not come yet. Such a descriptor may name @piece, so @piece
@@ -58,6 +59,7 @@ struct vrnic_transfer {
 	uint64_t arrived;
 	uint64_t pieces;
 	struct vrnic_piece piece;
+	struct vrnic_type *location;
 	bool over;
 	uint32_t refs;
 };

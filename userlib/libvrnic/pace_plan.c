@@ -163,8 +163,10 @@ int vrnic_plan_location(struct vrnic_client *client, const struct vrnic_plan *pl
 					    offsetof(struct vrnic_ndesc, lkey), nr, row);
 	if (!ret)
 		ret = vrnic_type_complete(*type);
-	if (ret)
+	if (ret) {
 		vrnic_type_put(*type);
+		*type = NULL;
+	}
 	return ret;
 }
 

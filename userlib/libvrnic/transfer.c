@@ -191,6 +191,7 @@ static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 	if (--x->refs)
 		return;
 	vrnic_pool_free(x->ep, &x->piece);
+	vrnic_type_put(x->location);
 	table_remove(&ctx->transfers, x);
 	free(x);
 }
@@ -475,6 +476,7 @@ void vrnic_transfers_bury(struct vrnic_context *ctx, const struct vrnic_endpoint
 		if (!x || x->ep != ep)
 			continue;
 		t->slot[i] = NULL;
+		vrnic_type_put(x->location);
 		free(x);
 	}
 }
