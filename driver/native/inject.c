@@ -400,6 +400,7 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
 	nflights_free(inj);
+	vrnic_nflights_free_spare(inj);
 	vrnic_nop_landed(inj->fifo, &inj->op);
 	vrnic_wire_forget(inj);
 	vrnic_virtual_free(inj);

@@ -476,5 +476,6 @@ void vrnic_nflights_lost(struct vrnic_link *link);
 void vrnic_nflights_run(struct vrnic_injector *inj);
 struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj);
 void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight);
+void vrnic_nflights_free_spare(struct vrnic_injector *inj);
 
 #endif /* VRNIC_LINK_H */

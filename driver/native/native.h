@@ -164,6 +164,7 @@ struct vrnic_nop {
  *	their locks
  * @entry: in @inj->flights
  * @landed: in @inj->landed, once the link or the lane has handed it back
+ * @room: bytes that @data has room for
  * @data: data of an INLINE descriptor; in a lane: of all slots behind the first
  */
 struct vrnic_nflight {
@@ -178,6 +179,7 @@ struct vrnic_nflight {
 	struct list_head link;
 	struct list_head entry;
 	struct llist_node landed;
+	u32 room;
 	u8 data[];
 };
 
@@ -202,6 +204,8 @@ struct vrnic_nflight {
  *	queue pair
  * @landed: struct vrnic_nflight that links are done with, the last one first; links add to it
  * @landing: struct vrnic_nflight that were taken from @landed, in order
+ * @spare: struct vrnic_nflight that are free, to be used again
+ * @nr_spare: number of @spare
  * @lane: this is the injector of the lane; NULL: of the ring, or of a peer's remote gets
  * @slots: lane: data of the slots of @op behind the first
  * @rget: remote get that brought @op; NULL: @op is from the ring
@@ -233,6 +237,8 @@ struct vrnic_injector {
 	struct list_head pushed;
 	struct llist_head landed;
 	struct llist_node *landing;
+	struct llist_node *spare;
+	u32 nr_spare;
 	struct vrnic_lane *lane;
 	u8 *slots;
 	struct vrnic_rget *rget;

@@ -28,6 +28,13 @@
 #include "queue/opcode.h"
 #include "queue/qp_table.h"
 
+/*
+ * An injector keeps some of its flights, to use them again: to allocate and charge one takes longer
+ * than all else that is done for a small put. These have room for a few bytes of data.
+ */
+#define SPARE_FLIGHTS	(VRNIC_LINK_FLIGHTS / 2)
+#define SPARE_ROOM	64
+
 /* Most data in the ring that are copied, so that their slots are free at once. */
 #define INLINE_MAX	SZ_4K
 
@@ -148,15 +155,49 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 	return !dead;
 }
 
+static struct vrnic_nflight *take_spare(struct vrnic_injector *inj)
+{
+	struct vrnic_nflight *flight = llist_entry(inj->spare, struct vrnic_nflight, landed);
+
+	inj->spare = flight->landed.next;
+	inj->nr_spare--;
+	return flight;
+}
+
 /* Return: memory for a flight with @bytes of data, or NULL. The caller may be a softirq. */
 static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, size_t bytes, gfp_t gfp)
 {
-	struct mem_cgroup *was = vrnic_charge_begin(inj->fifo);
 	struct vrnic_nflight *flight;
+	struct mem_cgroup *was;
 
+	if (bytes <= SPARE_ROOM && inj->spare)
+		return take_spare(inj);
+	bytes = max_t(size_t, bytes, SPARE_ROOM);
+	was = vrnic_charge_begin(inj->fifo);
 	flight = kmalloc(struct_size(flight, data, bytes), gfp | __GFP_ACCOUNT | __GFP_NOWARN);
 	vrnic_charge_end(was);
+	if (flight)
+		flight->room = bytes;
 	return flight;
+}
+
+/* Free a flight that is nowhere any more, or keep it. */
+static void nflight_put(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	if (flight->room != SPARE_ROOM || inj->nr_spare == SPARE_FLIGHTS) {
+		kfree(flight);
+		return;
+	}
+	flight->landed.next = inj->spare;
+	inj->spare = &flight->landed;
+	inj->nr_spare++;
+}
+
+/* Free the flights that an injector keeps. Nobody runs it any more. */
+void vrnic_nflights_free_spare(struct vrnic_injector *inj)
+{
+	while (inj->spare)
+		kfree(take_spare(inj));
 }
 
 static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *inj)
@@ -267,12 +308,12 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 		return budget->atomic ? VRNIC_STEP_MORE : vrnic_wire_native(inj, budget);
 	verr = flight->asks ? check_own(inj, flight) : find_data(inj, flight);
 	if (verr) {
-		kfree(flight);
+		nflight_put(inj, flight);
 		return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	}
 	if (!nflight_enqueue(inj->link, flight)) {
 		vrnic_nmsg_release(&flight->msg);
-		kfree(flight);
+		nflight_put(inj, flight);
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	}
 	vrnic_nflight_depart(inj, flight);
@@ -477,5 +518,5 @@ void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	if (flight->lane)
 		vrnic_lane_landed(flight);
 	vrnic_nop_landed(inj->fifo, &flight->op);
-	kfree(flight);
+	nflight_put(inj, flight);
 }
