@@ -22,6 +22,7 @@ enum foe_op {
 
 #define FOE_TYPED	0x01
 #define FOE_AGAIN	0x04
+#define FOE_ROWS	0x08
 
 /* Datagrams about links, and why not. */
 enum { FOE_ASK = 1, FOE_YES, FOE_NO, FOE_BYE };

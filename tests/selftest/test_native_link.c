@@ -481,6 +481,142 @@ TEST_F(link, a_peer_has_so_many_types_and_no_more)
 	EXPECT_EQ(FOE_AGAIN, answer.flags);
 }
 
+/* A typed PUT whose data begin with the rows of its type; @cut: bytes of the first packet, or 0. */
+struct rows_put {
+	struct vrnic_type_row row[2];
+	uint64_t total;
+	uint8_t data[16];
+};
+
+static int foe_put_rows(struct foe *foe, const struct buf *buf, const struct rows_put *put,
+			size_t cut, struct foe_header *answer)
+{
+	uint8_t bytes[sizeof(put->row) + sizeof(put->data)];
+	struct foe_header h = {
+		.op = FOE_PUT,
+		.flags = FOE_TYPED | FOE_ROWS,
+		.id = htonl(9),
+		.data = htonl(sizeof(bytes)),
+		.key = htonl(buf->mr->rkey),
+		.addr = htobe64((uintptr_t)buf->addr),
+		.total = htobe64(put->total),
+		.arg = htonl(sizeof(put->row)),
+		.type = htonl(5),
+	};
+	int ret;
+
+	memcpy(bytes, put->row, sizeof(put->row));
+	memcpy(bytes + sizeof(put->row), put->data, sizeof(put->data));
+	if (cut) {
+		ret = foe_send_first(foe, &h, bytes, cut);
+		if (!ret)
+			ret = foe_send_last(foe, bytes + cut, sizeof(bytes) - cut);
+	} else {
+		ret = foe_send(foe, &h, bytes, sizeof(bytes));
+	}
+	return ret ? ret : foe_wait(foe, FOE_ANSWER, answer);
+}
+
+static const struct rows_put good_rows = {
+	.row = { { .offset = 0, .bytes = 8, .count = 1 }, { .offset = 24, .bytes = 8, .count = 1 } },
+	.total = 16,
+	.data = "sixteen bytes...",
+};
+
+static bool rows_arrived(const struct buf *buf)
+{
+	return !memcmp(buf->addr, good_rows.data, 8) &&
+	       !memcmp(buf->addr + 24, good_rows.data + 8, 8) &&
+	       buf_is_not(buf, 8, 16, 0) < 0 && buf_is_not(buf, 32, 96, 0) < 0;
+}
+
+/* Wherever the message is cut into packets. */
+TEST_F(link, s3_3_rows_come_with_the_data)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct foe_header answer, get = {
+		.op = FOE_GET,
+		.flags = FOE_TYPED,
+		.key = htonl(buf->mr->rkey),
+		.addr = htobe64((uintptr_t)buf->addr),
+		.total = htobe64(16),
+		.arg = htonl(16),
+		.type = htonl(5),
+	};
+	size_t cut;
+
+	ASSERT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	for (cut = 0; cut < sizeof(good_rows.row) + 16; cut += 4) {
+		memset(buf->addr, 0, 128);
+		ASSERT_OK(foe_put_rows(&self->foe, buf, &good_rows, cut, &answer));
+		EXPECT_EQ(0, answer.status);
+		EXPECT_EQ(0, answer.flags);
+		EXPECT_TRUE(rows_arrived(buf)) TH_LOG("cut at %zu", cut);
+	}
+	/* and the type is known */
+	ASSERT_OK(foe_send(&self->foe, &get, NULL, 0));
+	ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
+	EXPECT_EQ(0, answer.flags);
+	EXPECT_EQ(0, answer.status);
+	EXPECT_EQ(16, ntohl(answer.data));
+}
+
+/* Rows that make no sense, or do not fit: the message fails, no byte moves, and the link goes on. */
+TEST_F(link, rows_with_data_are_checked)
+{
+	struct buf *buf = &self->fifo.buf;
+	struct rows_put bad[7];
+	struct foe_header answer;
+	unsigned int i, cut;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		bad[i] = good_rows;
+	bad[0].row[0].bytes = 0;
+	bad[1].row[1].count = 0;
+	bad[2].row[1].count = ~0ULL;
+	bad[3].row[1].bytes = 16;		/* more than there is */
+	bad[4].total = 24;
+	bad[5].row[1].offset = LEN;		/* beyond the region */
+	bad[6].row[0].offset = -8;
+	ASSERT_OK(foe_ask(&self->foe, &self->fifo.address, 77));
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		for (cut = 0; cut <= 80; cut += 40) {
+			memset(buf->addr, 0, 128);
+			ASSERT_OK(foe_put_rows(&self->foe, buf, &bad[i], cut % 80, &answer));
+			EXPECT_NE(0, answer.status) TH_LOG("number %u", i);
+			EXPECT_EQ(-1, buf_is_not(buf, 0, 128, 0)) TH_LOG("number %u", i);
+			ASSERT_OK(foe_put_rows(&self->foe, buf, &good_rows, 0, &answer));
+			EXPECT_EQ(0, answer.status);
+			EXPECT_TRUE(rows_arrived(buf));
+		}
+}
+
+/* Between two messages with rows of another type: these are not taken for its own. */
+TEST_F(link, rows_between_rows)
+{
+	struct foe_header answer, h = {
+		.op = FOE_TYPE,
+		.id = htonl(3),
+		.data = htonl(32),
+		.key = htonl(6),
+		.total = htobe64(64),
+	};
+	struct foe *foe = &self->foe;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send(foe, &h, &good_rows.row[0], 32));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	EXPECT_EQ(0, answer.status);
+	memset(self->fifo.buf.addr, 0, 128);
+	ASSERT_OK(foe_put_rows(foe, &self->fifo.buf, &good_rows, 0, &answer));
+	EXPECT_EQ(0, answer.status);
+	EXPECT_TRUE(rows_arrived(&self->fifo.buf));
+	h.pos = htobe64(32);
+	ASSERT_OK(foe_send(foe, &h, &good_rows.row[1], 32));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	EXPECT_NE(0, answer.status);
+}
+
 /* Answers that are packed wait for acknowledgments in memory, of which there is so much. */
 TEST_F(link, answers_that_nobody_takes_are_few)
 {
