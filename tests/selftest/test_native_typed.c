@@ -230,6 +230,34 @@ TEST_F(typed, rows_of_all_lengths)
 	free(row);
 }
 
+/* A packet that is made again gathers its data again: each one of a transfer is lost in turn. */
+TEST_F(typed, s3_5_packets_are_lost)
+{
+	struct nbed *bed = &self->bed;
+	struct typed from, to;
+	long long lost, seen = 0;
+	unsigned int i;
+
+	if (!over_a_wire() || !faults_can_be_there() || injected("drop") < 0)
+		SKIP(return, "needs a wire, and fault injection");
+	ASSERT_OK(ROWS(&from, bed, { -8000, 7, 900, 9 }, { 600, 40, 5, 41 }));
+	ASSERT_OK(ROWS(&to, bed, { -100, 50, 100, 60 }, { -4000, 1, 1500, 2 }));
+	for (lost = 0; lost < 24; lost++)
+		for (i = 0; i < ARRAY_SIZE(modes); i++) {
+			ASSERT_OK(ARM("drop", .space = lost, .times = 1));
+			EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+				&from, &to, modes[i], false }, lost));
+			EXPECT_TRUE(as_the_model(bed, &(struct transfer){
+				&from, &to, modes[i], true }, lost));
+			seen += injected("drop");
+			ASSERT_OK(fault_disarm("drop"));
+		}
+	/* a device drops what it receives: of two, one sees fewer packets */
+	EXPECT_LT(5, seen);
+	EXPECT_OK(typed_free(&from));
+	EXPECT_OK(typed_free(&to));
+}
+
 /* Over a wire, a peer is told each type once; where there are no packets, nobody is. */
 TEST_F(typed, a_peer_is_told_a_type_once)
 {
