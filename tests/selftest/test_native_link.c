@@ -518,7 +518,10 @@ static int foe_put_rows(struct foe *foe, const struct buf *buf, const struct row
 }
 
 static const struct rows_put good_rows = {
-	.row = { { .offset = 0, .bytes = 8, .count = 1 }, { .offset = 24, .bytes = 8, .count = 1 } },
+	.row = {
+		{ .offset = 0, .bytes = 8, .count = 1 },
+		{ .offset = 24, .bytes = 8, .count = 1 },
+	},
 	.total = 16,
 	.data = "sixteen bytes...",
 };
@@ -561,7 +564,7 @@ TEST_F(link, s3_3_rows_come_with_the_data)
 	EXPECT_EQ(16, ntohl(answer.data));
 }
 
-/* Rows that make no sense, or do not fit: the message fails, no byte moves, and the link goes on. */
+/* Rows that make no sense, or do not fit: the message fails, and the link goes on. */
 TEST_F(link, rows_with_data_are_checked)
 {
 	struct buf *buf = &self->fifo.buf;
