@@ -29,8 +29,8 @@
 #include "queue/qp_table.h"
 
 /*
- * An injector keeps some of its flights, to use them again: to allocate and charge one takes longer
- * than all else that is done for a small put. These have room for a few bytes of data.
+ * An injector keeps some of its flights, to use them again: to allocate and charge one is a good
+ * part of the work for a small put. These have room for a few bytes of data.
  */
 #define SPARE_FLIGHTS	(VRNIC_LINK_FLIGHTS / 2)
 #define SPARE_ROOM	64
