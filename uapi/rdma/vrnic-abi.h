@@ -480,8 +480,8 @@ enum vrnic_native_opcode {
  * Injected descriptors are those of a remote get that process B sent to process A. They
  * may be PUT, MESSAGE, RGET and NOTIFY. The engine executes them for A, but with the rights
  * of B. @lkey is a *remote* key of A and needs the right to remote read. PUT, MESSAGE and
- * RGET always go back to B, and @endpoint is ignored. @local_counter is a counter of A that
- * is open to peers. @remote_counter and @target_counter are counters of B.
+ * RGET always go back to B, and @endpoint is ignored. A MESSAGE has no header. @local_counter
+ * is a counter of A that is open to peers. @remote_counter and @target_counter are counters of B.
  * NOTIFY makes a record in the FIFO of A (with VRNIC_NDESC_BACK: of B). The status
  * of this record is that of the first failure of @target_counter, if @target_counter
  * is not 0. When an injected descriptor fails, the rest of its remote get is dropped,
