@@ -51,6 +51,22 @@ static int who_ran(struct vrnic_context *context, struct ran *ran)
 	return trace_read(look_at, &look);
 }
 
+static int traced_open(struct nbed *bed, const struct vrnic_context_attr *attr)
+{
+	int ret = nbed_open(bed, LEN, attr);
+
+	if (ret)
+		return ret;
+	buf_fill(&bed->a.buf, 1);
+	return trace_there() ? trace_begin(EVENT) : 0;
+}
+
+static int traced_close(struct nbed *bed)
+{
+	trace_end(EVENT);
+	return nbed_close(bed);
+}
+
 FIXTURE(defer)
 {
 	struct nbed bed;
@@ -59,16 +75,12 @@ FIXTURE(defer)
 FIXTURE_SETUP(defer)
 {
 	NEED_NATIVE();
-	ASSERT_OK(nbed_open(&self->bed, LEN, CONTEXT(.inject_slots = 64)));
-	buf_fill(&self->bed.a.buf, 1);
-	if (trace_there())
-		ASSERT_OK(trace_begin(EVENT));
+	ASSERT_OK(traced_open(&self->bed, CONTEXT(.inject_slots = 64)));
 }
 
 FIXTURE_TEARDOWN(defer)
 {
-	trace_end(EVENT);
-	EXPECT_OK(nbed_close(&self->bed));
+	EXPECT_OK(traced_close(&self->bed));
 }
 
 /* This thread executes what it posts, unless it says otherwise. */
@@ -192,16 +204,12 @@ FIXTURE(defer_context)
 FIXTURE_SETUP(defer_context)
 {
 	NEED_NATIVE();
-	ASSERT_OK(nbed_open(&self->bed, LEN, CONTEXT(.flags = VRNIC_CONTEXT_DEFER)));
-	buf_fill(&self->bed.a.buf, 1);
-	if (trace_there())
-		ASSERT_OK(trace_begin(EVENT));
+	ASSERT_OK(traced_open(&self->bed, CONTEXT(.flags = VRNIC_CONTEXT_DEFER)));
 }
 
 FIXTURE_TEARDOWN(defer_context)
 {
-	trace_end(EVENT);
-	EXPECT_OK(nbed_close(&self->bed));
+	EXPECT_OK(traced_close(&self->bed));
 }
 
 TEST_F(defer_context, all_operations)
