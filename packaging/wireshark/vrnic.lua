@@ -22,6 +22,7 @@ local HELLO, HELLO_QPN = 0xe0, 0xfffffe
 local HELLO_BYTES, HEADER_BYTES = 56, 72
 local HELLO_MAGIC = 0x76724e4c
 local BURST = 0x100000			-- most data of one message
+local HEAD_ALONE = 16384		-- longer messages have the header alone in their first packet
 local MAX_MESSAGE, MAX_ROWS, SLOT, ROW, MAX_RGET = 4096, 2 ^ 20, 64, 32, 16
 local PSNS = 2 ^ 24
 
@@ -584,6 +585,11 @@ local function add_exchange(tree, msg, packet, pinfo)
 	end
 end
 
+-- head_alone(MSG, LEN): a long message may have no data in its first packet.
+local function head_alone(msg, len)
+	return len == 0 and msg.data + HEADER_BYTES > HEAD_ALONE
+end
+
 -- dissect_start(TREE, TVB, PACKET, PINFO): the first or only packet of a message.
 local function dissect_start(tree, tvb, packet, pinfo)
 	if packet.len < HEADER_BYTES then
@@ -597,15 +603,16 @@ local function dissect_start(tree, tvb, packet, pinfo)
 	if not msg then
 		return
 	end
-	msg.psn, msg.frame, msg.mtu, msg.big = packet.psn, pinfo.number, packet.len, packet.big
+	msg.psn, msg.frame, msg.len, msg.big = packet.psn, pinfo.number, packet.len, packet.big
+	msg.mtu = mtus[packet.len] and packet.len
 	tree:append_text(", " .. describe(msg))
 	packet.text = describe(msg)
 	if not pinfo.visited then
 		remember(packet, msg, pinfo)
 	end
 	local len = packet.len - HEADER_BYTES
-	if not packet.only and not mtus[packet.len] then
-		complain(tree, "the first packet has another length than an MTU")
+	if not packet.only and not mtus[packet.len] and not head_alone(msg, len) then
+		complain(tree, "the first packet is not as long as an MTU")
 	end
 	if packet.only and len ~= msg.data then
 		complain(tree, string.format("%d bytes of data where the header says %d", len, msg.data))
@@ -623,14 +630,31 @@ local function dissect_start(tree, tvb, packet, pinfo)
 end
 
 local function check_end(tree, packet, msg, offset)
+	if not offset then
+		complain(tree, "no MTU agrees with its length")
+		return
+	end
 	local ends = offset + packet.len
 	if ends > msg.data or (packet.last and ends ~= msg.data) then
 		complain(tree, string.format("data up to byte %d, of %d", ends, msg.data))
 	elseif not packet.last and ends == msg.data then
 		complain(tree, "no data is left for the last packet")
-	elseif not packet.last and (packet.len ~= msg.mtu or not mtus[packet.len]) then
-		complain(tree, "not as long as an MTU, or as the first packet")
+	elseif not packet.last and packet.len ~= msg.mtu then
+		complain(tree, "not as long as an MTU, or as another packet of the message")
 	end
+end
+
+-- offset_of(PACKET, MSG): where its bytes belong. All packets between the first and the last one
+-- are as long as an MTU. If none of them was captured, the length of the last one tells.
+local function offset_of(packet, msg)
+	local first, between = msg.len - HEADER_BYTES, (packet.psn - msg.psn) % PSNS - 1
+	if not msg.mtu and not packet.last then
+		msg.mtu = mtus[packet.len] and packet.len
+	elseif not msg.mtu and between > 0 then
+		local mtu = (msg.data - packet.len - first) / between
+		msg.mtu = mtus[mtu] and mtu
+	end
+	return between == 0 and first or msg.mtu and first + between * msg.mtu
 end
 
 -- dissect_part(TREE, TVB, PACKET, PINFO): a further packet of a message.
@@ -652,13 +676,14 @@ local function dissect_part(tree, tvb, packet, pinfo)
 		end
 		return
 	end
-	local offset = msg.mtu - HEADER_BYTES + ((packet.psn - msg.psn) % PSNS - 1) * msg.mtu
+	local place_of = offset_of(packet, msg)
+	local offset = place_of or 0
 	packet.text = string.format("%s %d: bytes from %d of %d", ops[msg.op], msg.id, offset, msg.data)
 	tree:append_text(", " .. packet.text)
 	tree:add(f.of, msg.frame):set_generated()
 	tree:add(f.of_op, msg.op):set_generated()
 	tree:add(f.offset, offset):set_generated()
-	check_end(tree, packet, msg, offset)
+	check_end(tree, packet, msg, place_of)
 	local len = math.min(packet.len, tvb:len())
 	if len > 0 then
 		add_data(tree, tvb(0, len), msg, offset)

@@ -239,6 +239,30 @@ TEST_F(put, ring_wraps_many_times)
 	}
 }
 
+/*
+ * Links over which nothing goes ask each other whether their peers still exist, and stay. Four
+ * seconds: an end asks after one in silence, and looks once in a second.
+ */
+TEST_F(put, silent_links_stay)
+{
+	struct nbed *bed = &self->bed;
+	long was = module_param("link_idle_s");
+	long long links;
+
+	if (!over_a_wire())
+		SKIP(return, "needs a wire");
+	ASSERT_OK(set_module_param("link_idle_s", 1));
+	EXPECT_OK(nbed_put(bed, 0, 0, 8, DONE(.remote = bed->a.counter)));
+	EXPECT_OK(counter_done(bed->a.counter));
+	links = statistic("native_links");
+	EXPECT_LT(0, links);
+	sleep(4);
+	EXPECT_EQ(links, statistic("native_links"));
+	EXPECT_OK(nbed_put(bed, 8, 8, 8, DONE(.remote = bed->a.counter)));
+	EXPECT_OK(counter_done(bed->a.counter));
+	EXPECT_OK(set_module_param("link_idle_s", was));
+}
+
 /* In order: of two puts to one place, the later one stays. */
 TEST_F(put, later_puts_win)
 {

@@ -205,7 +205,7 @@ TEST_F(typed, s3_3_metadata_travels_with_the_first_data)
 TEST_F(typed, rows_of_all_lengths)
 {
 	static const unsigned int rows[] = {
-		1, 3, 31, 32, 33, 100, 127, 128, 1000, 8191, 8192, 8193,
+		1, 3, 31, 32, 33, 100, 127, 128, 1000, 8191, 8192, 8193, 20000,
 	};
 	struct nbed *bed = &self->bed;
 	struct rng rng = { 1007 };
@@ -213,7 +213,7 @@ TEST_F(typed, rows_of_all_lengths)
 	struct typed t;
 	unsigned int i, j;
 
-	row = calloc(10000, sizeof(*row));
+	row = calloc(20000, sizeof(*row));
 	ASSERT_NE(NULL, row);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		/* anywhere, so that hardly two of them become one */
