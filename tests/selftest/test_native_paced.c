@@ -327,29 +327,44 @@ TEST_F(paced, s4_2_origins_that_make_no_rows)
 	EXPECT_TRUE(nbed_arrived(&self->bed, 6, 0, 0, LEN));
 }
 
-/* What the engines did: rows that the target's has run, portions that the origin's has moved. */
+/* What the engines did: rows that the target's has begun, portions that the origin's has moved. */
 struct order {
 	uint32_t origin, target;
 	unsigned int rows, portions, late;
 };
 
-static void note_step(const char *line, void *arg)
+static void note_row(const char *line, struct order *order)
+{
+	const char *what = strstr(line, "vrnic_native_fetch: fifo=");
+	unsigned int fifo, opcode;
+
+	if (!what ||
+	    sscanf(what, "vrnic_native_fetch: fifo=%u endpoint=%*u opcode=%x", &fifo, &opcode) != 2)
+		return;
+	if (fifo == order->target && opcode == VRNIC_NOP_RGET)
+		order->rows++;
+}
+
+static void note_portion(const char *line, struct order *order)
 {
 	const char *what = strstr(line, "vrnic_native_execute: fifo=");
 	unsigned int fifo, opcode;
-	struct order *order = arg;
 
 	if (!what || !strstr(what, ": done ") ||
 	    sscanf(what, "vrnic_native_execute: fifo=%u opcode=%x", &fifo, &opcode) != 2)
 		return;
-	if (fifo == order->target && opcode == VRNIC_NOP_RGET)
-		order->rows++;
 	if (fifo != order->origin || opcode != VRNIC_NOP_PUT)
 		return;
 	/* the target's own RGET, which sends batch 0, is one of them; the last portion has none */
 	order->portions++;
 	if (order->rows <= order->portions && order->portions < 4)
 		order->late++;
+}
+
+static void note_step(const char *line, void *arg)
+{
+	note_row(line, arg);
+	note_portion(line, arg);
 }
 
 /*
@@ -378,6 +393,7 @@ TEST(s4_4_the_next_portion_is_asked_for_while_one_moves)
 	ASSERT_OK(vrnic_rts_send(bed.a.to, OFFER(.local = bed.a.buf.addr, .mr = bed.a.buf.mr,
 						 .length = len), DONE(TELL(&sent))));
 	ASSERT_OK(nbed_until(&bed, &offers->count, 1));
+	ASSERT_OK(trace_begin("vrnic_native_fetch"));
 	ASSERT_OK(trace_begin("vrnic_native_execute"));
 	ASSERT_OK(vrnic_accept(bed.b.to, &offers->rts[0],
 			       ACCEPT(.local = bed.b.buf.addr, .mr = bed.b.buf.mr,
@@ -386,6 +402,7 @@ TEST(s4_4_the_next_portion_is_asked_for_while_one_moves)
 	ASSERT_OK(nbed_until(&bed, &sent.count, 1));
 	ASSERT_OK(trace_read(note_step, &order));
 	trace_end("vrnic_native_execute");
+	trace_end("vrnic_native_fetch");
 	EXPECT_EQ(4, order.portions);
 	EXPECT_EQ(4, order.rows);
 	EXPECT_EQ(0, order.late);
