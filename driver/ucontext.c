@@ -25,7 +25,7 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 #define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER | \
-			 VRNIC_FEATURE_PIECES)
+			 VRNIC_FEATURE_PIECES | VRNIC_FEATURE_WAIT)
 
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {

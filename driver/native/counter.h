@@ -47,6 +47,10 @@ struct vrnic_place {
  *	group, also its falls, and the end of its membership
  * @waiters: number of these tasks
  * @threshold: highest threshold of these tasks
+ * @triggers: struct vrnic_trigger of injectors that wait, the one with the highest threshold first;
+ *	protected by trigger_lock
+ * @nr_triggers: number of @triggers; protected by trigger_lock
+ * @trigger_level: threshold of the first of @triggers; S64_MIN: there are none
  * @gone: the counter was destroyed; written with @lock held
  * @unused: completed when the last reference was put
  * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
@@ -69,6 +73,9 @@ struct vrnic_counter {
 	spinlock_t lock;	/* protects what is said above */
 	u32 waiters;
 	s64 threshold;
+	struct list_head triggers;
+	u32 nr_triggers;
+	s64 trigger_level;
 	bool gone;
 	struct completion unused;
 	struct list_head bindings;

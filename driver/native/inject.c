@@ -55,7 +55,7 @@ static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
 		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL | TYPED;
 		break;
 	case VRNIC_NOP_GET:
-		known = SIGNALED | VIRTUAL | TYPED;
+		known = injected ? 0 : SIGNALED | VIRTUAL | TYPED;
 		break;
 	case VRNIC_NOP_MESSAGE:
 		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL;
@@ -79,12 +79,13 @@ static bool opcode_fits(u8 opcode, bool injected)
 {
 	switch (opcode) {
 	case VRNIC_NOP_PUT:
+	case VRNIC_NOP_GET:
 	case VRNIC_NOP_MESSAGE:
 	case VRNIC_NOP_RGET:
+	case VRNIC_NOP_WAIT:
 		return true;
 	case VRNIC_NOP_NOTIFY:
 		return injected;
-	case VRNIC_NOP_GET:
 	case VRNIC_NOP_RMW:
 	case VRNIC_NOP_FENCE:
 	case VRNIC_NOP_FENCE_ALL:
@@ -162,6 +163,14 @@ static bool is_zero(const u64 *reserved, size_t bytes)
 	return !memchr_inv(reserved, 0, bytes);
 }
 
+/* A WAIT is for no endpoint, and names no memory and no counter that falls. */
+static bool wait_fits(const struct vrnic_ndesc *d)
+{
+	return !(d->endpoint | d->local_addr | d->remote_addr | d->rkey) &&
+	       !(d->local_counter | d->remote_counter | d->target_counter) &&
+	       d->arg <= VRNIC_WAIT_DESCS;
+}
+
 /* Reserved fields must be zero, so that later versions can give them a meaning. */
 static bool reserved_fits(const struct vrnic_nop *op)
 {
@@ -176,6 +185,8 @@ static bool reserved_fits(const struct vrnic_nop *op)
 	case VRNIC_NOP_MESSAGE:
 	case VRNIC_NOP_NOTIFY:
 		return true;
+	case VRNIC_NOP_WAIT:
+		return wait_fits(d);
 	case VRNIC_NOP_FENCE:
 	case VRNIC_NOP_FENCE_ALL:
 		/* the target of an earlier operation is no target of the fence */
@@ -237,6 +248,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 	INIT_LIST_HEAD(&inj->pushed);
 	init_llist_head(&inj->landed);
 	INIT_LIST_HEAD(&inj->stall);
+	INIT_LIST_HEAD(&inj->trigger.link);
 	vrnic_runnable_init(&inj->run, fifo->crew, ops);
 }
 
@@ -399,6 +411,7 @@ static void nflights_free(struct vrnic_injector *inj)
 void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
+	vrnic_untrigger(inj);
 	nflights_free(inj);
 	vrnic_nflights_free_spare(inj);
 	vrnic_nop_landed(inj->fifo, &inj->op);
@@ -548,6 +561,7 @@ static void inject_ring_broken(struct vrnic_fifo *fifo)
 	struct vrnic_ring *ring = &fifo->ring;
 
 	vrnic_count(fifo->dev, RING_ERRORS);
+	fifo->inject.doomed = 0;
 	WRITE_ONCE(ring->idx, READ_ONCE(ring->hdr->prod));
 	vrnic_ring_consume(ring, 0);
 	vrnic_ring_error(ring);
@@ -556,6 +570,11 @@ static void inject_ring_broken(struct vrnic_fifo *fifo)
 static void inject_copy_slot(struct vrnic_ring *ring, u32 i, void *to)
 {
 	memcpy(to, vrnic_ring_slot(ring, ring->idx + i), VRNIC_SLOT_SIZE);
+}
+
+static bool has_endpoint(const struct vrnic_ndesc *d)
+{
+	return d->opcode != VRNIC_NOP_FENCE_ALL && d->opcode != VRNIC_NOP_WAIT;
 }
 
 /* Take a private copy of the next descriptor. Return: false if there is none. */
@@ -584,8 +603,7 @@ static bool inject_fetch(struct vrnic_injector *inj)
 	op->value = 0;
 	op->failure = (struct vrnic_failure){};
 	inject_copy_slot(ring, 0, &op->d);
-	op->ep = op->d.opcode == VRNIC_NOP_FENCE_ALL ? NULL :
-		vrnic_endpoint_named(inj->fifo, op->d.endpoint);
+	op->ep = has_endpoint(&op->d) ? vrnic_endpoint_named(inj->fifo, op->d.endpoint) : NULL;
 	if (op->ep)
 		op->ep->posted++;
 	if (!op->d.num_slots || op->d.num_slots > avail) {
@@ -593,6 +611,10 @@ static bool inject_fetch(struct vrnic_injector *inj)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
 	} else if (op->d.num_slots > 1) {
 		inject_copy_slot(ring, 1, &op->rmw);
+	}
+	if (inj->doomed) {
+		inj->doomed--;
+		vrnic_nop_fail(op, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_CANCELED);
 	}
 	vrnic_count(inj->fifo->dev, NATIVE_DESCRIPTORS);
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
@@ -611,6 +633,64 @@ static bool inject_check(struct vrnic_nop *op)
 	return op->status == IB_WC_SUCCESS;
 }
 
+#define WAIT_LOOK_NS	NSEC_PER_SEC	/* between two looks whether the peer is still there */
+#define WAIT_CROWD_NS	NSEC_PER_MSEC	/* between the first looks at a crowded counter */
+#define WAIT_DOUBLED	6
+
+static enum vrnic_step wait_failed(struct vrnic_injector *inj)
+{
+	const struct vrnic_trigger *t = &inj->trigger;
+
+	/* the process may have written any status into its counter, also success */
+	if (!t->status || t->status > IB_WC_GENERAL_ERR)
+		return vrnic_nop_fail(&inj->op, IB_WC_GENERAL_ERR, t->vendor_err);
+	return vrnic_nop_fail(&inj->op, t->status, t->vendor_err);
+}
+
+static u64 crowd_ns(struct vrnic_nop *op)
+{
+	if (op->tries < WAIT_DOUBLED)
+		op->tries++;
+	return (u64)WAIT_CROWD_NS << op->tries;
+}
+
+/**
+ * vrnic_native_wait() - execute a WAIT
+ * @inj: injector; its operation was checked
+ *
+ * Return: VRNIC_STEP_DONE; VRNIC_STEP_WAIT: the injector runs when the counter has fallen or
+ * failed, and, if a peer has injected the WAIT, now and then; VRNIC_STEP_FAIL.
+ */
+enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	switch (vrnic_counter_trigger(inj, op->d.lkey, op->d.length)) {
+	case VRNIC_FIRED_FELL:
+		return VRNIC_STEP_DONE;
+	case VRNIC_FIRED_FAILED:
+		return wait_failed(inj);
+	case VRNIC_FIRED_GONE:
+		return vrnic_nop_fail(op, inj->rget ? IB_WC_REM_ACCESS_ERR : IB_WC_LOC_QP_OP_ERR,
+				      VRNIC_VERR_COUNTER);
+	case VRNIC_FIRED_NOT:
+		break;
+	}
+	if (!READ_ONCE(inj->trigger.counter))
+		inj->run.wait_until = ktime_get_ns() + crowd_ns(op);
+	else if (inj->rget)
+		inj->run.wait_until = ktime_get_ns() + WAIT_LOOK_NS;
+	return VRNIC_STEP_WAIT;
+}
+
+/* Is it too early for the next step? Not for a WAIT that is over. */
+bool vrnic_injector_waits(struct vrnic_injector *inj)
+{
+	if (vrnic_trigger_fired(inj))
+		inj->run.wait_until = 0;
+	return vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj);
+}
+
 static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 				      struct vrnic_budget *budget)
 {
@@ -624,6 +704,8 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	if (!good)
 		return VRNIC_STEP_FAIL;
 	vrnic_injector_reach(inj, NULL);
+	if (op->d.opcode == VRNIC_NOP_WAIT)
+		return vrnic_native_wait(inj);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return inject_fence(inj->fifo, op, NULL);
 	if (!ep)
@@ -660,6 +742,11 @@ static void inject_finish(struct vrnic_injector *inj)
 	if (verr)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 	if (op->status == IB_WC_SUCCESS)
+		return;
+	if (op->d.opcode == VRNIC_NOP_WAIT)
+		inj->doomed = max(inj->doomed, min_t(u32, op->d.arg, VRNIC_WAIT_DESCS));
+	/* those that fail with a WAIT tell of it */
+	if (op->d.opcode == VRNIC_NOP_WAIT && inj->doomed)
 		return;
 	note_own_failure(inj->fifo, op);
 	vrnic_nop_failed(inj, &op->failure);
@@ -711,7 +798,7 @@ static bool waits_for_answers(const struct vrnic_injector *inj)
 
 	if (!inj->nr_gets && !inj->nr_rmws)
 		return false;
-	if (is_fence(op) || op->status != IB_WC_SUCCESS)
+	if (is_fence(op) || op->d.opcode == VRNIC_NOP_WAIT || op->status != IB_WC_SUCCESS)
 		return false;
 	/* a lane keeps the order of what goes to its peer */
 	if (op->ep && vrnic_lane_busy(inj->fifo, op->ep))
@@ -793,7 +880,7 @@ static bool is_soft(const struct vrnic_injector *inj)
 
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
 		return op->finished || inj->fifo->failures == inj->fifo->fenced;
-	if (op->finished || op->d.opcode == VRNIC_NOP_FENCE)
+	if (op->finished || op->d.opcode == VRNIC_NOP_FENCE || op->d.opcode == VRNIC_NOP_WAIT)
 		return true;
 	return flies(inj);
 }
@@ -812,7 +899,7 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 
 	if (flight)
 		return inject_land(inj, flight, budget);
-	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
+	if (vrnic_injector_waits(inj))
 		return false;
 	if (!inj->op.active) {
 		/* the owner is about to ring for descriptors that it has not announced */

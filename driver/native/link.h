@@ -101,7 +101,8 @@ struct vrnic_nmsg {
  * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0
  * @into: GET: pinned memory for the answer's data; if its length is 0, @key and @addr name memory
- * @key: GET: local key of the memory for the answer's data
+ * @injected: the peer injected the operation: @key is a remote key of this end
+ * @key: GET: key of the memory for the answer's data: a local one, unless @injected
  * @addr: GET: local address
  * @again: the peer answered AGAIN: it has no room yet, or (TYPED) does not know the type
  * @status: enum ib_wc_status, from the peer or the link
@@ -116,6 +117,7 @@ struct vrnic_nawait {
 	bool answered;
 	u32 wants;
 	struct vrnic_seg into;
+	bool injected;
 	u32 key;
 	u64 addr;
 	bool again;

@@ -448,9 +448,11 @@ static int open_place(struct vrnic_link *link, u32 len, struct vrnic_seg *seg)
 	case VRNIC_NWIRE_ANSWER:
 		if (!await->into.len)
 			return vrnic_seg_region(fifo->dev, fifo->pd, await->key,
-						false, await->addr + off, len,
-						IB_ACCESS_LOCAL_WRITE,
-						&hold->local, seg);
+						await->injected, await->addr + off, len,
+						await->injected ? IB_ACCESS_REMOTE_WRITE :
+								  IB_ACCESS_LOCAL_WRITE,
+						await->injected ? &hold->remote : &hold->local,
+						seg);
 		*seg = await->into;
 		seg->off += off;
 		seg->len = len;

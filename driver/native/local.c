@@ -42,7 +42,7 @@ static int local_open_own(struct vrnic_injector *inj, u64 addr, u64 len,
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
 
 	if (inj->rget)
-		access = IB_ACCESS_REMOTE_READ;
+		access = write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ;
 	return vrnic_seg_region(fifo->dev, fifo->pd, inj->op.d.lkey, inj->rget,
 				addr, len, access, &inj->local, seg);
 }

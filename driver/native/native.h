@@ -16,6 +16,9 @@
  *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; injectors that wait for room in a reception ring
  *	    vrnic_crew.lock
+ *	  trigger_lock		spinlock; injectors that wait for a counter; also inside bind_lock
+ *	    vrnic_counter.lock
+ *	    vrnic_crew.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring
  *	  vrnic_rgets.lock	spinlock; the queues of remote gets
  *	    vrnic_crew.lock
@@ -183,6 +186,31 @@ struct vrnic_nflight {
 	u8 data[];
 };
 
+enum vrnic_fired {
+	VRNIC_FIRED_NOT,
+	VRNIC_FIRED_FELL,	/* the counter has fallen so far */
+	VRNIC_FIRED_FAILED,
+	VRNIC_FIRED_GONE,	/* it was destroyed */
+};
+
+/**
+ * struct vrnic_trigger - an injector's wait for a counter; protected by trigger_lock
+ * @link: in @counter->triggers
+ * @counter: the counter; NULL: it does not wait any more
+ * @threshold: most bytes that may remain
+ * @fired: what has ended the wait. It holds, whatever becomes of the counter meanwhile
+ * @status: FAILED: enum ib_wc_status, and below enum vrnic_vendor_err
+ * @vendor_err: FAILED: see @status
+ */
+struct vrnic_trigger {
+	struct list_head link;
+	struct vrnic_counter *counter;
+	s64 threshold;
+	enum vrnic_fired fired;
+	u8 status;
+	u8 vendor_err;
+};
+
 /**
  * struct vrnic_injector - runs the native descriptors of a ring, or those that a peer injected
  * @run: the engine's handle; its run bit protects all below, except @stall and @stalled_on
@@ -217,6 +245,8 @@ struct vrnic_nflight {
  * @stall: entry in @stalled_on->stalled; protected by stall_lock
  * @stalled_on: FIFO whose reception ring this injector waits for, referenced; or NULL; protected by
  *	stall_lock
+ * @trigger: what it waits for, if @op is a WAIT
+ * @doomed: ring: descriptors that fail because a WAIT before them has failed
  */
 struct vrnic_injector {
 	struct vrnic_runnable run;
@@ -248,6 +278,8 @@ struct vrnic_injector {
 	bool typed_begun;
 	struct list_head stall;
 	struct vrnic_fifo *stalled_on;
+	struct vrnic_trigger trigger;
+	u32 doomed;
 };
 
 /**
@@ -437,6 +469,9 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner);
 void vrnic_bindings_fail(struct vrnic_endpoint *ep);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count);
+enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold);
+bool vrnic_trigger_fired(const struct vrnic_injector *inj);
+void vrnic_untrigger(struct vrnic_injector *inj);
 int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n);
 void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 			const struct vrnic_failure *failure, u64 placed);
@@ -469,6 +504,7 @@ void vrnic_injector_free(struct vrnic_injector *inj);
 bool vrnic_injector_hold(struct vrnic_injector *inj,
 			 const struct vrnic_address *peer);
 bool vrnic_injector_ready(struct vrnic_injector *inj);
+bool vrnic_injector_waits(struct vrnic_injector *inj);
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
@@ -516,5 +552,6 @@ unsigned int vrnic_native_message(struct vrnic_injector *inj, struct vrnic_seg *
 u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 		     const struct vrnic_ndesc_rmw *rmw);
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj);
+enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj);
 
 #endif /* VRNIC_NATIVE_H */

@@ -109,6 +109,7 @@ static enum vrnic_step remote_ask(struct vrnic_injector *inj, struct vrnic_nhdr 
 	req->posted = true;
 	req->sent = false;
 	req->quiet = vrnic_nhdr_is_quiet(h);
+	req->await.injected = inj->rget;
 	req->await.answered = req->quiet;
 	req->await.again = false;
 	req->await.status = IB_WC_SUCCESS;
@@ -133,7 +134,7 @@ int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool writ
 	int access = write ? IB_ACCESS_LOCAL_WRITE : 0;
 
 	if (inj->rget)
-		access = IB_ACCESS_REMOTE_READ;
+		access = write ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ;
 	return vrnic_seg_region(fifo->dev, fifo->pd, inj->op.d.lkey, inj->rget,
 				addr, len, access, NULL, seg);
 }

@@ -459,6 +459,16 @@ static void rget_fetch(struct vrnic_injector *inj)
 	trace_vrnic_native_fetch(inj->fifo->id, &op->d);
 }
 
+/* A peer may wait for open counters only. Meanwhile what it has injected itself waits behind. */
+static enum vrnic_step rget_wait(struct vrnic_injector *inj)
+{
+	struct vrnic_nop *op = &inj->op;
+
+	if (op->d.arg)
+		return vrnic_nop_fail(op, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_OPCODE);
+	return vrnic_native_wait(inj);
+}
+
 static enum vrnic_step rget_execute(struct vrnic_injector *inj,
 				    struct vrnic_budget *budget)
 {
@@ -470,6 +480,8 @@ static enum vrnic_step rget_execute(struct vrnic_injector *inj,
 		if (verr)
 			return vrnic_nop_fail(op, IB_WC_REM_INV_REQ_ERR, verr);
 	}
+	if (op->d.opcode == VRNIC_NOP_WAIT)
+		return rget_wait(inj);
 	if (inj->link)
 		return vrnic_wire_native(inj, budget);
 	return vrnic_loop_native(inj, budget);
@@ -541,6 +553,7 @@ static bool tell_gone(struct vrnic_injector *inj)
 static void rget_drop(struct vrnic_injector *inj)
 {
 	vrnic_wire_forget(inj);
+	vrnic_untrigger(inj);
 	inj->op.active = false;
 	inj->rget->next = inj->rget->nr;
 }
@@ -587,7 +600,7 @@ static bool rget_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj))
+	if (vrnic_injector_waits(inj))
 		return false;
 	if (!inj->op.active && !next_rget(inj))
 		return false;

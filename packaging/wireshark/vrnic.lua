@@ -66,7 +66,7 @@ local rmws = { [0] = "FETCH", "SET", "ADD", "AND", "OR", "XOR" }
 
 local descriptors = {
 	[0x41] = "PUT", [0x42] = "GET", [0x43] = "RMW", [0x44] = "MESSAGE", [0x45] = "RGET",
-	[0x46] = "NOTIFY", [0x47] = "FENCE", [0x48] = "FENCE_ALL",
+	[0x46] = "NOTIFY", [0x47] = "FENCE", [0x48] = "FENCE_ALL", [0x49] = "WAIT",
 }
 
 local orders = { [0] = "little endian", "big endian" }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "native_raw.h"
@@ -190,14 +191,15 @@ static const struct choice {
 	uint8_t opcode;
 	uint8_t weight;
 } choices[] = {
-	{ VRNIC_NOP_PUT, 45 }, { VRNIC_NOP_GET, 20 }, { VRNIC_NOP_RMW, 12 },
+	{ VRNIC_NOP_PUT, 42 }, { VRNIC_NOP_GET, 20 }, { VRNIC_NOP_RMW, 12 },
 	{ VRNIC_NOP_MESSAGE, 8 }, { VRNIC_NOP_FENCE, 8 },
-	{ VRNIC_NOP_FENCE_ALL, 4 }, { VRNIC_NOP_RGET, 3 },
+	{ VRNIC_NOP_FENCE_ALL, 4 }, { VRNIC_NOP_RGET, 3 }, { VRNIC_NOP_WAIT, 3 },
 };
 
 /* A chain of injected descriptors has to end, so few of them inject others. */
 static const struct choice injected_choices[] = {
-	{ VRNIC_NOP_PUT, 80 }, { VRNIC_NOP_NOTIFY, 15 }, { VRNIC_NOP_RGET, 5 },
+	{ VRNIC_NOP_PUT, 60 }, { VRNIC_NOP_GET, 10 }, { VRNIC_NOP_NOTIFY, 14 },
+	{ VRNIC_NOP_MESSAGE, 8 }, { VRNIC_NOP_RGET, 5 }, { VRNIC_NOP_WAIT, 3 },
 };
 
 static uint8_t choose(struct rng *rng, const struct choice *c)
@@ -283,6 +285,19 @@ static uint32_t slots_of(const struct vrnic_ndesc *d)
 	return 1 + (bytes + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE;
 }
 
+/* Until a counter of @side has fallen. It names neither peer nor memory. */
+static struct vrnic_ndesc wait_desc(struct nbatch *b, int side, bool open)
+{
+	return (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_WAIT,
+		.num_slots = 1,
+		.cookie = rng_next(b->rng),
+		.length = rng_below(b->rng, 1024),
+		.lkey = some_counter(b, side, open),
+		.arg = open ? 0 : rng_below(b->rng, VRNIC_WAIT_DESCS + 1),
+	};
+}
+
 /* For the ring of @b's side. */
 static struct vrnic_ndesc right_desc(struct nbatch *b)
 {
@@ -301,6 +316,8 @@ static struct vrnic_ndesc right_desc(struct nbatch *b)
 		.target_counter = some_counter(b, there, true),
 	};
 
+	if (d.opcode == VRNIC_NOP_WAIT)
+		return wait_desc(b, here, false);
 	d.flags = some_kind(b, d.opcode) |
 		  (rng_one_in(b->rng, 32) ? VRNIC_NDESC_SIGNALED : 0);
 	d.length = some_length(b, &d);
@@ -332,11 +349,17 @@ static struct vrnic_ndesc injected_desc(struct nbatch *b)
 		.arg = rng_below(b->rng, 8),
 	};
 
+	if (d.opcode == VRNIC_NOP_WAIT)
+		return wait_desc(b, here, true);
 	if (d.opcode == VRNIC_NOP_NOTIFY)
 		d.flags = rng_one_in(b->rng, 2) ? VRNIC_NDESC_BACK : 0;
 	d.length = some_length(b, &d);
-	if (d.opcode == VRNIC_NOP_PUT)
+	if (d.opcode == VRNIC_NOP_PUT || d.opcode == VRNIC_NOP_GET)
 		d.length = rng_below(b->rng, 256);
+	if (d.opcode == VRNIC_NOP_GET)
+		d.arg = 0;
+	if (d.opcode == VRNIC_NOP_MESSAGE)
+		d.header_len = 0;
 	return d;
 }
 
@@ -465,6 +488,19 @@ static bool is_done(struct raw_fifo *fifo)
 	       fifo->inject->prod;
 }
 
+/* Counters with any values in them end no WAIT by themselves. */
+static void let_fall(struct native *n, int side)
+{
+	struct vrnic_count count = { .bytes = 1 };
+	int i;
+
+	for (i = 0; i < COUNTERS; i++) {
+		count.id = n->counter[side][i].number;
+		__atomic_store_n(&n->counter[side][i].cell->remaining, 1, __ATOMIC_SEQ_CST);
+		ioctl(fifo_of(n, side)->bell, VRNIC_COUNT, &count);
+	}
+}
+
 /* False if it waits in vain. */
 static bool wait_done(struct native *n)
 {
@@ -476,6 +512,10 @@ static bool wait_done(struct native *n)
 		drain(&n->pair.b);
 		if (++looks > 8 && now() > end)
 			return false;
+		if (looks % 4 == 0) {
+			let_fall(n, 0);
+			let_fall(n, 1);
+		}
 		usleep(100);
 	}
 	drain(&n->pair.a);

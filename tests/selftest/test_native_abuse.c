@@ -190,7 +190,7 @@ static const struct bad_desc {
 	BAD("an opcode of verbs", VRNIC_VERR_OPCODE,
 	    .opcode = VRNIC_OP_RDMA_WRITE, .num_slots = 1),
 	BAD("opcode after the last", VRNIC_VERR_OPCODE,
-	    .opcode = VRNIC_NOP_FENCE_ALL + 1, .num_slots = 1),
+	    .opcode = VRNIC_NOP_WAIT + 1, .num_slots = 1),
 	BAD("opcode 255", VRNIC_VERR_OPCODE, .opcode = 255, .num_slots = 1),
 	BAD("rmw without its second slot", VRNIC_VERR_SLOTS,
 	    .opcode = VRNIC_NOP_RMW, .num_slots = 1, .length = 8),

@@ -242,12 +242,13 @@ TEST_F(inject, needs_a_key_that_opens)
 
 static bool may_be_injected(int opcode)
 {
-	return opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_MESSAGE ||
-	       opcode == VRNIC_NOP_RGET || opcode == VRNIC_NOP_NOTIFY;
+	return opcode == VRNIC_NOP_PUT || opcode == VRNIC_NOP_GET || opcode == VRNIC_NOP_MESSAGE ||
+	       opcode == VRNIC_NOP_RGET || opcode == VRNIC_NOP_NOTIFY ||
+	       opcode == VRNIC_NOP_WAIT;
 }
 
-/* Only put, message, remote get and notify, and these without extras. */
-TEST_F(inject, only_four_opcodes)
+/* Only put, get, message, remote get, notify and wait, and these without extras. */
+TEST_F(inject, only_six_opcodes)
 {
 	struct raw_fifo *b = &self->pair.b;
 	struct vrnic_ndesc good = fetch(self, b->buf.mr->rkey,

@@ -216,12 +216,15 @@ static int with_context(struct nbed *bed, uint64_t mask)
 
 static int with_done(struct nbed *bed, uint64_t mask)
 {
-	return nbed_put(bed, 0, 0, 8, DONE(.comp_mask = mask, .remote = bed->a.counter));
+	/* a counter that has fallen */
+	return nbed_put(bed, 0, 0, 8, DONE(.comp_mask = mask, .remote = bed->a.counter,
+					   .after = bed->a.open));
 }
 
 static int with_fence(struct nbed *bed, uint64_t mask)
 {
-	return vrnic_fence(bed->a.to, DONE(.comp_mask = mask, .remote = bed->a.counter));
+	return vrnic_fence(bed->a.to, DONE(.comp_mask = mask, .remote = bed->a.counter,
+					   .after = bed->a.open));
 }
 
 static struct vrnic_wr *extended_wr(struct nbed *bed, uint64_t mask)
@@ -372,15 +375,15 @@ static int with_status_of_all(struct nbed *bed, uint64_t mask)
 	return with_fence_wait(bed, mask, true);
 }
 
-/* @known: bits of members that it has, and that are zero here */
+/* @known: bits of members that it has */
 static const struct extended {
 	const char *name;
 	int (*call)(struct nbed *bed, uint64_t mask);
 	uint64_t known;
 } extended[] = {
 	{ "context_create", with_context },
-	{ "put, done", with_done, VRNIC_DONE_LOCAL_CALLBACK },
-	{ "fence, done", with_fence, VRNIC_DONE_LOCAL_CALLBACK },
+	{ "put, done", with_done, VRNIC_DONE_LOCAL_CALLBACK | VRNIC_DONE_AFTER },
+	{ "fence, done", with_fence, VRNIC_DONE_LOCAL_CALLBACK | VRNIC_DONE_AFTER },
 	{ "put", with_put }, { "get", with_get },
 	{ "put_inline", with_put_inline }, { "read", with_read }, { "write", with_write },
 	{ "rmw", with_rmw }, { "send", with_send }, { "rts_send", with_rts_send },

@@ -347,6 +347,7 @@ struct vrnic_alloc_ucontext_resp {
 #define VRNIC_FEATURE_PLACED	(1U << 1)	/* VRNIC_NDESC_PLACED */
 #define VRNIC_FEATURE_DEFER	(1U << 2)	/* VRNIC_ADVANCE_DEFERRED */
 #define VRNIC_FEATURE_PIECES	(1U << 3)	/* injected MESSAGEs, whose records have a cookie */
+#define VRNIC_FEATURE_WAIT	(1U << 4)	/* VRNIC_NOP_WAIT */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 
@@ -418,6 +419,7 @@ struct vrnic_create_ah_resp {
 #define VRNIC_FIFO_SLOTS_MAX	65536
 #define VRNIC_MAX_MESSAGE	4096	/* header and data of a message, bytes */
 #define VRNIC_RGET_DESCS	16	/* descriptors of one remote get */
+#define VRNIC_WAIT_DESCS	16	/* descriptors that one WAIT may take along when it fails */
 
 /* enum vrnic_native_opcode - struct vrnic_ndesc.opcode */
 enum vrnic_native_opcode {
@@ -429,6 +431,7 @@ enum vrnic_native_opcode {
 	VRNIC_NOP_NOTIFY	= 0x46,	/* injected ones only: a record */
 	VRNIC_NOP_FENCE		= 0x47,	/* for all before it to this endpoint */
 	VRNIC_NOP_FENCE_ALL	= 0x48,	/* for all before it in this FIFO */
+	VRNIC_NOP_WAIT		= 0x49,	/* until a counter has fallen: what follows is triggered */
 };
 
 /* struct vrnic_ndesc.flags */
@@ -447,13 +450,14 @@ enum vrnic_native_opcode {
  * @endpoint: number of the endpoint it goes to; FENCE_ALL: ignored
  * @cookie: records and a counter's error repeat it
  * @length: bytes to move. RMW: 4 or 8. MESSAGE: bytes of data, without the
- *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors.
+ *	header. RGET: a multiple of 64, up to VRNIC_RGET_DESCS descriptors. WAIT: most
+ *	bytes that may remain in the counter @lkey
  * @local_addr: in the region @lkey; with VRNIC_NDESC_VIRTUAL any address of the
  *	process that made the FIFO, whose memory need not be registered (S1).
  *	RMW: where the old value goes, if @lkey is not 0. With VRNIC_NDESC_PLACED the
  *	offset of the data from the start of this descriptor, in bytes (S2.2).
  * @remote_addr: in the region @rkey of the peer
- * @lkey: local key
+ * @lkey: local key. WAIT: number of a counter of the process that made the FIFO
  * @rkey: remote key
  * @header_len: MESSAGE: bytes of header. They follow the first slot.
  * @local_counter: counter of this process, or 0: falls by @length (FENCE, RMW,
@@ -464,7 +468,8 @@ enum vrnic_native_opcode {
  * @target_counter: counter of the target's process, or 0: falls by the same number
  *	once the operation is done at the target. Fences: 0
  * @arg: MESSAGE and NOTIFY: dispatch id, for the record. RMW: enum vrnic_rmw_op.
- *	Otherwise zero.
+ *	WAIT: number of descriptors behind it, up to VRNIC_WAIT_DESCS, that fail
+ *	(IB_WC_WR_FLUSH_ERR) if it fails. Otherwise zero.
  *
  * INLINE: @length bytes of data lie in the slots that @num_slots covers, and end in the
  * last one; @lkey is ignored. PLACED: they begin @local_addr bytes behind the start of the
@@ -477,11 +482,17 @@ enum vrnic_native_opcode {
  * PUT and MESSAGE can be INLINE; PUT and GET can be VIRTUAL (MESSAGE's data, too)
  * or TYPED. RMW has a second slot, struct vrnic_ndesc_rmw.
  *
+ * What is behind a WAIT in the ring starts when no more than @length bytes remain in the
+ * counter. If the counter has failed, so does the WAIT. It is for no endpoint, and names
+ * no memory: @endpoint, the addresses, @rkey and @target_counter are zero. Injected: the
+ * counter has to be open to peers, and @arg is zero.
+ *
  * Injected descriptors are those of a remote get that process B sent to process A. They
- * may be PUT, MESSAGE, RGET and NOTIFY. The engine executes them for A, but with the rights
- * of B. @lkey is a *remote* key of A and needs the right to remote read. PUT, MESSAGE and
- * RGET always go back to B, and @endpoint is ignored. A MESSAGE has no header. @local_counter
- * is a counter of A that is open to peers. @remote_counter and @target_counter are counters of B.
+ * may be PUT, GET, MESSAGE, RGET, NOTIFY and WAIT. The engine executes them for A, but with
+ * the rights of B. @lkey is a *remote* key of A and needs the right to remote read (GET: to
+ * remote write). All of them go back to B, or take from B, and @endpoint is ignored. A MESSAGE
+ * has no header. @local_counter is a counter of A that is open to peers. @remote_counter and
+ * @target_counter are counters of B.
  * NOTIFY makes a record in the FIFO of A (with VRNIC_NDESC_BACK: of B). The status
  * of this record is that of the first failure of @target_counter, if @target_counter
  * is not 0. When an injected descriptor fails, the rest of its remote get is dropped,
