@@ -437,6 +437,8 @@ void vrnic_group_member(const struct vrnic_cell *cell, bool there);
  * @nr_data: how many
  * @types: types that it names, or NULL
  * @defer: a thread of the kernel is to execute it; the post functions fill this in
+ * @waits: a WAIT goes before it; the post functions fill in this and @wait
+ * @wait: the WAIT
  */
 struct vrnic_request {
 	struct vrnic_ndesc desc;
@@ -446,6 +448,8 @@ struct vrnic_request {
 	unsigned int nr_data;
 	struct vrnic_type *types[2];
 	bool defer;
+	bool waits;
+	struct vrnic_ndesc wait;
 };
 
 int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);

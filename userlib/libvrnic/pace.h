@@ -5,6 +5,7 @@
  *	pace.c		offers, and messages about them
  *	pace_plan.c	the descriptors of a transfer, for the engines
  *	transfer.c	transfers by number, and how they end
+ *	rget.c		remote gets by themselves
  */
 #ifndef VRNIC_PACE_H
 #define VRNIC_PACE_H
@@ -26,6 +27,7 @@
  * @id: this process's number for the transfer
  * @incoming: this process is the target
  * @peer_id: if @incoming: the origin's number for the transfer
+ * @alone: the peer's process knows nothing of the transfer
  * @length: bytes
  * @done: how to tell the user; the transfer holds references on its counters
  * @bound: the counters of @done are bound to @ep
@@ -48,6 +50,7 @@ struct vrnic_transfer {
 	uint32_t id;
 	bool incoming;
 	uint32_t peer_id;
+	bool alone;
 	uint64_t length;
 	struct vrnic_done done;
 	bool bound;

@@ -167,6 +167,30 @@ static uint64_t units(const struct vrnic_ndesc *desc)
 	       desc->length : 1;
 }
 
+/* Have the operation start when a counter has fallen. @done may be NULL. Return: 0 or an errno. */
+static int set_wait(const struct vrnic_context *ctx, struct vrnic_request *req,
+		    const struct vrnic_done *done)
+{
+	req->waits = done && done->comp_mask & VRNIC_DONE_AFTER;
+	if (!req->waits)
+		return 0;
+	if (!done->after || done->after->client != ctx->client || done->after_left > INT64_MAX)
+		return -EINVAL;
+	/* it is raised by what waits for its fall */
+	if (done->after == done->local || done->after == done->remote)
+		return -EINVAL;
+	if (!(ctx->client->features & VRNIC_FEATURE_WAIT))
+		return -EOPNOTSUPP;
+	req->wait = (struct vrnic_ndesc){
+		.opcode = VRNIC_NOP_WAIT,
+		.num_slots = 1,
+		.length = done->after_left,
+		.lkey = done->after->number,
+		.arg = 1,
+	};
+	return 0;
+}
+
 /* Raise the counters, before the engine can see the descriptor: see P1. */
 static inline void count(const struct vrnic_done *done, int64_t n)
 {
@@ -183,15 +207,26 @@ static bool has_room(struct vrnic_context *ctx, uint32_t slots)
 	return vrnic_ring_room(&ctx->inject, ctx->inject.next + slots);
 }
 
-/* Write a descriptor into the ring. Parts and data follow the first slot without a gap. */
+/* Slots that the request takes. */
+static uint32_t slots_of(const struct vrnic_request *req)
+{
+	return req->desc.num_slots + req->waits;
+}
+
+/*
+ * Write a descriptor into the ring, behind the WAIT for it, if any. Parts and data follow the first
+ * slot without a gap.
+ */
 static void fill(struct vrnic_ring *ring, const struct vrnic_request *req)
 {
-	struct vrnic_ndesc *slot = vrnic_ring_slot(ring, ring->next);
-	size_t offset = sizeof(*slot);
+	uint32_t at = ring->next + req->waits;
+	size_t offset = sizeof(req->desc);
 
-	*slot = req->desc;
-	offset = vrnic_ring_copy_iov(ring, ring->next, offset, req->parts, req->nr_parts);
-	vrnic_ring_copy_iov(ring, ring->next, offset, req->data, req->nr_data);
+	if (req->waits)
+		*(struct vrnic_ndesc *)vrnic_ring_slot(ring, ring->next) = req->wait;
+	*(struct vrnic_ndesc *)vrnic_ring_slot(ring, at) = req->desc;
+	offset = vrnic_ring_copy_iov(ring, at, offset, req->parts, req->nr_parts);
+	vrnic_ring_copy_iov(ring, at, offset, req->data, req->nr_data);
 }
 
 /* Move on behind @slots slots that were filled with a descriptor to @ep. */
@@ -284,15 +319,17 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	unsigned int i;
 	uint8_t *to;
 
-	item = calloc(1, sizeof(*item) +
-			 (size_t)req->desc.num_slots * VRNIC_SLOT_SIZE);
+	item = calloc(1, sizeof(*item) + (size_t)slots_of(req) * VRNIC_SLOT_SIZE);
 	if (!item)
 		return -ENOMEM;
 	item->ep = ep;
 	item->op = op;
-	item->slots = req->desc.num_slots;
+	item->slots = slots_of(req);
 	item->defer = req->defer;
-	to = memcpy(item->image, &req->desc, sizeof(req->desc));
+	to = (uint8_t *)item->image;
+	if (req->waits)
+		to = copy_iov(to, &(struct iovec){ (void *)&req->wait, sizeof(req->wait) }, 1);
+	memcpy(to, &req->desc, sizeof(req->desc));
 	to = copy_iov(to + sizeof(req->desc), req->parts, req->nr_parts);
 	copy_iov(to, req->data, req->nr_data);
 	for (i = 0; i < 2; i++) {
@@ -411,7 +448,7 @@ static int place(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	if (queue)
 		return queue_add(ctx, ep, req, op);
 	fill(&ctx->inject, req);
-	step(ctx, ep, req->desc.num_slots, req->types[0], req->defer);
+	step(ctx, ep, slots_of(req), req->types[0], req->defer);
 	return publish(ctx);
 }
 
@@ -493,15 +530,17 @@ int vrnic_post_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	bool queue = false;
 	int ret;
 
-	ret = done_check(ctx, done, VRNIC_DONE_LOCAL_CALLBACK);
+	ret = done_check(ctx, done, VRNIC_DONE_LOCAL_CALLBACK | VRNIC_DONE_AFTER);
+	if (!ret)
+		ret = set_wait(ctx, req, done);
 	if (!ret)
 		ret = set_slots(ctx, req);
 	if (ret)
 		return ret;
 	if (vrnic_ring_failed(&ctx->inject))
 		return -EIO;
-	if (ctx->queue || !has_room(ctx, req->desc.num_slots)) {
-		ret = vrnic_post_room(ctx, req->desc.num_slots);
+	if (ctx->queue || !has_room(ctx, slots_of(req))) {
+		ret = vrnic_post_room(ctx, slots_of(req));
 		queue = ret == -EAGAIN && done && done->flags & VRNIC_QUEUE;
 		if (ret && !queue)
 			return ret;

@@ -81,7 +81,7 @@ static struct vrnic_transfer *table_find_peer(const struct vrnic_transfers *t,
 
 	for (i = 0; i < t->nr; i++) {
 		x = t->slot[i];
-		if (x && !x->over && x->incoming && x->peer_id == id &&
+		if (x && !x->over && x->incoming && !x->alone && x->peer_id == id &&
 		    vrnic_is_peer(x->ep, &peer))
 			return x;
 	}
@@ -379,7 +379,7 @@ void vrnic_transfer_fail(struct vrnic_context *ctx, struct vrnic_transfer *x,
 					  VRNIC_DISPATCH_BROKEN;
 
 	vrnic_lock(ctx);
-	if (!x->ep->dead)
+	if (!x->ep->dead && !x->alone)
 		vrnic_transfer_tell(x->ep, dispatch,
 				    x->incoming ? x->peer_id : x->id, status,
 				    vendor_err);

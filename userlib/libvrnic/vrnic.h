@@ -41,6 +41,7 @@ enum vrnic_flags {
 	VRNIC_QUEUE		= 1 << 0,	/* operation: queue it if there is no room */
 	VRNIC_DEFER		= 1 << 1,	/* operation: a thread of the kernel moves data */
 	VRNIC_DONE_LOCAL_CALLBACK = 1 << 0,	/* comp_mask: vrnic_done has local_callback */
+	VRNIC_DONE_AFTER	= 1 << 1,	/* comp_mask: it has after and after_left */
 };
 
 struct vrnic_context_attr {	/* what a context is to be */
@@ -101,6 +102,8 @@ struct vrnic_done {		/* how the program learns the outcome; NULL: only by a fenc
 	uint32_t target;		/* number of a counter of the target process that falls */
 	uint32_t flags;			/* VRNIC_QUEUE, VRNIC_DEFER */
 	vrnic_callback local_callback;	/* called once the local buffer is free, or filled */
+	struct vrnic_counter *after;	/* start once no more than after_left remains in it */
+	uint64_t after_left;		/* at most INT64_MAX */
 };
 
 struct vrnic_wr {		/* put, get, read, write, put_inline; put_inlinev has no local */

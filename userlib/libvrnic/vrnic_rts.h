@@ -60,12 +60,31 @@ struct vrnic_accept_wr {	/* where the message of an accepted offer goes */
 	void *deliver_arg;	/* for deliver */
 };
 
+enum vrnic_rget_flags {
+	VRNIC_RGET_TAKE = 1 << 0,	/* the other way: the peer's engine takes local memory */
+};
+
+struct vrnic_rget_wr {		/* what the peer's engine is to put into this process's memory */
+	uint64_t comp_mask;
+	void *local;		/* in mr, which allows remote write (TAKE: read) */
+	const struct ibv_mr *mr;
+	size_t length;
+	uint64_t remote;	/* in the peer's region rkey: remote read (TAKE: write) */
+	uint32_t rkey;
+	uint32_t flags;		/* VRNIC_RGET_TAKE */
+	uint32_t after;		/* number of a counter of the peer that is open to peers; 0: none */
+	uint32_t target;	/* number of one that falls with the bytes that moved; 0: none */
+	uint64_t after_left;	/* start once no more than so many bytes remain in after */
+};
+
 int vrnic_rts_handler_set(struct vrnic_context *context, vrnic_rts_handler handler, void *arg);
 int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
 		   const struct vrnic_done *done);
 int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
 		 const struct vrnic_accept_wr *wr, const struct vrnic_done *done);
 int vrnic_reject(struct vrnic_endpoint *ep, const struct vrnic_rts *rts);
+int vrnic_rget(struct vrnic_endpoint *ep, const struct vrnic_rget_wr *wr,
+	       const struct vrnic_done *done);
 
 #ifdef __cplusplus
 }
