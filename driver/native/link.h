@@ -11,7 +11,10 @@
  *	native/link_grant.c	counters that a peer may name
  *	native/link_msg.c	messages, until the peer has acknowledged them
  *	native/remote.c		turns descriptors into requests
- *	native/link_serve.c	executes requests, and takes answers
+ *	native/link_serve.c	receives requests and answers, and answers requests
+ *	native/link_type.c	types that the peer has sent, and data of them
+ *	native/link_exec.c	executes requests
+ *	native/link_rx.c	what these three share
  *	native/remote_flight.c	operations that an injector does not wait for
  *
  * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
@@ -451,6 +454,8 @@ void vrnic_link_drain(struct vrnic_link *link);
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
 u32 vrnic_native_left(const struct vrnic_link *link);
 bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb);
+
+/* native/link_type.c */
 void vrnic_types_forget(struct vrnic_link *link);
 void vrnic_rx_rows_free(struct vrnic_link *link);
 
