@@ -737,6 +737,63 @@ TEST_F(others, nobody_ends_the_transfers_of_another_host)
 	EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
 }
 
+/* What comes of a message must be what a has. */
+struct pieces {
+	const uint8_t *is;
+	uint64_t next;
+	int bad;
+};
+
+static void compare(struct vrnic_context *context, const void *piece, size_t length,
+		    uint64_t offset, void *arg)
+{
+	struct pieces *p = arg;
+
+	p->bad += offset != p->next || memcmp(p->is + offset, piece, length);
+	p->next += length;
+}
+
+/* A piece of the first message that b takes, as the library's numbers of transfers are. */
+static int forge_piece(struct foe *foe, uint64_t use, uint64_t slot)
+{
+	const struct foe_header piece = {
+		.op = FOE_MESSAGE, .data = htonl(8), .total = htobe64(8),
+		.arg = htonl(VRNIC_DISPATCH_MAX + 5),
+		.cookie = htobe64(1ULL << 32 | use << 20 | slot),
+	};
+	struct foe_header answer;
+	int ret = foe_send(foe, &piece, "forgery", 8);
+
+	return ret ? ret : foe_wait(foe, FOE_ANSWER, &answer);
+}
+
+/* A foe has a's number, and sends some of what b takes from a. */
+TEST_F(others, nobody_sends_pieces_for_another_host)
+{
+	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct pieces pieces = { .is = a->buf.addr };
+	struct vrnic_address to, from;
+	uint64_t use, slot;
+
+	buf_fill(&a->buf, 5);
+	vrnic_context_address(b->context, &to);
+	vrnic_context_address(a->context, &from);
+	ASSERT_OK(offer(self));
+	ASSERT_OK(foe_ask(&self->foe, &to, from.fifo));
+	/* they are in the FIFO before the first of a's */
+	for (use = 0; use < 4; use++)
+		for (slot = 0; slot < 4; slot++)
+			ASSERT_OK(forge_piece(&self->foe, use, slot));
+	ASSERT_OK(vrnic_accept(b->to, &self->offer,
+			       ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER, .deliver = compare,
+				      .deliver_arg = &pieces),
+			       DONE(TELL(&self->taken))));
+	ASSERT_OK(nbed_until(&self->bed, &self->taken.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->taken.status.status);
+	EXPECT_EQ(0, pieces.bad);
+	EXPECT_EQ(LEN, pieces.next);
+}
+
 /* While there is no memory for a link at the other end, it is asked for again. */
 TEST_F(others, a_link_that_was_refused_without_memory_comes_up)
 {

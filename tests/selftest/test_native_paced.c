@@ -1456,6 +1456,40 @@ TEST_F(paced, s4_5_a_full_fifo_stops_the_origin)
 	EXPECT_OK(memcmp(there, bed->a.buf.addr, LEN));
 }
 
+/* Two messages share the target's FIFO, whose process pauses: each goes on where it was. */
+TEST_F(paced, s4_5_two_through_a_full_fifo)
+{
+	static uint8_t there[2][LEN];
+	struct nbed *bed = &self->bed;
+	struct pieces p[2] = { { .to = there[0] }, { .to = there[1] } };
+	long long stalls = statistic("reception_stalls");
+	struct patience patience = {};
+	int i;
+
+	buf_fill(&bed->a.buf, 8);
+	for (i = 0; i < 2; i++)
+		ASSERT_OK(offer(self, i * LEN / 4, LEN / 2));
+	for (i = 0; i < 2; i++)
+		ASSERT_OK(vrnic_accept(bed->b.to, &self->offers->rts[i],
+				       ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER, .deliver = collect,
+					      .deliver_arg = &p[i]),
+				       DONE(TELL(&self->taken))));
+	while (statistic("reception_stalls") == stalls && still_patient(&patience, 0))
+		;
+	EXPECT_LT(stalls, statistic("reception_stalls"));
+	/* a few at a time, and a pause again */
+	for (i = 0; i < 20; i++) {
+		ASSERT_LE(0, vrnic_advance(bed->b.context, 3));
+		usleep(2000);
+	}
+	ASSERT_OK(both_told(self, 2));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, p[i].bad);
+		EXPECT_EQ(LEN / 2, p[i].next);
+		EXPECT_OK(memcmp(there[i], bed->a.buf.addr + i * LEN / 4, LEN / 2));
+	}
+}
+
 /* An offer whose memory is not what it says: both are told, and their counters fail. */
 TEST_F(paced, s4_5_pieces_that_fail)
 {

@@ -258,6 +258,57 @@ TEST_F(typed, s3_5_packets_are_lost)
 	EXPECT_OK(typed_free(&to));
 }
 
+/* A transfer from @from at b to all of @to at a, while a receives nothing; b's memory changes. */
+static int put_and_change(struct nbed *bed, const struct typed *from, const struct typed *to,
+			  uint32_t mode)
+{
+	struct patience patience = {};
+	struct node *b = &bed->b;
+	int ret = ARM("drop");
+
+	buf_fill(&b->buf, 1);
+	memset(bed->a.buf.addr, 0x77, LEN);
+	if (!ret)
+		ret = vrnic_put_typed(b->to, TYPED(.local = b->buf.addr + REACH, .mr = b->buf.mr,
+						   .local_type = from->type,
+						   .remote = b->peer.addr + REACH,
+						   .rkey = b->peer.rkey,
+						   .remote_type = to->type, .mode = mode),
+				      DONE(.remote = b->counter));
+	while (!ret && injected("drop") < 1)
+		ret = still_patient(&patience, 0) ? 0 : -ETIMEDOUT;
+	buf_fill(&b->buf, 2);
+	fault_disarm("drop");
+	return ret ? ret : counter_done(b->counter);
+}
+
+/* Data come from where they are, each time that a packet is made; PACKED takes them along before. */
+TEST_F(typed, s3_5_gathered_from_storage)
+{
+	static uint8_t packed[LEN], expected[LEN];
+	struct nbed *bed = &self->bed;
+	struct typed from, to;
+
+	if (!over_a_wire() || !faults_can_be_there() || injected("drop") < 0)
+		SKIP(return, "needs a wire, and fault injection");
+	ASSERT_OK(typed_rows(&from, bed->b.client, (struct row[]){ { 0, 8, 64, 24 } }, 1));
+	ASSERT_OK(typed_rows(&to, bed->b.client, (struct row[]){ { 100, 512, 1, 0 } }, 1));
+	buf_fill(&bed->b.buf, 1);
+	memcpy(packed, bed->b.buf.addr, LEN);
+
+	ASSERT_OK(put_and_change(bed, &from, &to, VRNIC_TYPED_AUTO));
+	memset(expected, 0x77, LEN);
+	model_copy(expected + REACH, &to.model, bed->b.buf.addr + REACH, &from.model);
+	EXPECT_OK(memcmp(expected, bed->a.buf.addr, LEN));
+
+	ASSERT_OK(put_and_change(bed, &from, &to, VRNIC_TYPED_PACKED));
+	memset(expected, 0x77, LEN);
+	model_copy(expected + REACH, &to.model, packed + REACH, &from.model);
+	EXPECT_OK(memcmp(expected, bed->a.buf.addr, LEN));
+	EXPECT_OK(typed_free(&from));
+	EXPECT_OK(typed_free(&to));
+}
+
 /* Over a wire, a peer is told each type once; where there are no packets, nobody is. */
 TEST_F(typed, a_peer_is_told_a_type_once)
 {
