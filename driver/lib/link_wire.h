@@ -41,6 +41,7 @@ enum vrnic_nwire_op {
 #define VRNIC_NWIRE_BACK	0x02	/* NOTIFY: the receiver makes a record, not the sender */
 #define VRNIC_NWIRE_AGAIN	0x04	/* ANSWER: no room, or type unknown: send it again */
 #define VRNIC_NWIRE_ROWS	0x08	/* TYPED, @pos 0: the data begin with the rows of @type */
+#define VRNIC_NWIRE_PACK	0x10	/* TYPED GET: pack the data before the answer goes */
 
 /**
  * struct vrnic_nwire - header of a message, as it travels
@@ -201,15 +202,21 @@ static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 	}
 }
 
+/* Is the message TYPED, with no other flags than @more? */
+static inline bool vrnic_nhdr_typed_fit(const struct vrnic_nhdr *h, u8 more)
+{
+	return h->flags & VRNIC_NWIRE_TYPED && !(h->flags & ~(VRNIC_NWIRE_TYPED | more));
+}
+
 static inline bool vrnic_nhdr_flags_fit(const struct vrnic_nhdr *h)
 {
 	switch (h->op) {
 	case VRNIC_NWIRE_ANSWER:
 		return !(h->flags & ~VRNIC_NWIRE_AGAIN);
 	case VRNIC_NWIRE_PUT:
+		return !h->flags || vrnic_nhdr_typed_fit(h, VRNIC_NWIRE_ROWS);
 	case VRNIC_NWIRE_GET:
-		return !(h->flags & ~(VRNIC_NWIRE_TYPED | VRNIC_NWIRE_ROWS)) &&
-		       h->flags != VRNIC_NWIRE_ROWS;
+		return !h->flags || vrnic_nhdr_typed_fit(h, VRNIC_NWIRE_ROWS | VRNIC_NWIRE_PACK);
 	case VRNIC_NWIRE_NOTIFY:
 		return !(h->flags & ~VRNIC_NWIRE_BACK);
 	default:

@@ -15,6 +15,7 @@
  *	native/link_type.c	types that the peer has sent, and data of them
  *	native/link_exec.c	executes requests
  *	native/link_rx.c	what these three share
+ *	native/link_gather.c	data of a type, as packets read them
  *	native/remote_flight.c	operations that an injector does not wait for
  *
  * An injector executes the descriptors of a FIFO's ring, or those that one peer injected. It makes
@@ -64,6 +65,23 @@ struct vrnic_rget;
 
 #define VRNIC_NMSG_SEGS		3	/* message data that wraps, and a region */
 
+/* Most chunks of a gathered message: if a packet is lost, a softirq looks for its first chunk. */
+#define VRNIC_GATHER_CHUNKS	16384
+
+/**
+ * struct vrnic_ngather - data of a message that lie in many places, by a type
+ * @pieces: reads the data, for each packet again
+ * @half: position in the storage
+ * @was: @half where the message's data begin
+ * @storage: the storage; the message has the reference on its region
+ */
+struct vrnic_ngather {
+	struct vrnic_pieces pieces;
+	struct vrnic_half half;
+	struct vrnic_half was;
+	struct vrnic_seg storage;
+};
+
 /**
  * struct vrnic_nmsg - a message of a link, until the peer has acknowledged it
  * @hdr: header
@@ -71,6 +89,7 @@ struct vrnic_rget;
  * @seg: data after the header; has references on regions, to make a lost packet again from them
  * @buf: memory that @seg is in, or NULL; freed with the message
  * @charged: bytes of @buf that are charged to the peer's host
+ * @type: of the data that @buf gathers, if this is an answer; with a reference
  * @answer: the message is an answer
  * @posted: the owner of the data posted the message, and so leaves the data alone meanwhile
  * @taken: answer to a GET: its bytes, which @counter count once the peer has them; else 0
@@ -86,6 +105,7 @@ struct vrnic_nmsg {
 	struct vrnic_seg seg[VRNIC_NMSG_SEGS];
 	void *buf;
 	u32 charged;
+	struct vrnic_link_type *type;
 	bool answer;
 	bool posted;
 	u32 taken;
@@ -142,11 +162,8 @@ struct vrnic_nawait {
  * @quiet: the peer answers only by acknowledging the message, or by refusing it
  * @n: bytes that the request moves: data, or rows of a type
  * @pinned: pages of the process are pinned for the request (S1)
- * @half: TYPED: position in the local storage
- * @was: TYPED: @half before this request, in case the peer has forgotten the type, or a packet is
- *	made again
- * @pieces: TYPED: reads the local storage from @half on
- * @storage: TYPED: the local storage; the message has the reference on its region
+ * @gather: TYPED: position in the local storage, and before this request, in case the peer has
+ *	forgotten the type
  * @telling: the message has rows of a type, which the peer does not know, and no data
  * @told: bytes of these rows that the peer has received
  * @rows: TYPED: bytes of rows before the data of the message
@@ -162,10 +179,7 @@ struct vrnic_nreq {
 	bool quiet;
 	u32 n;
 	bool pinned;
-	struct vrnic_half half;
-	struct vrnic_half was;
-	struct vrnic_pieces pieces;
-	struct vrnic_seg storage;
+	struct vrnic_ngather gather;
 	bool telling;
 	u64 told;
 	u32 rows;
@@ -234,12 +248,15 @@ struct vrnic_grants {
  * struct vrnic_link_type - a type whose rows the peer has sent
  * @node: in struct vrnic_link.types
  * @number: the peer's number for the type
+ * @refs: one while the type is in @types, and one of each answer that gathers its data; protected
+ *	by the run bit of the link's queue pair
  * @bytes: size of the rows that came, charged to the peer's host; @rows may have fewer
  * @rows: the type
  */
 struct vrnic_link_type {
 	struct hlist_node node;
 	u32 number;
+	u32 refs;
 	u32 bytes;
 	struct vrnic_rows rows;
 };
@@ -455,7 +472,13 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
 u32 vrnic_native_left(const struct vrnic_link *link);
 bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb);
 
+/* native/link_gather.c */
+void vrnic_ngather_seek(struct vrnic_ngather *gather, u64 pos);
+struct vrnic_seg vrnic_ngather_seg(struct vrnic_ngather *gather, const struct vrnic_seg *storage,
+				  u64 n);
+
 /* native/link_type.c */
+void vrnic_link_type_put(struct vrnic_link *link, struct vrnic_link_type *type);
 void vrnic_types_forget(struct vrnic_link *link);
 void vrnic_rx_rows_free(struct vrnic_link *link);
 

@@ -14,36 +14,6 @@
 #include "vrnic.h"
 
 /*
- * Pack the data for the answer into a buffer. The type may have many chunks, but a message has few
- * segments. Its packets are made later, and again if one is lost.
- */
-static void serve_get_typed(struct vrnic_link *link)
-{
-	struct vrnic_nmsg *answer = link->rx.answer;
-	u32 n = link->rx.h.arg;
-	struct vrnic_seg storage, seg = { .len = n };
-	int verr;
-
-	answer->buf = vrnic_rx_alloc(link, n);
-	if (!answer->buf) {
-		vrnic_rx_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
-		return;
-	}
-	answer->charged = n;
-	link->answer_bytes += n;
-	verr = vrnic_rx_storage(link, IB_ACCESS_REMOTE_READ, &storage);
-	if (verr) {
-		vrnic_rx_refuse_access(link, verr);
-		return;
-	}
-	vrnic_half_copy(&link->rx.half, &storage, answer->buf, n, true, false);
-	vrnic_seg_put(&storage);
-	seg.kva = answer->buf;
-	vrnic_nmsg_add(answer, &seg);
-	vrnic_rx_count(link, n);
-}
-
-/*
  * The answer has its data in memory that this process may change as soon as its counters say that
  * they were taken. So the answer counts, when the peer has acknowledged it.
  */
@@ -215,7 +185,7 @@ void vrnic_rx_execute(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		break;
 	case VRNIC_NWIRE_GET:
 		if (link->rx.h.flags & VRNIC_NWIRE_TYPED)
-			serve_get_typed(link);
+			vrnic_rx_get_typed(link);
 		else
 			serve_get(link);
 		break;

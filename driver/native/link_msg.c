@@ -43,6 +43,7 @@ void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg)
 	if (!msg)
 		return;
 	vrnic_nmsg_release(msg);
+	vrnic_link_type_put(link, msg->type);
 	vrnic_host_uncharge(link->host, msg->charged);
 	link->answers -= msg->answer;
 	link->answer_bytes -= msg->charged;

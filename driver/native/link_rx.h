@@ -33,8 +33,8 @@ void vrnic_rx_rows_come(struct vrnic_link *link);
 bool vrnic_rx_takes_rows(const struct vrnic_link_rx *rx);
 void vrnic_rx_take_rows(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_rx_typed_check(struct vrnic_link *link);
-int vrnic_rx_storage(struct vrnic_link *link, int access, struct vrnic_seg *seg);
 void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb);
+void vrnic_rx_get_typed(struct vrnic_link *link);
 
 /* native/link_exec.c */
 void vrnic_rx_put(struct vrnic_link *link);

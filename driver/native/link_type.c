@@ -25,6 +25,10 @@
 #define TYPES_BYTES	SZ_4M
 #define TYPES_MAX	1024
 
+/* Of a type whose data answers gather: bytes of the smallest chunk, and most bytes of rows. */
+#define GATHER_LEAST		(VRNIC_PACK_BYTES / VRNIC_GATHER_CHUNKS)
+#define GATHER_ROWS_BYTES	SZ_64K
+
 static struct hlist_head *types_like(struct vrnic_link *link, u32 number)
 {
 	return &link->types[hash_32(number, VRNIC_LINK_TYPE_BITS)];
@@ -40,16 +44,24 @@ static struct vrnic_link_type *type_find(struct vrnic_link *link, u32 number)
 	return NULL;
 }
 
-static void type_free(struct vrnic_link *link, struct vrnic_link_type *type)
+/* The last one who used the type is done with it. */
+void vrnic_link_type_put(struct vrnic_link *link, struct vrnic_link_type *type)
+{
+	if (!type || --type->refs)
+		return;
+	vrnic_host_uncharge(link->host, type->bytes);
+	kvfree(type->rows.row);
+	kfree(type);
+}
+
+static void type_forget(struct vrnic_link *link, struct vrnic_link_type *type)
 {
 	if (link->rx.type == &type->rows)
 		link->rx.type = NULL;
 	hlist_del(&type->node);
 	link->types_nr--;
 	link->types_bytes -= type->bytes;
-	vrnic_host_uncharge(link->host, type->bytes);
-	kvfree(type->rows.row);
-	kfree(type);
+	vrnic_link_type_put(link, type);
 }
 
 void vrnic_types_forget(struct vrnic_link *link)
@@ -60,7 +72,7 @@ void vrnic_types_forget(struct vrnic_link *link)
 
 	for (i = 0; i < ARRAY_SIZE(link->types); i++)
 		hlist_for_each_entry_safe(type, next, &link->types[i], node)
-			type_free(link, type);
+			type_forget(link, type);
 }
 
 /* Free the rows of a type of which not all rows have come. */
@@ -97,6 +109,7 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link, u32 number)
 		return NULL;
 	}
 	type->number = number;
+	type->refs = 1;
 	type->bytes = rx->rows_bytes;
 	type->rows.nr = rx->rows_bytes / sizeof(*type->rows.row);
 	type->rows.row = rx->rows;
@@ -112,7 +125,7 @@ static void types_add(struct vrnic_link *link, struct vrnic_link_type *type)
 	struct vrnic_link_type *old = type_find(link, type->number);
 
 	if (old)
-		type_free(link, old);
+		type_forget(link, old);
 	if (link->types_nr == TYPES_MAX ||
 	    link->types_bytes + type->bytes > TYPES_BYTES)
 		vrnic_types_forget(link);
@@ -174,7 +187,7 @@ void vrnic_rx_rows_come(struct vrnic_link *link)
 }
 
 /* Open the whole storage of the type: one check of key and bounds covers all of its chunks. */
-int vrnic_rx_storage(struct vrnic_link *link, int access,
+static int open_storage(struct vrnic_link *link, int access, struct vrnic_held *held,
 			struct vrnic_seg *seg)
 {
 	const struct vrnic_rows *rows = link->rx.type;
@@ -183,8 +196,7 @@ int vrnic_rx_storage(struct vrnic_link *link, int access,
 
 	if (rows->lower < 0 ? addr >= base : addr < base)
 		return VRNIC_VERR_BOUNDS;
-	return vrnic_rx_region(link, addr, rows->span, access,
-				 &link->qp->hold.remote, seg);
+	return vrnic_rx_region(link, addr, rows->span, access, held, seg);
 }
 
 /*
@@ -211,7 +223,7 @@ void vrnic_rx_typed_check(struct vrnic_link *link)
 		return;
 	}
 	rx->type = rows;
-	verr = vrnic_rx_storage(link, access, &seg);
+	verr = open_storage(link, access, &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse_access(link, verr);
 		return;
@@ -289,12 +301,12 @@ static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *stora
 void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 {
 	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
-	struct vrnic_half *half = answer ? &typed_req(link)->half : &link->rx.half;
+	struct vrnic_half *half = answer ? &typed_req(link)->gather.half : &link->rx.half;
 	struct vrnic_seg seg;
 	int verr;
 
 	verr = answer ? open_asked(link, &seg) :
-			vrnic_rx_storage(link, IB_ACCESS_REMOTE_WRITE, &seg);
+			open_storage(link, IB_ACCESS_REMOTE_WRITE, &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
 			     verr);
@@ -302,4 +314,85 @@ void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 	}
 	serve_scatter(half, &seg, skb, vrnic_rx_is_final(link, vrnic_pkt(skb)));
 	vrnic_seg_put(&seg);
+}
+
+/* ---- answers ---- */
+
+/*
+ * Pack the data into a buffer (S3.4). Packets are made of it later, and again if one is lost.
+ * Return: false if there is no memory.
+ */
+static bool answer_packed(struct vrnic_link *link, const struct vrnic_seg *storage, u32 n)
+{
+	struct vrnic_nmsg *answer = link->rx.answer;
+	struct vrnic_seg seg = { .len = n };
+
+	answer->buf = vrnic_rx_alloc(link, n);
+	if (!answer->buf)
+		return false;
+	answer->charged = n;
+	link->answer_bytes += n;
+	vrnic_half_copy(&link->rx.half, storage, answer->buf, n, true, false);
+	seg.kva = answer->buf;
+	vrnic_nmsg_add(answer, &seg);
+	return true;
+}
+
+/* Have each packet gather its data (S3.5). The answer takes over the reference of @storage. */
+static bool answer_gathered(struct vrnic_link *link, const struct vrnic_seg *storage, u32 n)
+{
+	struct vrnic_nmsg *answer = link->rx.answer;
+	struct vrnic_ngather *gather = link_zalloc(link, sizeof(*gather));
+	struct vrnic_seg seg;
+
+	if (!gather)
+		return false;
+	vrnic_half_set(&gather->half, &link->rx.half);
+	seg = vrnic_ngather_seg(gather, storage, n);
+	vrnic_nmsg_add(answer, &seg);
+	answer->buf = gather;
+	answer->type = type_find(link, link->rx.h.type);
+	answer->type->refs++;
+	vrnic_half_skip(&link->rx.half, n);
+	return true;
+}
+
+/*
+ * Is the answer gathered? A softirq may do so, for as many answers as the peer likes: not if the
+ * chunks are small, which is more work than their bytes tell. Nor do answers keep large types.
+ */
+static bool gathers_answer(const struct vrnic_link_rx *rx)
+{
+	return rx->h.arg && !(rx->h.flags & VRNIC_NWIRE_PACK) &&
+	       rx->type->least >= GATHER_LEAST &&
+	       container_of(rx->type, struct vrnic_link_type, rows)->bytes <= GATHER_ROWS_BYTES;
+}
+
+/*
+ * Add the data of a typed GET to its answer. Gathered or not, the answer counts when the peer has
+ * acknowledged it, as that to any GET.
+ */
+void vrnic_rx_get_typed(struct vrnic_link *link)
+{
+	struct vrnic_nmsg *answer = link->rx.answer;
+	const struct vrnic_nhdr *h = &link->rx.h;
+	bool gathers = gathers_answer(&link->rx), good;
+	struct vrnic_seg storage;
+	int verr;
+
+	verr = open_storage(link, IB_ACCESS_REMOTE_READ, NULL, &storage);
+	if (verr) {
+		vrnic_rx_refuse_access(link, verr);
+		return;
+	}
+	good = gathers ? answer_gathered(link, &storage, h->arg) :
+			 answer_packed(link, &storage, h->arg);
+	if (!good || !gathers)
+		vrnic_seg_put(&storage);
+	if (!good) {
+		vrnic_rx_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
+		return;
+	}
+	answer->taken = h->arg;
+	memcpy(answer->counter, h->counter, sizeof(answer->counter));
 }

@@ -455,23 +455,6 @@ static int remote_open_typed(struct vrnic_injector *inj, bool write,
 	return vrnic_wire_open_own(inj, req->await.addr, req->span, write, seg);
 }
 
-/* Go to @pos in the packed data: not before the start of the last request. */
-static void seek(struct vrnic_nreq *req, u64 pos)
-{
-	if (req->half.pos > pos)
-		req->half = req->was;
-	vrnic_half_skip(&req->half, pos - req->half.pos);
-}
-
-/* Make the data of a packet. The run of the link does so: see struct vrnic_nreq.pending. */
-static void gather_typed(struct vrnic_pieces *pieces, u64 pos, void *to, u64 n)
-{
-	struct vrnic_nreq *req = container_of(pieces, struct vrnic_nreq, pieces);
-
-	seek(req, req->was.pos + pos);
-	vrnic_half_copy(&req->half, &req->storage, to, n, true, false);
-}
-
 /*
  * Add the rows that the peer does not know (S3.3), and @n bytes of @storage behind them, packed
  * (S3.4). Return: false if there is no memory.
@@ -489,23 +472,10 @@ static bool add_packed(struct vrnic_injector *inj, const struct vrnic_seg *stora
 		return false;
 	copy_rows(seg.kva, rows, 0, req->rows / sizeof(struct vrnic_type_row));
 	if (n)
-		vrnic_half_copy(&req->half, storage, seg.kva + req->rows, n, true, false);
+		vrnic_half_copy(&req->gather.half, storage, seg.kva + req->rows, n, true, false);
 	req->msg.buf = seg.kva;
 	vrnic_nmsg_add(&req->msg, &seg);
 	return true;
-}
-
-/* Add @n bytes of @storage, straight from there: each packet gathers its own (S3.5). */
-static void add_gathered(struct vrnic_injector *inj, const struct vrnic_seg *storage, u64 n)
-{
-	struct vrnic_nreq *req = &inj->req;
-	struct vrnic_seg seg = *storage;
-
-	req->storage = *storage;
-	req->pieces.read = gather_typed;
-	seg.len = n;
-	seg.pieces = &req->pieces;
-	vrnic_nmsg_add(&req->msg, &seg);
 }
 
 /* May the rows of a type travel with the first data? Not if they are longer than a message. */
@@ -522,18 +492,20 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 		return 0;
 	verr = vrnic_nop_typed_begin(inj);
 	if (!verr)
-		vrnic_half_begin(&inj->req.half,
+		vrnic_half_begin(&inj->req.gather.half,
 				 &inj->typed->type[VRNIC_SIDE_LOCAL]->rows);
 	inj->req.told = 0;
 	return verr;
 }
 
-/* Most chunks of a message: if a packet is lost, a softirq looks for its first chunk. */
-#define GATHER_CHUNKS	16384
+static bool packs(const struct vrnic_injector *inj)
+{
+	return inj->typed->mode == VRNIC_TYPED_PACKED;
+}
 
 static bool gathers(const struct vrnic_injector *inj)
 {
-	return inj->op.d.opcode == VRNIC_NOP_PUT && inj->typed->mode != VRNIC_TYPED_PACKED;
+	return inj->op.d.opcode == VRNIC_NOP_PUT && !packs(inj);
 }
 
 /* Bytes of the next message of a typed operation. */
@@ -544,7 +516,7 @@ static u64 typed_bytes(const struct vrnic_injector *inj)
 
 	if (!gathers(inj))
 		return n;
-	return min(n, min_t(u64, rows->least, VRNIC_PACK_BYTES) * GATHER_CHUNKS);
+	return min(n, min_t(u64, rows->least, VRNIC_PACK_BYTES) * VRNIC_GATHER_CHUNKS);
 }
 
 /* Add the data of a typed request, of which the next @n bytes of the storage are a PUT's. */
@@ -560,10 +532,12 @@ static int typed_data(struct vrnic_injector *inj, bool get, u64 n)
 		vrnic_seg_put(&storage);
 		return VRNIC_VERR_TYPE;
 	}
-	if (gathers(inj))
-		add_gathered(inj, &storage, n);
-	else
+	if (!gathers(inj)) {
 		vrnic_seg_put(&storage);
+		return 0;
+	}
+	storage = vrnic_ngather_seg(&inj->req.gather, &storage, n);
+	vrnic_nmsg_add(&inj->req.msg, &storage);
 	return 0;
 }
 
@@ -576,7 +550,7 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	u64 n = typed_bytes(inj);
 	struct vrnic_nhdr h = {
 		.op = get ? VRNIC_NWIRE_GET : VRNIC_NWIRE_PUT,
-		.flags = VRNIC_NWIRE_TYPED,
+		.flags = VRNIC_NWIRE_TYPED | (get && packs(inj) ? VRNIC_NWIRE_PACK : 0),
 		.key = d->rkey,
 		.addr = d->remote_addr,
 		.total = d->length,
@@ -586,8 +560,8 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	int verr;
 
 	/* packets that were made again may have left the position behind */
-	seek(req, inj->op.done);
-	req->was = req->half;
+	vrnic_ngather_seek(&req->gather, inj->op.done);
+	vrnic_half_set(&req->gather.was, &req->gather.half);
 	req->rows = was_told(inj, type) ? 0 : rows_bytes(type);
 	verr = typed_data(inj, get, n);
 	if (verr == VRNIC_VERR_TYPE)
@@ -639,7 +613,7 @@ static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 		return vrnic_nop_fail(&inj->op, IB_WC_BAD_RESP_ERR, VRNIC_VERR_TYPE);
 	if (serial)
 		*serial = 0;
-	inj->req.half = inj->req.was;
+	vrnic_half_set(&inj->req.gather.half, &inj->req.gather.was);
 	return VRNIC_STEP_MORE;
 }
 

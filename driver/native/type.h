@@ -141,7 +141,7 @@ struct vrnic_typed {
  * @flat: the one row that describes all of the data, packed
  * @pos: number of bytes that are done
  *
- * @walk points into this structure: a copy may only be used when it is back at its old address.
+ * @walk points into this structure, so vrnic_half_set() copies it.
  */
 struct vrnic_half {
 	struct vrnic_walk walk;
@@ -171,6 +171,7 @@ u64 vrnic_typed_copy(struct vrnic_typed *t, const struct vrnic_seg *dst,
 		     u64 max_bytes);
 void vrnic_typed_end(struct vrnic_typed *t);
 void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows);
+void vrnic_half_set(struct vrnic_half *half, const struct vrnic_half *from);
 void vrnic_half_skip(struct vrnic_half *half, u64 n);
 void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
 		     void *packed, u64 n, bool pack, bool final);

@@ -632,6 +632,16 @@ void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 	vrnic_merge_begin(&half->walk.merge, rows, &flat);
 }
 
+/* Go to the position of @from. */
+void vrnic_half_set(struct vrnic_half *half, const struct vrnic_half *from)
+{
+	struct vrnic_cursor *packed = &half->walk.merge.at[VRNIC_SIDE_REMOTE];
+
+	*half = *from;
+	half->walk.row = &half->walk.own;
+	packed->row = &half->flat + (packed->row - &from->flat);
+}
+
 /* Move on by @n bytes; at least so many follow. */
 void vrnic_half_skip(struct vrnic_half *half, u64 n)
 {

@@ -100,6 +100,7 @@ local f = {
 	back = ProtoField.bool("vrnic.flags.back", "BACK", 8, nil, 0x02),
 	again = ProtoField.bool("vrnic.flags.again", "AGAIN", 8, nil, 0x04),
 	rows_first = ProtoField.bool("vrnic.flags.rows", "ROWS", 8, nil, 0x08),
+	pack = ProtoField.bool("vrnic.flags.pack", "PACK", 8, nil, 0x10),
 	status = ProtoField.uint8("vrnic.status", "Status", base.DEC, statuses),
 	id = ProtoField.uint32("vrnic.id", "Number of the request"),
 	data_len = ProtoField.uint32("vrnic.data_len", "Bytes of data"),
@@ -271,7 +272,8 @@ lengths_fit[NOTIFY], lengths_fit[ERROR], lengths_fit[PING] = no_data, no_data, n
 
 -- The flags that a message may have, beside none.
 local flags_of = { [ANSWER] = { [4] = true }, [PUT] = { [1] = true, [9] = true },
-		   [GET] = { [1] = true, [9] = true }, [NOTIFY] = { [2] = true } }
+		   [GET] = { [1] = true, [9] = true, [0x11] = true, [0x19] = true },
+		   [NOTIFY] = { [2] = true } }
 
 -- ---- the header of a message ----
 
@@ -321,6 +323,7 @@ local function add_flags(tree, tvb, op)
 	item:add(f.back, tvb(2, 1))
 	item:add(f.again, tvb(2, 1))
 	item:add(f.rows_first, tvb(2, 1))
+	item:add(f.pack, tvb(2, 1))
 	local flags = tvb(2, 1):uint()
 	if flags ~= 0 and not (flags_of[op] or {})[flags] then
 		complain(item, "a flag that this message cannot have")

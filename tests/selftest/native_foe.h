@@ -23,6 +23,7 @@ enum foe_op {
 #define FOE_TYPED	0x01
 #define FOE_AGAIN	0x04
 #define FOE_ROWS	0x08
+#define FOE_PACK	0x10
 
 /* Datagrams about links, and why not. */
 enum { FOE_ASK = 1, FOE_YES, FOE_NO, FOE_BYE };
@@ -31,6 +32,7 @@ enum { FOE_NO_FIFO = 1, FOE_SECRET, FOE_FORMAT, FOE_RESOURCES };
 /* Syndromes of acknowledgments. */
 #define FOE_ACK		0x1f
 #define FOE_NOT_READY	0x21	/* for 10 us */
+#define FOE_LOST	0x60	/* send from this packet on */
 #define FOE_INVALID	0x61	/* ends the link */
 #define FOE_FAILED	0x7f	/* the message failed; the requester sends SKIP */
 

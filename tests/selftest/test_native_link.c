@@ -428,7 +428,7 @@ TEST_F(link, a_fifo_ends_all_its_links_at_once)
 	EXPECT_LT(now_ns() - begun, 300 * 200 * MSEC_NS / 2);
 }
 
-static int foe_tell(struct foe *foe, uint32_t number, struct foe_header *answer)
+static int foe_send_type(struct foe *foe, uint32_t number)
 {
 	struct foe_header h = {
 		.op = FOE_TYPE,
@@ -437,18 +437,25 @@ static int foe_tell(struct foe *foe, uint32_t number, struct foe_header *answer)
 		.key = htonl(number * 2654435761U),
 		.total = htobe64(sizeof(struct vrnic_type_row)),
 	};
-	const struct vrnic_type_row row = { .bytes = 8, .count = 1 };
-	int ret = foe_send(foe, &h, &row, sizeof(row));
+	const struct vrnic_type_row row = { .bytes = 16, .count = 1 };
+
+	return foe_send(foe, &h, &row, sizeof(row));
+}
+
+static int foe_tell(struct foe *foe, uint32_t number, struct foe_header *answer)
+{
+	int ret = foe_send_type(foe, number);
 
 	return ret ? ret : foe_wait(foe, FOE_ANSWER, answer);
 }
 
 /* @len bytes of the typed memory that a type of number @number describes. */
-static int foe_get_typed(struct foe *foe, const struct buf *buf, uint32_t number, size_t len)
+static int foe_get_typed(struct foe *foe, const struct buf *buf, uint32_t number, size_t len,
+			 uint8_t more)
 {
 	struct foe_header h = {
 		.op = FOE_GET,
-		.flags = FOE_TYPED,
+		.flags = FOE_TYPED | more,
 		.key = htonl(buf->mr->rkey),
 		.addr = htobe64((uintptr_t)buf->addr),
 		.total = htobe64(len),
@@ -470,15 +477,81 @@ TEST_F(link, a_peer_has_so_many_types_and_no_more)
 		ASSERT_OK(foe_tell(foe, i, &answer));
 		ASSERT_EQ(0, answer.status);
 	}
-	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 8));
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 16, 0));
 	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
 	EXPECT_EQ(0, answer.flags);
 	EXPECT_EQ(0, answer.status);
 	/* one more, and it is told all of them again when they are needed */
 	ASSERT_OK(foe_tell(foe, i, &answer));
-	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 8));
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 16, 0));
 	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
 	EXPECT_EQ(FOE_AGAIN, answer.flags);
+}
+
+/* The next packet of a message with this PSN, new or not. */
+static int foe_hear_psn(struct foe *foe, uint32_t psn)
+{
+	struct foe_packet packet;
+	int ret;
+
+	do {
+		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
+	} while (!ret && (packet.opcode >> 5 != 6 || packet.psn != psn));
+	return ret;
+}
+
+/* Packets of an answer are made again by its type, although the peer has replaced the type. */
+TEST_F(link, s3_5_an_answer_keeps_its_type)
+{
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+	struct foe_header answer;
+	uint32_t next;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_tell(foe, 1, &answer));
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 16, 0));
+	ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_EQ(FOE_ANSWER, packet.header.op);
+	EXPECT_EQ(16, ntohl(packet.header.data));
+	next = foe->heard;
+	ASSERT_OK(foe_send_type(foe, 1));
+	ASSERT_OK(foe_hear_psn(foe, next));
+	ASSERT_OK(foe_acknowledge(foe, packet.psn, FOE_LOST));
+	ASSERT_OK(foe_hear_psn(foe, packet.psn));
+	ASSERT_OK(foe_acknowledge(foe, next, FOE_ACK));
+	foe->heard = (next + 1) & 0xffffff;
+	ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 16, 0));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	EXPECT_EQ(0, answer.status);
+	EXPECT_EQ(0, answer.flags);
+}
+
+/* Of typed memory, too, a peer may want no bytes: nothing is left of that. */
+TEST_F(link, typed_gets_of_no_bytes)
+{
+	struct foe *foe = &self->foe;
+	struct foe_header answer, h = {
+		.op = FOE_GET,
+		.flags = FOE_TYPED,
+		.key = htonl(self->fifo.buf.mr->rkey),
+		.addr = htobe64((uintptr_t)self->fifo.buf.addr),
+		.total = htobe64(16),
+		.type = htonl(2654435761U),
+	};
+	int i;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_tell(foe, 1, &answer));
+	for (i = 0; i < 8; i++) {
+		ASSERT_OK(foe_send(foe, &h, NULL, 0));
+		ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+		EXPECT_EQ(0, answer.status);
+		EXPECT_EQ(0, ntohl(answer.data));
+	}
+	/* hangs if one of them keeps the region */
+	EXPECT_OK(dereg(self->fifo.buf.mr));
+	self->fifo.buf.mr = NULL;
 }
 
 /* A typed PUT whose data begin with the rows of its type; @cut: bytes of the first packet, or 0. */
@@ -639,7 +712,7 @@ TEST_F(link, answers_that_nobody_takes_are_few)
 	ASSERT_OK(foe_send(foe, &h, &row, sizeof(row)));
 	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
 	for (i = 0; i < 20; i++)
-		ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 1 << 18));
+		ASSERT_OK(foe_get_typed(foe, &self->fifo.buf, 1, 1 << 18, FOE_PACK));
 	while (!ret && (packet.opcode != 0x11 || packet.syndrome >> 5 != 1))
 		ret = foe_hear(foe, &packet, FOE_PATIENCE_MS);
 	EXPECT_OK(ret);

@@ -258,55 +258,69 @@ TEST_F(typed, s3_5_packets_are_lost)
 	EXPECT_OK(typed_free(&to));
 }
 
-/* A transfer from @from at b to all of @to at a, while a receives nothing; b's memory changes. */
-static int put_and_change(struct nbed *bed, const struct typed *from, const struct typed *to,
-			  uint32_t mode)
+/* Data of @from at b go to @to at a, which receives nothing yet, while b's memory changes. */
+static int move_and_change(struct nbed *bed, const struct typed *from, const struct typed *to,
+			   bool get, uint32_t mode)
 {
+	struct node *a = &bed->a, *b = &bed->b, *node = get ? a : b;
+	struct vrnic_typed_wr wr = {
+		.local = node->buf.addr + REACH, .mr = node->buf.mr,
+		.local_type = get ? to->type : from->type,
+		.remote = node->peer.addr + REACH, .rkey = node->peer.rkey,
+		.remote_type = get ? from->type : to->type, .mode = mode,
+	};
 	struct patience patience = {};
-	struct node *b = &bed->b;
 	int ret = ARM("drop");
 
 	buf_fill(&b->buf, 1);
-	memset(bed->a.buf.addr, 0x77, LEN);
-	if (!ret)
-		ret = vrnic_put_typed(b->to, TYPED(.local = b->buf.addr + REACH, .mr = b->buf.mr,
-						   .local_type = from->type,
-						   .remote = b->peer.addr + REACH,
-						   .rkey = b->peer.rkey,
-						   .remote_type = to->type, .mode = mode),
-				      DONE(.remote = b->counter));
-	while (!ret && injected("drop") < 1)
+	memset(a->buf.addr, 0x77, LEN);
+	if (!ret && get)
+		ret = vrnic_get_typed(a->to, &wr, DONE(.local = a->counter));
+	else if (!ret)
+		ret = vrnic_put_typed(b->to, &wr, DONE(.remote = b->counter));
+	/* data among them, and again */
+	while (!ret && injected("drop") < 4)
 		ret = still_patient(&patience, 0) ? 0 : -ETIMEDOUT;
 	buf_fill(&b->buf, 2);
 	fault_disarm("drop");
-	return ret ? ret : counter_done(b->counter);
+	return ret ? ret : counter_done(node->counter);
 }
 
 /* Data come from where they are, each time that a packet is made; PACKED takes them along before. */
-TEST_F(typed, s3_5_gathered_from_storage)
+static bool as_gathered(struct nbed *bed, const struct typed *from, const struct typed *to,
+			bool get, uint32_t mode)
 {
 	static uint8_t packed[LEN], expected[LEN];
+	const uint8_t *is = mode == VRNIC_TYPED_PACKED ? packed : bed->b.buf.addr;
+
+	buf_fill(&bed->b.buf, 1);
+	memcpy(packed, bed->b.buf.addr, LEN);
+	if (move_and_change(bed, from, to, get, mode))
+		return false;
+	memset(expected, 0x77, LEN);
+	model_copy(expected + REACH, &to->model, is + REACH, &from->model);
+	return !memcmp(expected, bed->a.buf.addr, LEN);
+}
+
+TEST_F(typed, s3_5_gathered_from_storage)
+{
+	struct row column = { 0, 16, 64, 24 }, row = { 100, 1024, 1, 0 };
 	struct nbed *bed = &self->bed;
 	struct typed from, to;
+	int get;
 
 	if (!over_a_wire() || !faults_can_be_there() || injected("drop") < 0)
 		SKIP(return, "needs a wire, and fault injection");
-	ASSERT_OK(typed_rows(&from, bed->b.client, (struct row[]){ { 0, 8, 64, 24 } }, 1));
-	ASSERT_OK(typed_rows(&to, bed->b.client, (struct row[]){ { 100, 512, 1, 0 } }, 1));
-	buf_fill(&bed->b.buf, 1);
-	memcpy(packed, bed->b.buf.addr, LEN);
+	for (get = 0; get < 2; get++) {
+		struct node *node = get ? &bed->a : &bed->b;
 
-	ASSERT_OK(put_and_change(bed, &from, &to, VRNIC_TYPED_AUTO));
-	memset(expected, 0x77, LEN);
-	model_copy(expected + REACH, &to.model, bed->b.buf.addr + REACH, &from.model);
-	EXPECT_OK(memcmp(expected, bed->a.buf.addr, LEN));
-
-	ASSERT_OK(put_and_change(bed, &from, &to, VRNIC_TYPED_PACKED));
-	memset(expected, 0x77, LEN);
-	model_copy(expected + REACH, &to.model, packed + REACH, &from.model);
-	EXPECT_OK(memcmp(expected, bed->a.buf.addr, LEN));
-	EXPECT_OK(typed_free(&from));
-	EXPECT_OK(typed_free(&to));
+		ASSERT_OK(typed_rows(&from, node->client, &column, 1));
+		ASSERT_OK(typed_rows(&to, node->client, &row, 1));
+		EXPECT_TRUE(as_gathered(bed, &from, &to, get, VRNIC_TYPED_AUTO));
+		EXPECT_TRUE(as_gathered(bed, &from, &to, get, VRNIC_TYPED_PACKED));
+		EXPECT_OK(typed_free(&from));
+		EXPECT_OK(typed_free(&to));
+	}
 }
 
 /* Over a wire, a peer is told each type once; where there are no packets, nobody is. */

@@ -96,6 +96,9 @@ static void only_known_operations_and_flags(void)
 		for (op = 0; op < VRNIC_NWIRE_MAX; op++)
 			BAD(.op = op, .flags = 1 << flag);
 	GOOD(.op = VRNIC_NWIRE_GET, .flags = VRNIC_NWIRE_TYPED);
+	GOOD(.op = VRNIC_NWIRE_GET, .flags = VRNIC_NWIRE_TYPED | VRNIC_NWIRE_PACK);
+	BAD(.op = VRNIC_NWIRE_GET, .flags = VRNIC_NWIRE_PACK);
+	BAD(.op = VRNIC_NWIRE_PUT, .flags = VRNIC_NWIRE_TYPED | VRNIC_NWIRE_PACK);
 	BAD(.op = VRNIC_NWIRE_RMW, .total = 8, .flags = VRNIC_NWIRE_TYPED);
 	BAD(.op = VRNIC_NWIRE_PUT, .flags = VRNIC_NWIRE_AGAIN);
 }

@@ -369,6 +369,8 @@ static void get(struct vrnic_nhdr *h, u8 *data)
 	if (one_in(4))
 		typed(h);
 	h->pos = one_in(8) ? below(h->total + 1) : 0;
+	if (h->flags && one_in(4))
+		h->flags |= VRNIC_NWIRE_PACK;
 	if (h->flags && one_in(2))
 		h->data = with_rows(h, data);
 	h->arg = h->total - h->pos;
