@@ -271,7 +271,9 @@ TEST(the_peer_is_killed_while_it_waits)
 	ASSERT_OK(peer_kill(&peer));
 	EXPECT_EQ(-EIO, counter_done(node.counter));
 	ASSERT_OK(advance_until(node.context, &told.count, 1));
-	EXPECT_FAILED(IBV_WC_RETRY_EXC_ERR, told.status);
+	/* what the peer has goes piece by piece: its counter may be the first */
+	EXPECT_TRUE(told.status.status == IBV_WC_RETRY_EXC_ERR ||
+		    told.status.status == IBV_WC_REM_ACCESS_ERR);
 	EXPECT_OK(node_close(&node));
 }
 
