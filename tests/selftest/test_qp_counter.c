@@ -99,10 +99,20 @@ static bool lists(const char *text, uint32_t qpn)
 	return false;
 }
 
+/* Does this entry of @said name the queue pair? */
+static bool binds(const char *said, long long id, const struct side *side)
+{
+	char *text = said ? strdup(said) : NULL;
+	bool bound = text && cut_entry(text, "cntn", id) && lists(text, side->qp->qp_num);
+
+	free(text);
+	return bound;
+}
+
 static bool is_bound(const struct side *side, long long id)
 {
 	char *text = counters_of(side);
-	bool bound = text && cut_entry(text, "cntn", id) && lists(text, side->qp->qp_num);
+	bool bound = binds(text, id, side);
 
 	free(text);
 	return bound;
@@ -110,15 +120,16 @@ static bool is_bound(const struct side *side, long long id)
 
 #define MOST_COUNTERS	64
 
-/* The counter that the queue pair is bound to, or -1. */
+/* The counter that the queue pair is bound to, or -1. One look at all: rdma(8) takes its time. */
 static long long counter_id(const struct side *side)
 {
-	long long id;
+	char *text = counters_of(side);
+	long long id = 1;
 
-	for (id = 1; id < MOST_COUNTERS; id++)
-		if (is_bound(side, id))
-			return id;
-	return -1;
+	while (id < MOST_COUNTERS && !binds(text, id, side))
+		id++;
+	free(text);
+	return id < MOST_COUNTERS ? id : -1;
 }
 
 /* What the port has counted, in all. */
