@@ -17,7 +17,7 @@ demo:
 	tools/demo
 
 demo-native:
-	tools/demo-native --kernel $(KERNEL)
+	tools/demo-native --kernel $(KERNEL) $(if $(WIRE),--wire)
 
 check:
 	tests/check
@@ -121,6 +121,7 @@ help:
 	@echo
 	@echo 'SUITE=bookworm         for Debian 12 instead of 13; backports and forky are there, too'
 	@echo 'KERNEL=uml             demo-native in user-mode Linux'
+	@echo 'WIRE=1                 demo-native between two hosts, with packets'
 	@echo 'VRNIC_CACHE=<folder>   where root file systems and kernels are kept (4 to 12 GB)'
 
 .PHONY: all demo demo-native check quick fuzz coverage bench kernels vm lint clean help

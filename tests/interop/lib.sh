@@ -167,6 +167,14 @@ rig_ready() {
 	at a ping -q -c 1 -W 5 "${ip6[b]}" >/dev/null || die "host b does not answer on IPv6"
 }
 
+# rig_settle: native contexts use GID 0, whose address is link-local.
+rig_settle() {
+	local host
+	for host in a b; do
+		while at $host ip -6 addr show tentative | grep -q .; do sleep 0.2; done
+	done
+}
+
 # Where the server of a pair runs, for lib.sh's `listens`.
 listener=a
 tcp_listens() {

@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,6 +105,43 @@ const struct window *hear(struct task *task, unsigned int from)
 	return &task->window[from];
 }
 
+/*
+ * Where tasks on two hosts leave the addresses of their contexts. Here it is memory that all of them
+ * share; the tasks of a real cluster have a launcher, or a socket, for that.
+ */
+struct board {
+	struct vrnic_address address[TASKS_MAX];
+	bool there[TASKS_MAX];
+};
+
+static struct board *open_board(void)
+{
+	struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (board == MAP_FAILED)
+		err(1, "mmap");
+	return board;
+}
+
+static void write_address(struct board *board, const struct task *task)
+{
+	vrnic_context_address(task->context, &board->address[task->number]);
+	/* pairs with the acquire in meet_peer() */
+	__atomic_store_n(&board->there[task->number], true, __ATOMIC_RELEASE);
+}
+
+static void meet_peer(struct task *task, struct board *board, unsigned int peer)
+{
+	double end = now_us() + PATIENCE_NS / 1e3;
+
+	while (!__atomic_load_n(&board->there[peer], __ATOMIC_ACQUIRE)) {
+		expect(now_us() < end, "task %u has no context", peer);
+		usleep(1000);
+	}
+	must(vrnic_endpoint_create(task->context, &board->address[peer], &task->peer[peer]));
+}
+
 /* Find the context of a peer. Try again while the peer has not made it yet. */
 static void find_peer(struct task *task, const char *name, unsigned int peer)
 {
@@ -118,8 +157,9 @@ static void find_peer(struct task *task, const char *name, unsigned int peer)
 	must_be_good(ret, "vrnic_endpoint_find");
 }
 
+/* @board: NULL: all tasks are on one host, and find each other by @name */
 static void open_task(struct task *task, const char *device, const char *name,
-		      uint32_t inject_slots)
+		      struct board *board, uint32_t inject_slots)
 {
 	struct vrnic_context_attr attr = {
 		.name = name,
@@ -131,9 +171,16 @@ static void open_task(struct task *task, const char *device, const char *name,
 	must(vrnic_client_open(device, &task->client));
 	must(vrnic_context_create(task->client, &attr, &task->context));
 	must(vrnic_dispatch_set(task->context, TELL, note_window, task));
-	for (i = 0; i < task->count; i++)
-		if (i != task->number)
+	if (board)
+		write_address(board, task);
+	for (i = 0; i < task->count; i++) {
+		if (i == task->number)
+			continue;
+		if (board)
+			meet_peer(task, board, i);
+		else
 			find_peer(task, name, i);
+	}
 }
 
 /* Tell all tasks that this one is done, and wait until all are: they may still need its memory. */
@@ -186,10 +233,15 @@ static int reap_tasks(pid_t *pids, unsigned int count)
 int run_tasks(int argc, char **argv, unsigned int count, uint32_t inject_slots,
 	      void (*run)(struct task *task))
 {
+	char *first = argc > 1 ? argv[1] : NULL;
+	char *second = first ? strchr(first, ',') : NULL;
+	struct board *board = second ? open_board() : NULL;
 	struct task task = { .count = count };
 	char name[VRNIC_CLIENT_NAME];
 	pid_t pids[TASKS_MAX];
 
+	if (second)
+		*second++ = '\0';
 	snprintf(name, sizeof(name), "example-%d", getpid());
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (; task.number < count; task.number++) {
@@ -198,7 +250,8 @@ int run_tasks(int argc, char **argv, unsigned int count, uint32_t inject_slots,
 			err(1, "fork");
 		if (pids[task.number])
 			continue;
-		open_task(&task, argc > 1 ? argv[1] : NULL, name, inject_slots);
+		open_task(&task, second && task.number % 2 ? second : first, name, board,
+			  inject_slots);
 		run(&task);
 		part(&task);
 		close_task(&task);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * What the native examples have in common: the user starts a program once. It forks
- * its tasks, each task opens the device, and the tasks find each other by name.
+ * its tasks, each task opens the device, and the tasks find each other by name. With two
+ * devices, which may be on two hosts, the tasks take them in turn, and tell each other their
+ * addresses.
  *
  * After a failure, each function here prints what failed, and ends the task with
  * status 1. Then run_tasks() kills the other tasks, and the program ends with status 1.
@@ -45,7 +47,7 @@ struct task {
 	unsigned int heard[TASKS_MAX];
 };
 
-/* main() of an example: [device] is its argument. Returns the exit status. */
+/* main() of an example: [device[,device]] is its argument. Returns the exit status. */
 int run_tasks(int argc, char **argv, unsigned int count, uint32_t inject_slots,
 	      void (*run)(struct task *task));
 
