@@ -867,6 +867,48 @@ TEST_F(others, nobody_sends_pieces_for_another_host)
 	EXPECT_EQ(LEN, pieces.next);
 }
 
+static void count_calls(struct vrnic_context *context, const struct vrnic_message *message,
+			void *arg)
+{
+	++*(int *)arg;
+}
+
+/* Offers of long messages, right and wrong, of a host to which there is no endpoint. */
+TEST_F(others, long_messages_of_strangers)
+{
+	struct node *b = &self->bed.b;
+	struct vrnic_address to;
+	struct foe_header answer, h = {
+		.op = FOE_MESSAGE, .key = htonl(56), .data = htonl(56),
+		.arg = htonl(VRNIC_DISPATCH_MAX + 6),
+	};
+	static const uint64_t lens[] = { 5000, 0, VRNIC_SEND_MAX, VRNIC_SEND_MAX + 1, ~0ULL };
+	struct told told = {};
+	uint64_t offer[7] = { 3 };
+	unsigned int i;
+	int calls = 0;
+
+	vrnic_context_address(b->context, &to);
+	ASSERT_OK(vrnic_dispatch_set(b->context, 3, count_calls, &calls));
+	ASSERT_OK(foe_ask(&self->foe, &to, 77));
+	for (i = 0; i < 2 * ARRAY_SIZE(lens); i++) {
+		offer[0] = i < ARRAY_SIZE(lens) ? 3 : ~0ULL - i;
+		offer[1] = lens[i % ARRAY_SIZE(lens)];
+		ASSERT_OK(foe_send(&self->foe, &h, offer, sizeof(offer)));
+		ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
+		EXPECT_EQ(0, answer.status);
+		ASSERT_LE(0, vrnic_advance(b->context, 16));
+	}
+	EXPECT_EQ(0, calls);
+	/* and those that b knows go on */
+	ASSERT_OK(vrnic_send(self->bed.a.to, SEND(.comp_mask = VRNIC_SEND_MR, .id = 3,
+						  .mr = self->bed.a.buf.mr,
+						  .data = self->bed.a.buf.addr, .length = LEN),
+			     DONE(TELL(&told))));
+	ASSERT_OK(nbed_until(&self->bed, &calls, 1));
+	ASSERT_OK(nbed_until(&self->bed, &told.count, 1));
+}
+
 /* While there is no memory for a link at the other end, it is asked for again. */
 TEST_F(others, a_link_that_was_refused_without_memory_comes_up)
 {

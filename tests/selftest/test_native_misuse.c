@@ -386,7 +386,7 @@ static const struct extended {
 	{ "fence, done", with_fence, VRNIC_DONE_LOCAL_CALLBACK | VRNIC_DONE_AFTER },
 	{ "put", with_put }, { "get", with_get },
 	{ "put_inline", with_put_inline }, { "read", with_read }, { "write", with_write },
-	{ "rmw", with_rmw }, { "send", with_send }, { "rts_send", with_rts_send },
+	{ "rmw", with_rmw }, { "send", with_send, VRNIC_SEND_MR }, { "rts_send", with_rts_send },
 	{ "rts_send, done", with_rts_done },
 	{ "put_typed, get_typed", with_typed }, { "type_query", with_type_query },
 	{ "counter_error", with_counter_error }, { "fence_wait", with_status },

@@ -286,7 +286,7 @@ static int move_and_change(struct nbed *bed, const struct typed *from, const str
 	return ret ? ret : counter_done(node->counter);
 }
 
-/* Data come from where they are, each time that a packet is made; PACKED takes them along before. */
+/* Data come from where they are, each time that a packet is made; PACKED takes them before. */
 static bool as_gathered(struct nbed *bed, const struct typed *from, const struct typed *to,
 			bool get, uint32_t mode)
 {

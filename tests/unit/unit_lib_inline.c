@@ -52,6 +52,15 @@ void vrnic_type_put(struct vrnic_type *type)
 	(void)type;
 }
 
+int vrnic_long_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		    const struct vrnic_done *done)
+{
+	(void)ep;
+	(void)wr;
+	(void)done;
+	return -ENOSYS;
+}
+
 void vrnic_pace_message(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
 	(void)ctx;

@@ -93,6 +93,8 @@ AT(vrnic_typed_wr, comp_mask, 0);
 AT(vrnic_rmw_wr, comp_mask, 0);
 AT(vrnic_rmw_wr, compare, 24);
 AT(vrnic_send_wr, comp_mask, 0);
+AT(vrnic_send_wr, id, 40);
+AT(vrnic_send_wr, mr, 48);
 AT(vrnic_rts_wr, comp_mask, 0);
 AT(vrnic_accept_wr, comp_mask, 0);
 

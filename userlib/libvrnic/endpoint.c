@@ -69,6 +69,7 @@ int vrnic_endpoint_create(struct vrnic_context *context,
 	ep->context = context;
 	ep->peer = *address;
 	vrnic_ops_init(&ep->ops);
+	vrnic_longs_init(ep);
 	vrnic_lock(context);
 	ret = create_locked(context, ep);
 	vrnic_unlock(context);
@@ -216,12 +217,16 @@ VRNIC_EXPORT
 int vrnic_endpoint_destroy(struct vrnic_endpoint *endpoint)
 {
 	struct vrnic_context *ctx;
+	struct vrnic_long *orphans;
 
 	if (!endpoint)
 		return -EINVAL;
 	ctx = endpoint->context;
 	vrnic_lock(ctx);
+	orphans = vrnic_longs_refuse(endpoint);
 	destroy_locked(ctx, endpoint);
 	vrnic_unlock(ctx);
+	/* their memory, which the peer's engine may still write to: this ends it */
+	vrnic_longs_free(orphans);
 	return 0;
 }

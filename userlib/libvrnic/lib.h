@@ -133,6 +133,22 @@ struct vrnic_handler_entry {
 #define VRNIC_DISPATCH_GROUPS	(VRNIC_DISPATCH_MAX / VRNIC_DISPATCH_GROUP)
 
 /**
+ * struct vrnic_longs - long messages that a peer has offered
+ * @coming: those that are on their way
+ * @bytes: their data
+ * @waiting: the others, in the order of their offers
+ * @end: where the next one is linked
+ * @nr_waiting: number of @waiting
+ */
+struct vrnic_longs {
+	struct vrnic_long *coming;
+	uint64_t bytes;
+	struct vrnic_long *waiting;
+	struct vrnic_long **end;
+	uint32_t nr_waiting;
+};
+
+/**
  * struct vrnic_transfers - self-paced transfers by number
  * @slot: a transfer under way, or one that is over while descriptors may name its memory; or NULL
  * @uses: how often a slot was used: a part of the number, so no late record finds a new transfer
@@ -230,6 +246,7 @@ struct vrnic_context {
  * @end: vrnic_context.inject.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
+ * @longs: long messages of the peer
  */
 struct vrnic_endpoint {
 	struct vrnic_context *context;
@@ -242,6 +259,7 @@ struct vrnic_endpoint {
 	uint32_t end;
 	struct vrnic_op_list ops;
 	struct vrnic_pool_chunk *pool;
+	struct vrnic_longs longs;
 };
 
 /**
@@ -494,6 +512,8 @@ bool vrnic_endpoints_bury(struct vrnic_context *ctx, bool force);
 
 /* ---- message.c ---- */
 
+void vrnic_dispatch(struct vrnic_context *ctx, uint32_t id, const struct vrnic_message *message);
+bool vrnic_dispatches(struct vrnic_context *ctx, uint32_t id);
 void vrnic_record_message(struct vrnic_context *ctx,
 			  const struct vrnic_record *rec);
 void vrnic_dispatch_free(struct vrnic_context *ctx);
@@ -537,6 +557,7 @@ enum {
 	VRNIC_DISPATCH_TAKEN,		/* NOTIFY at the origin */
 	VRNIC_DISPATCH_ARRIVED,		/* NOTIFY at the target */
 	VRNIC_DISPATCH_PIECE,		/* to the target: some of the message */
+	VRNIC_DISPATCH_LONG,		/* an offer of a long message for a handler */
 };
 
 void vrnic_pace_message(struct vrnic_context *ctx,
@@ -545,6 +566,14 @@ void vrnic_pace_notify(struct vrnic_context *ctx,
 		       const struct vrnic_record *rec);
 void vrnic_pace_error(struct vrnic_context *ctx,
 		      const struct vrnic_record *rec);
+
+/* ---- long.c ---- */
+
+int vrnic_long_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		    const struct vrnic_done *done);
+void vrnic_longs_init(struct vrnic_endpoint *ep);
+struct vrnic_long *vrnic_longs_refuse(struct vrnic_endpoint *ep);
+void vrnic_longs_free(struct vrnic_long *l);
 
 /* ---- transfer.c ---- */
 

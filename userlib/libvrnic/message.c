@@ -6,12 +6,13 @@
 
 #include "lib.h"
 
-/* Return: 0, -EINVAL or -E2BIG. */
-static int wr_check(const struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr)
+/* @known: members beyond those of the first library. Return: 0, -EINVAL or -E2BIG. */
+static int wr_check(const struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		    uint64_t known)
 {
 	if (!ep || !wr)
 		return -EINVAL;
-	if (vrnic_is_extended(wr->comp_mask, 0))
+	if (vrnic_is_extended(wr->comp_mask, known))
 		return -E2BIG;
 	if (wr->id >= VRNIC_DISPATCH_MAX || (!wr->header && wr->header_len))
 		return -EINVAL;
@@ -43,15 +44,25 @@ static int send_iov(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	return vrnic_post(ep->context, ep, &req, done);
 }
 
+/* Does it not fit into the peer's reception FIFO, so that the peer fetches it? */
+static bool is_long(const struct vrnic_send_wr *wr)
+{
+	return wr->comp_mask & VRNIC_SEND_MR &&
+	       (wr->header_len > VRNIC_MAX_MESSAGE ||
+		wr->length > VRNIC_MAX_MESSAGE - wr->header_len);
+}
+
 VRNIC_EXPORT
 int vrnic_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	       const struct vrnic_done *done)
 {
 	struct iovec one;
-	int ret = wr_check(ep, wr);
+	int ret = wr_check(ep, wr, VRNIC_SEND_MR);
 
 	if (ret)
 		return ret;
+	if (is_long(wr))
+		return vrnic_long_send(ep, wr, done);
 	one = (struct iovec){ (void *)wr->data, wr->length };
 	return send_iov(ep, wr, &one, 1, done);
 }
@@ -60,7 +71,7 @@ VRNIC_EXPORT
 int vrnic_sendv(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 		const struct iovec *iov, int iovcnt, const struct vrnic_done *done)
 {
-	int ret = wr_check(ep, wr);
+	int ret = wr_check(ep, wr, 0);
 
 	if (ret)
 		return ret;
@@ -126,29 +137,48 @@ static bool is_whole(const struct vrnic_record *rec)
 	       (rec->num_slots - 1ULL) * VRNIC_SLOT_SIZE;
 }
 
-static void dispatch(struct vrnic_context *ctx, const struct vrnic_record *rec)
+static struct vrnic_handler_entry handler_of(struct vrnic_context *ctx, uint32_t id)
 {
-	const uint8_t *header = (const uint8_t *)(rec + 1);
-	const struct vrnic_message message = {
-		.peer = vrnic_sender(rec),
-		.header = header,
-		.header_len = rec->header_len,
-		.data = header + rec->header_len,
-		.length = rec->length,
-	};
 	struct vrnic_handler_entry to = {}, *at;
 
 	vrnic_lock(ctx);
-	at = entry(ctx, rec->arg);
+	at = entry(ctx, id);
 	if (at)
 		to = *at;
 	vrnic_unlock(ctx);
+	return to;
+}
+
+/* Is there a handler for messages of this kind? */
+bool vrnic_dispatches(struct vrnic_context *ctx, uint32_t id)
+{
+	return handler_of(ctx, id).handler;
+}
+
+/* Call the handler of a message, or drop it. */
+void vrnic_dispatch(struct vrnic_context *ctx, uint32_t id, const struct vrnic_message *message)
+{
+	struct vrnic_handler_entry to = handler_of(ctx, id);
+
 	if (!to.handler) {
 		ctx->dropped++;
 		return;
 	}
 	ctx->made++;
-	to.handler(ctx, &message, to.arg);
+	to.handler(ctx, message, to.arg);
+}
+
+static void short_message(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	const uint8_t *header = (const uint8_t *)(rec + 1);
+
+	vrnic_dispatch(ctx, rec->arg, &(struct vrnic_message){
+		.peer = vrnic_sender(rec),
+		.header = header,
+		.header_len = rec->header_len,
+		.data = header + rec->header_len,
+		.length = rec->length,
+	});
 }
 
 /* The caller keeps the record in the ring until this returns. */
@@ -158,7 +188,7 @@ void vrnic_record_message(struct vrnic_context *ctx,
 	if (!is_whole(rec))
 		ctx->dropped++;
 	else if (rec->arg < VRNIC_DISPATCH_MAX)
-		dispatch(ctx, rec);
+		short_message(ctx, rec);
 	else
 		vrnic_pace_message(ctx, rec);
 }

@@ -51,9 +51,11 @@ static uint32_t table_rows(uint64_t length)
 }
 
 static struct vrnic_offer describe(const struct vrnic_transfer *x,
-				   const struct vrnic_rts_wr *wr)
+				   const struct vrnic_rts_wr *wr,
+				   const struct vrnic_send_wr *message)
 {
 	struct vrnic_offer offer = {
+		.dispatch = message ? message->id : 0,
 		.length = x->length,
 		.remote = (uintptr_t)wr->local,
 		.rkey = wr->mr->rkey,
@@ -70,16 +72,17 @@ static struct vrnic_offer describe(const struct vrnic_transfer *x,
 	return offer;
 }
 
-static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
+static int post_offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr,
+		      const struct vrnic_send_wr *message)
 {
-	struct vrnic_offer offer = describe(x, wr);
+	struct vrnic_offer offer = describe(x, wr, message);
 	struct vrnic_request req = {
 		.desc = {
 			.opcode = VRNIC_NOP_MESSAGE,
 			.flags = VRNIC_NDESC_INLINE,
 			.header_len = sizeof(offer),
 			.length = wr->header_len,
-			.arg = VRNIC_DISPATCH_RTS,
+			.arg = message ? VRNIC_DISPATCH_LONG : VRNIC_DISPATCH_RTS,
 		},
 		.parts = {
 			{ .iov_base = &offer, .iov_len = sizeof(offer) },
@@ -120,7 +123,8 @@ static void track(struct vrnic_transfer *x)
 }
 
 /* Raise the counters before the offer is posted: the target may accept it at once. */
-static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
+static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr,
+		 const struct vrnic_send_wr *message)
 {
 	int ret;
 
@@ -128,11 +132,15 @@ static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr)
 	if (ret)
 		return ret;
 	write_table(x);
-	track(x);
-	expect(x, (int64_t)x->length);
-	ret = post_offer(x, wr);
+	/* counters of a message fall by one, at its end */
+	if (message)
+		x->unit = 1;
+	else
+		track(x);
+	expect(x, (int64_t)x->unit);
+	ret = post_offer(x, wr, message);
 	if (ret)
-		expect(x, -(int64_t)x->length);
+		expect(x, -(int64_t)x->unit);
 	return ret;
 }
 
@@ -147,7 +155,7 @@ static int rts_check(const struct vrnic_rts_wr *wr)
 }
 
 static int offer_locked(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
-			const struct vrnic_done *done)
+			const struct vrnic_send_wr *message, const struct vrnic_done *done)
 {
 	struct vrnic_transfer *x;
 	int ret;
@@ -155,9 +163,26 @@ static int offer_locked(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr
 	x = vrnic_transfer_new(ep, wr->length, false, done);
 	if (!x)
 		return -ENOMEM;
-	ret = offer(x, wr);
+	ret = offer(x, wr, message);
 	if (ret)
 		vrnic_transfer_drop(ep->context, x);
+	return ret;
+}
+
+/* Offer what @wr says; if @message is not NULL, to the handler for its id. */
+int vrnic_offer(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+		const struct vrnic_send_wr *message, const struct vrnic_done *done)
+{
+	int ret;
+
+	ret = vrnic_done_check(ep->context, done);
+	if (!ret)
+		ret = rts_check(wr);
+	if (ret)
+		return ret;
+	vrnic_lock(ep->context);
+	ret = offer_locked(ep, wr, message, done);
+	vrnic_unlock(ep->context);
 	return ret;
 }
 
@@ -165,19 +190,7 @@ VRNIC_EXPORT
 int vrnic_rts_send(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
 		   const struct vrnic_done *done)
 {
-	int ret;
-
-	if (!ep || !wr)
-		return -EINVAL;
-	ret = vrnic_done_check(ep->context, done);
-	if (!ret)
-		ret = rts_check(wr);
-	if (ret)
-		return ret;
-	vrnic_lock(ep->context);
-	ret = offer_locked(ep, wr, done);
-	vrnic_unlock(ep->context);
-	return ret;
+	return ep && wr ? vrnic_offer(ep, wr, NULL, done) : -EINVAL;
 }
 
 VRNIC_EXPORT
@@ -315,6 +328,7 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	if (!x)
 		return -ENOMEM;
 	x->peer_id = plan->rts->id;
+	x->message = plan->message;
 	if (plan->pieces) {
 		x->deliver = wr->deliver;
 		x->deliver_arg = wr->deliver_arg;
@@ -323,6 +337,22 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	if (ret)
 		vrnic_transfer_drop(ep->context, x);
 	return ret;
+}
+
+/* Accept a long message into @mr, all of which is for it. The context is locked. */
+int vrnic_accept_message(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+			 struct vrnic_long *message, const struct ibv_mr *mr)
+{
+	static const struct vrnic_done done = { .flags = VRNIC_QUEUE };
+	struct vrnic_plan plan = {
+		.rts = rts,
+		.message = message,
+		.local = (uintptr_t)mr->addr,
+		.rkey = mr->rkey,
+	};
+	int ret = vrnic_plan_cut(&plan, 0);
+
+	return ret ? ret : accept_locked(ep, &plan, NULL, &done);
 }
 
 /*
@@ -433,7 +463,7 @@ static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts)
 }
 
 /* Read an offer. The peer claims where the message is; the kernel's record says who the peer is. */
-static struct vrnic_rts rts_of(const struct vrnic_record *rec)
+struct vrnic_rts vrnic_rts_of(const struct vrnic_record *rec)
 {
 	struct vrnic_offer offer;
 
@@ -464,7 +494,7 @@ static void offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
 		ctx->dropped++;
 		return;
 	}
-	rts = rts_of(rec);
+	rts = vrnic_rts_of(rec);
 	vrnic_lock(ctx);
 	handler = ctx->rts_handler;
 	arg = ctx->rts_arg;
@@ -543,6 +573,9 @@ void vrnic_pace_message(struct vrnic_context *ctx,
 		break;
 	case VRNIC_DISPATCH_PIECE:
 		piece_came(ctx, rec);
+		break;
+	case VRNIC_DISPATCH_LONG:
+		vrnic_long_offered(ctx, rec);
 		break;
 	default:
 		ctx->dropped++;

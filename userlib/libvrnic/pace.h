@@ -6,6 +6,7 @@
  *	pace_plan.c	the descriptors of a transfer, for the engines
  *	transfer.c	transfers by number, and how they end
  *	rget.c		remote gets by themselves
+ *	long.c		long messages for handlers
  */
 #ifndef VRNIC_PACE_H
 #define VRNIC_PACE_H
@@ -29,11 +30,13 @@
  * @peer_id: if @incoming: the origin's number for the transfer
  * @alone: the peer's process knows nothing of the transfer
  * @length: bytes
+ * @unit: what the counters of @done fall by: @length, or 1 for a long message
  * @done: how to tell the user; the transfer holds references on its counters
  * @bound: the counters of @done are bound to @ep
  * @tracked: if not @incoming: which counter of @done the offer names, or NULL
  * @counted: the target says that it has let @tracked fall
  * @status: if @incoming: counter that the descriptors name, so that it notes their failures
+ * @message: if @incoming: the long message that it is, for a handler; or NULL
  * @deliver: if @incoming: gets the message piece by piece; NULL: the engine puts it into memory
  * @deliver_arg: for @deliver
  * @arrived: bytes that @deliver has got
@@ -52,11 +55,13 @@ struct vrnic_transfer {
 	uint32_t peer_id;
 	bool alone;
 	uint64_t length;
+	uint64_t unit;
 	struct vrnic_done done;
 	bool bound;
 	struct vrnic_counter **tracked;
 	bool counted;
 	struct vrnic_counter *status;
+	struct vrnic_long *message;
 	vrnic_deliver deliver;
 	void *deliver_arg;
 	uint64_t arrived;
@@ -69,7 +74,7 @@ struct vrnic_transfer {
 
 /**
  * struct vrnic_offer - what an offer holds on its way from library to library
- * @reserved0: zero
+ * @dispatch: VRNIC_DISPATCH_LONG: id of the handler. Otherwise zero
  * @length: bytes of the message
  * @remote: address of the message
  * @table: address of the sender's table of origin RGET descriptors
@@ -84,7 +89,7 @@ struct vrnic_transfer {
  * @flags: VRNIC_OFFER_*; libraries that do not know this member write 0, and do not read it
  */
 struct vrnic_offer {
-	uint64_t reserved0;
+	uint64_t dispatch;
 	uint64_t length;
 	uint64_t remote;
 	uint64_t table;
@@ -120,6 +125,7 @@ struct vrnic_verdict {
  * struct vrnic_plan - an accepted offer, cut into portions
  * @rts: the offer
  * @pieces: the message goes through the reception FIFO, in pieces; else with a put for each portion
+ * @message: the message is this one, for a handler; or NULL
  * @local: where the message goes, unless @pieces
  * @rkey: remote key of @local's region
  * @portion: bytes of each portion but the last
@@ -128,11 +134,24 @@ struct vrnic_verdict {
 struct vrnic_plan {
 	const struct vrnic_rts *rts;
 	bool pieces;
+	struct vrnic_long *message;
 	uint64_t local;
 	uint32_t rkey;
 	uint64_t portion;
 	uint32_t nr;
 };
+
+/* pace.c */
+int vrnic_offer(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr,
+		const struct vrnic_send_wr *message, const struct vrnic_done *done);
+struct vrnic_rts vrnic_rts_of(const struct vrnic_record *rec);
+int vrnic_accept_message(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
+			 struct vrnic_long *message, const struct ibv_mr *mr);
+
+/* long.c */
+void vrnic_long_offered(struct vrnic_context *ctx, const struct vrnic_record *rec);
+void vrnic_long_take(struct vrnic_long *message);
+void vrnic_long_came(struct vrnic_context *ctx, struct vrnic_long *message, uint32_t status);
 
 /* pace_plan.c */
 int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion);

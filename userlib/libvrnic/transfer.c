@@ -160,6 +160,7 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 		return NULL;
 	x->ep = ep;
 	x->length = length;
+	x->unit = length;
 	x->incoming = incoming;
 	x->refs = 1;
 	if (done)
@@ -249,7 +250,7 @@ static void settle_origin(const struct vrnic_transfer *x, struct vrnic_counter *
 			  const struct vrnic_status *status)
 {
 	if (status->status || !x->counted || counter != x->tracked)
-		vrnic_counter_end(*counter, x->length, status);
+		vrnic_counter_end(*counter, x->unit, status);
 }
 
 /*
@@ -294,6 +295,7 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 		.value = status ? 0 : x->length,
 	};
 	vrnic_callback callback = x->done.callback;
+	struct vrnic_long *message = x->message;
 	struct vrnic_endpoint *ep = x->ep;
 	void *arg = x->done.arg;
 
@@ -302,8 +304,15 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 	vrnic_transfer_drop(ctx, x);
 	if (ep->dead)
 		callback = NULL;
+	/* who has destroyed the endpoint frees its messages */
+	if (ep->dead)
+		message = NULL;
+	if (message)
+		vrnic_long_take(message);
 	ep->ending--;	/* the last access: the endpoint may be freed from here on */
 	vrnic_unlock(ctx);
+	if (message)
+		vrnic_long_came(ctx, message, status);
 	vrnic_tell(ctx, callback, arg, &told);
 }
 

@@ -127,6 +127,12 @@ struct vrnic_rmw_wr {
 	uint32_t op;		/* enum vrnic_rmw_op, possibly with VRNIC_RMW_COMPARE */
 };
 
+enum vrnic_send_mask {
+	VRNIC_SEND_MR = 1 << 0,		/* vrnic_send_wr.comp_mask: there is mr */
+};
+
+#define VRNIC_SEND_MAX	(1U << 26)	/* most bytes of data of a message with mr */
+
 struct vrnic_send_wr {		/* up to VRNIC_MAX_MESSAGE bytes; sendv has no data here */
 	uint64_t comp_mask;
 	const void *header;
@@ -134,6 +140,7 @@ struct vrnic_send_wr {		/* up to VRNIC_MAX_MESSAGE bytes; sendv has no data here
 	const void *data;
 	size_t length;
 	uint32_t id;		/* of the peer's handler */
+	const struct ibv_mr *mr;	/* of data, allows remote read; or not there */
 };
 
 int vrnic_client_open(const char *device, struct vrnic_client **client);

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Messages for handlers that are longer than what a reception FIFO takes (vrnic_send() with a
+ * region): a rendezvous. The sender offers the message, as vrnic_rts_send() does. The receiver's
+ * library allocates and registers memory for it, accepts it, and calls the handler when all of it
+ * is there.
+ *
+ * Peers decide how much they offer. So VRNIC_SEND_MAX bytes of a peer are on their way at a time.
+ * Further messages wait, in the order of their offers, and there is a limit to these, too. What
+ * strangers offer, to whom there is no endpoint, is dropped.
+ *
+ * A message belongs to its endpoint, which the context's lock protects, until one thread takes it:
+ * the one that ends its transfer, or the one that destroys the endpoint. Only the thread that
+ * advances the context lets messages come.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pace.h"
+
+#define WAITING_MAX	1024U	/* messages of a peer that wait for room */
+
+/**
+ * struct vrnic_long - a long message that was offered to this context
+ * @next: in struct vrnic_longs
+ * @at: what points to it, while it is on its way
+ * @rts: the offer
+ * @ep: endpoint to its sender, while it is on its way
+ * @id: of its handler
+ * @data: memory for it
+ * @mr: region of @data
+ * @header_len: bytes of @header
+ * @header: from the offer
+ */
+struct vrnic_long {
+	struct vrnic_long *next;
+	struct vrnic_long **at;
+	struct vrnic_rts rts;
+	struct vrnic_endpoint *ep;
+	uint32_t id;
+	void *data;
+	struct ibv_mr *mr;
+	size_t header_len;
+	uint8_t header[];
+};
+
+/* ---- the sender ---- */
+
+int vrnic_long_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
+		    const struct vrnic_done *done)
+{
+	const struct vrnic_rts_wr offer = {
+		.local = wr->data,
+		.mr = wr->mr,
+		.length = wr->length,
+		.header = wr->header,
+		.header_len = wr->header_len,
+	};
+
+	if (wr->length > VRNIC_SEND_MAX)
+		return -EMSGSIZE;
+	/* no fence says that the data were taken; the peer's library counts nothing */
+	if (!wr->data || !done || !(done->callback || done->local || done->remote) || done->target)
+		return -EINVAL;
+	return vrnic_offer(ep, &offer, wr, done);
+}
+
+/* ---- the messages of an endpoint; its context is locked ---- */
+
+void vrnic_longs_init(struct vrnic_endpoint *ep)
+{
+	ep->longs.end = &ep->longs.waiting;
+}
+
+static void coming_add(struct vrnic_endpoint *ep, struct vrnic_long *l)
+{
+	l->ep = ep;
+	l->at = &ep->longs.coming;
+	l->next = ep->longs.coming;
+	if (l->next)
+		l->next->at = &l->next;
+	ep->longs.coming = l;
+	ep->longs.bytes += l->rts.length;
+}
+
+/* Take a message that is on its way, and whose endpoint the user has not destroyed. */
+void vrnic_long_take(struct vrnic_long *l)
+{
+	*l->at = l->next;
+	if (l->next)
+		l->next->at = l->at;
+	l->next = NULL;
+	l->ep->longs.bytes -= l->rts.length;
+}
+
+/* Return: false if there are too many. */
+static bool waiting_add(struct vrnic_endpoint *ep, struct vrnic_long *l)
+{
+	if (ep->longs.nr_waiting == WAITING_MAX)
+		return false;
+	*ep->longs.end = l;
+	ep->longs.end = &l->next;
+	ep->longs.nr_waiting++;
+	return true;
+}
+
+/* Before all others, again. */
+static void waiting_put_back(struct vrnic_endpoint *ep, struct vrnic_long *l)
+{
+	l->next = ep->longs.waiting;
+	ep->longs.waiting = l;
+	if (!l->next)
+		ep->longs.end = &l->next;
+	ep->longs.nr_waiting++;
+}
+
+/* Return: the first that waits, if there is room for it, or NULL. */
+static struct vrnic_long *waiting_take(struct vrnic_endpoint *ep)
+{
+	struct vrnic_long *l = ep->longs.waiting;
+
+	if (!l || l->rts.length > VRNIC_SEND_MAX - ep->longs.bytes)
+		return NULL;
+	ep->longs.waiting = l->next;
+	if (!l->next)
+		ep->longs.end = &ep->longs.waiting;
+	l->next = NULL;
+	ep->longs.nr_waiting--;
+	return l;
+}
+
+static void tell(struct vrnic_endpoint *ep, const struct vrnic_long *l, uint32_t status)
+{
+	vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, l->rts.id, status, VRNIC_VERR_NONE);
+}
+
+/*
+ * Tell the peer that none of its messages is taken any more: the user destroys the endpoint.
+ *
+ * Return: all of them. The peer's engine may still write to their memory.
+ */
+struct vrnic_long *vrnic_longs_refuse(struct vrnic_endpoint *ep)
+{
+	struct vrnic_long *all = ep->longs.coming, **end = &all, *l;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = ep->longs.waiting;
+	for (l = all; l; l = l->next)
+		tell(ep, l, IBV_WC_REM_OP_ERR);
+	ep->longs = (struct vrnic_longs){};
+	vrnic_longs_init(ep);
+	return all;
+}
+
+/* Free messages. After this no engine writes to their memory. The context is not locked. */
+void vrnic_longs_free(struct vrnic_long *l)
+{
+	struct vrnic_long *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		if (l->mr)
+			ibv_dereg_mr(l->mr);
+		free(l->data);
+		free(l);
+	}
+}
+
+/* ---- the receiver ---- */
+
+/* Tell the sender that its message is not taken, and free it. */
+static void refuse(struct vrnic_context *ctx, struct vrnic_long *l, uint32_t status)
+{
+	struct vrnic_endpoint *ep;
+
+	ctx->dropped++;
+	vrnic_lock(ctx);
+	ep = vrnic_endpoint_lookup(ctx, &l->rts.peer);
+	if (ep)
+		tell(ep, l, status);
+	vrnic_unlock(ctx);
+	vrnic_longs_free(l);
+}
+
+/* Zeroes, as the peer may end the transfer before it has written all. */
+static int alloc(struct vrnic_context *ctx, struct vrnic_long *l)
+{
+	l->data = calloc(1, l->rts.length);
+	if (l->data)
+		l->mr = ibv_reg_mr(ctx->client->pd, l->data, l->rts.length,
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (l->mr)
+		return 0;
+	free(l->data);
+	l->data = NULL;
+	return -ENOMEM;
+}
+
+/*
+ * Accept a message, or have it wait until others of its sender have given back their memory.
+ *
+ * Return: 0; 1: it waits again; or a negative errno.
+ */
+static int accept(struct vrnic_context *ctx, struct vrnic_long *l)
+{
+	int ret = alloc(ctx, l);
+	struct vrnic_endpoint *ep;
+
+	vrnic_lock(ctx);
+	ep = vrnic_endpoint_lookup(ctx, &l->rts.peer);
+	if (!ep)
+		ret = -ENOENT;
+	else if (!ret)
+		ret = vrnic_accept_message(ep, &l->rts, l, l->mr);
+	if (!ret) {
+		coming_add(ep, l);
+	} else if (ret == -ENOMEM && !l->mr && ep->longs.coming) {
+		waiting_put_back(ep, l);
+		ret = 1;
+	}
+	vrnic_unlock(ctx);
+	return ret;
+}
+
+/* Let the messages of a peer come, as far as there is room for them. */
+static void start(struct vrnic_context *ctx, const struct vrnic_peer *peer)
+{
+	struct vrnic_endpoint *ep;
+	struct vrnic_long *l;
+	int ret = 0;
+
+	while (ret <= 0) {
+		vrnic_lock(ctx);
+		ep = vrnic_endpoint_lookup(ctx, peer);
+		l = ep ? waiting_take(ep) : NULL;
+		vrnic_unlock(ctx);
+		if (!l)
+			break;
+		ret = vrnic_dispatches(ctx, l->id) ? accept(ctx, l) : -ENOENT;
+		if (ret < 0)
+			refuse(ctx, l, IBV_WC_REM_OP_ERR);
+	}
+}
+
+/* Have it wait behind the others of its sender. Return: false if there are too many. */
+static bool enqueue(struct vrnic_context *ctx, struct vrnic_long *l)
+{
+	struct vrnic_endpoint *ep;
+	bool added;
+
+	vrnic_lock(ctx);
+	ep = vrnic_endpoint_lookup(ctx, &l->rts.peer);
+	added = ep && waiting_add(ep, l);
+	vrnic_unlock(ctx);
+	return added;
+}
+
+static bool is_known(struct vrnic_context *ctx, const struct vrnic_peer *peer)
+{
+	bool known;
+
+	vrnic_lock(ctx);
+	known = vrnic_endpoint_lookup(ctx, peer);
+	vrnic_unlock(ctx);
+	return known;
+}
+
+/* A peer offers a message. What the record says of it is a claim. */
+void vrnic_long_offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
+{
+	const uint8_t *header = (const uint8_t *)(rec + 1) + rec->header_len;
+	const struct vrnic_peer peer = vrnic_sender(rec);
+	struct vrnic_long *l = NULL;
+	struct vrnic_offer offer;
+
+	if (rec->header_len == sizeof(offer) && is_known(ctx, &peer))
+		l = calloc(1, sizeof(*l) + rec->length);
+	if (!l) {
+		ctx->dropped++;
+		return;
+	}
+	memcpy(&offer, rec + 1, sizeof(offer));
+	l->rts = vrnic_rts_of(rec);
+	l->id = (uint32_t)offer.dispatch;
+	l->header_len = rec->length;
+	memcpy(l->header, header, rec->length);
+	if (!offer.length || offer.length > VRNIC_SEND_MAX ||
+	    offer.remote > UINT64_MAX - offer.length || offer.dispatch >= VRNIC_DISPATCH_MAX)
+		refuse(ctx, l, IBV_WC_REM_INV_REQ_ERR);
+	else if (!enqueue(ctx, l))
+		refuse(ctx, l, IBV_WC_RNR_RETRY_EXC_ERR);
+	else
+		start(ctx, &peer);
+}
+
+/* A message that was taken has come, or never will. */
+void vrnic_long_came(struct vrnic_context *ctx, struct vrnic_long *l, uint32_t status)
+{
+	const struct vrnic_peer peer = l->rts.peer;
+
+	/* from now on the peer does not change the data */
+	ibv_dereg_mr(l->mr);
+	l->mr = NULL;
+	if (status)
+		ctx->dropped++;
+	else
+		vrnic_dispatch(ctx, l->id, &(struct vrnic_message){
+			.peer = peer,
+			.header = l->header,
+			.header_len = l->header_len,
+			.data = l->data,
+			.length = l->rts.length,
+		});
+	vrnic_longs_free(l);
+	start(ctx, &peer);
+}
