@@ -475,7 +475,7 @@ bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb);
 /* native/link_gather.c */
 void vrnic_ngather_seek(struct vrnic_ngather *gather, u64 pos);
 struct vrnic_seg vrnic_ngather_seg(struct vrnic_ngather *gather, const struct vrnic_seg *storage,
-				  u64 n);
+				   u64 n);
 
 /* native/link_type.c */
 void vrnic_link_type_put(struct vrnic_link *link, struct vrnic_link_type *type);

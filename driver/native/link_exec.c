@@ -25,7 +25,7 @@ static void serve_get(struct vrnic_link *link)
 	int verr;
 
 	verr = vrnic_rx_region(link, h->addr + h->pos, h->arg, IB_ACCESS_REMOTE_READ,
-				 NULL, &seg);
+			       NULL, &seg);
 	if (verr) {
 		vrnic_rx_refuse_access(link, verr);
 		return;
@@ -55,7 +55,7 @@ static void serve_rmw(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	int verr;
 
 	verr = vrnic_rx_region(link, h->addr, h->total, IB_ACCESS_REMOTE_ATOMIC,
-				 &link->qp->hold.remote, &seg);
+			       &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse_access(link, verr);
 		return;

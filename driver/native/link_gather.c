@@ -34,7 +34,7 @@ static void gather_read(struct vrnic_pieces *pieces, u64 pos, void *to, u64 n)
  * Return: the segment.
  */
 struct vrnic_seg vrnic_ngather_seg(struct vrnic_ngather *gather, const struct vrnic_seg *storage,
-				  u64 n)
+				   u64 n)
 {
 	struct vrnic_seg seg = *storage;
 

@@ -55,7 +55,7 @@ static void check_memory(struct vrnic_link *link, int access, bool whole)
 	if (h->pos || whole)
 		return;
 	verr = vrnic_rx_region(link, h->addr, h->total, access,
-				 &link->qp->hold.remote, &seg);
+			       &link->qp->hold.remote, &seg);
 	if (verr)
 		vrnic_rx_refuse_access(link, verr);
 	else

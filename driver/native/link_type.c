@@ -309,7 +309,7 @@ void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 			open_storage(link, IB_ACCESS_REMOTE_WRITE, &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
-			     verr);
+				verr);
 		return;
 	}
 	serve_scatter(half, &seg, skb, vrnic_rx_is_final(link, vrnic_pkt(skb)));

@@ -527,7 +527,7 @@ TEST_F(link, s3_5_an_answer_keeps_its_type)
 	EXPECT_EQ(0, answer.flags);
 }
 
-/* Of typed memory, too, a peer may want no bytes: nothing is left of that. */
+/* Of typed memory, too, a peer may want no bytes: no reference is left behind. */
 TEST_F(link, typed_gets_of_no_bytes)
 {
 	struct foe *foe = &self->foe;

@@ -58,7 +58,7 @@ int vrnic_long_send(struct vrnic_endpoint *ep, const struct vrnic_send_wr *wr,
 	(void)ep;
 	(void)wr;
 	(void)done;
-	return -ENOSYS;
+	return -EMSGSIZE;
 }
 
 void vrnic_pace_message(struct vrnic_context *ctx, const struct vrnic_record *rec)

@@ -106,8 +106,8 @@ const struct window *hear(struct task *task, unsigned int from)
 }
 
 /*
- * Where tasks on two hosts leave the addresses of their contexts. Here it is memory that all of them
- * share; the tasks of a real cluster have a launcher, or a socket, for that.
+ * Where tasks on two hosts leave the addresses of their contexts. Here it is memory that all of
+ * them share; the tasks of a real cluster have a launcher, or a socket, for that.
  */
 struct board {
 	struct vrnic_address address[TASKS_MAX];
