@@ -111,7 +111,7 @@ TEST_F(rget, s1_3_the_target_paces)
 	EXPECT_TRUE(nbed_arrived(bed, 6, 0, 0, LEN));
 }
 
-/* It is asked for now, and comes when the peer has it: when its counter has fallen. */
+/* A get is asked for now; its data come when the peer has them, and its counter has fallen. */
 TEST_F(rget, waits_for_a_counter_of_the_peer)
 {
 	struct nbed *bed = &self->bed;

@@ -130,9 +130,9 @@ static struct vrnic_long *waiting_take(struct vrnic_endpoint *ep)
 	return l;
 }
 
-static void tell(struct vrnic_endpoint *ep, const struct vrnic_long *l, uint32_t status)
+static void tell(struct vrnic_endpoint *ep, const struct vrnic_rts *rts, uint32_t status)
 {
-	vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, l->rts.id, status, VRNIC_VERR_NONE);
+	vrnic_transfer_tell(ep, VRNIC_DISPATCH_REFUSED, rts->id, status, VRNIC_VERR_NONE);
 }
 
 /*
@@ -148,21 +148,34 @@ struct vrnic_long *vrnic_longs_refuse(struct vrnic_endpoint *ep)
 		end = &(*end)->next;
 	*end = ep->longs.waiting;
 	for (l = all; l; l = l->next)
-		tell(ep, l, IBV_WC_REM_OP_ERR);
+		tell(ep, &l->rts, IBV_WC_REM_OP_ERR);
 	ep->longs = (struct vrnic_longs){};
 	vrnic_longs_init(ep);
 	return all;
 }
 
-/* Free messages. After this no engine writes to their memory. The context is not locked. */
+/*
+ * Deregister the memory of a message: after this the peer does not change it. If that fails, the
+ * engine may write to it for ever, so nobody frees it. The context is not locked.
+ */
+static bool close_region(struct vrnic_long *l)
+{
+	bool closed = !l->mr || !ibv_dereg_mr(l->mr);
+
+	if (!closed)
+		l->data = NULL;
+	l->mr = NULL;
+	return closed;
+}
+
+/* Free messages, after the last access of any engine. The context is not locked. */
 void vrnic_longs_free(struct vrnic_long *l)
 {
 	struct vrnic_long *next;
 
 	for (; l; l = next) {
 		next = l->next;
-		if (l->mr)
-			ibv_dereg_mr(l->mr);
+		close_region(l);
 		free(l->data);
 		free(l);
 	}
@@ -170,18 +183,17 @@ void vrnic_longs_free(struct vrnic_long *l)
 
 /* ---- the receiver ---- */
 
-/* Tell the sender that its message is not taken, and free it. */
-static void refuse(struct vrnic_context *ctx, struct vrnic_long *l, uint32_t status)
+/* Tell the sender that its message is not taken. */
+static void refuse(struct vrnic_context *ctx, const struct vrnic_rts *rts, uint32_t status)
 {
 	struct vrnic_endpoint *ep;
 
 	ctx->dropped++;
 	vrnic_lock(ctx);
-	ep = vrnic_endpoint_lookup(ctx, &l->rts.peer);
+	ep = vrnic_endpoint_lookup(ctx, &rts->peer);
 	if (ep)
-		tell(ep, l, status);
+		tell(ep, rts, status);
 	vrnic_unlock(ctx);
-	vrnic_longs_free(l);
 }
 
 /* Zeroes, as the peer may end the transfer before it has written all. */
@@ -239,8 +251,10 @@ static void start(struct vrnic_context *ctx, const struct vrnic_peer *peer)
 		if (!l)
 			break;
 		ret = vrnic_dispatches(ctx, l->id) ? accept(ctx, l) : -ENOENT;
-		if (ret < 0)
-			refuse(ctx, l, IBV_WC_REM_OP_ERR);
+		if (ret < 0) {
+			refuse(ctx, &l->rts, IBV_WC_REM_OP_ERR);
+			vrnic_longs_free(l);
+		}
 	}
 }
 
@@ -267,32 +281,50 @@ static bool is_known(struct vrnic_context *ctx, const struct vrnic_peer *peer)
 	return known;
 }
 
+/* Return: the message that a record offers, or NULL: there is no memory. */
+static struct vrnic_long *long_new(const struct vrnic_record *rec, const struct vrnic_rts *rts,
+				   uint32_t id)
+{
+	const uint8_t *header = (const uint8_t *)(rec + 1) + rec->header_len;
+	struct vrnic_long *l = calloc(1, sizeof(*l) + rec->length);
+
+	if (!l)
+		return NULL;
+	l->rts = *rts;
+	l->id = id;
+	l->header_len = rec->length;
+	memcpy(l->header, header, rec->length);
+	return l;
+}
+
 /* A peer offers a message. What the record says of it is a claim. */
 void vrnic_long_offered(struct vrnic_context *ctx, const struct vrnic_record *rec)
 {
-	const uint8_t *header = (const uint8_t *)(rec + 1) + rec->header_len;
 	const struct vrnic_peer peer = vrnic_sender(rec);
-	struct vrnic_long *l = NULL;
 	struct vrnic_offer offer;
+	struct vrnic_rts rts;
+	struct vrnic_long *l;
 
-	if (rec->header_len == sizeof(offer) && is_known(ctx, &peer))
-		l = calloc(1, sizeof(*l) + rec->length);
-	if (!l) {
+	if (rec->header_len != sizeof(offer) || !is_known(ctx, &peer)) {
 		ctx->dropped++;
 		return;
 	}
 	memcpy(&offer, rec + 1, sizeof(offer));
-	l->rts = vrnic_rts_of(rec);
-	l->id = (uint32_t)offer.dispatch;
-	l->header_len = rec->length;
-	memcpy(l->header, header, rec->length);
-	if (!offer.length || offer.length > VRNIC_SEND_MAX ||
-	    offer.remote > UINT64_MAX - offer.length || offer.dispatch >= VRNIC_DISPATCH_MAX)
-		refuse(ctx, l, IBV_WC_REM_INV_REQ_ERR);
-	else if (!enqueue(ctx, l))
-		refuse(ctx, l, IBV_WC_RNR_RETRY_EXC_ERR);
-	else
+	rts = vrnic_rts_of(rec);
+	if (!rts.length || rts.length > VRNIC_SEND_MAX || rts.remote > UINT64_MAX - rts.length ||
+	    offer.dispatch >= VRNIC_DISPATCH_MAX) {
+		refuse(ctx, &rts, IBV_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	l = long_new(rec, &rts, (uint32_t)offer.dispatch);
+	if (!l) {
+		refuse(ctx, &rts, IBV_WC_REM_OP_ERR);
+	} else if (enqueue(ctx, l)) {
 		start(ctx, &peer);
+	} else {
+		free(l);
+		refuse(ctx, &rts, IBV_WC_RNR_RETRY_EXC_ERR);
+	}
 }
 
 /* A message that was taken has come, or never will. */
@@ -300,10 +332,7 @@ void vrnic_long_came(struct vrnic_context *ctx, struct vrnic_long *l, uint32_t s
 {
 	const struct vrnic_peer peer = l->rts.peer;
 
-	/* from now on the peer does not change the data */
-	ibv_dereg_mr(l->mr);
-	l->mr = NULL;
-	if (status)
+	if (!close_region(l) || status)
 		ctx->dropped++;
 	else
 		vrnic_dispatch(ctx, l->id, &(struct vrnic_message){

@@ -302,11 +302,11 @@ void vrnic_transfer_end(struct vrnic_context *ctx, struct vrnic_transfer *x,
 	settle(x, &told);
 	vrnic_lock(ctx);
 	vrnic_transfer_drop(ctx, x);
-	if (ep->dead)
+	if (ep->dead) {
 		callback = NULL;
-	/* who has destroyed the endpoint frees its messages */
-	if (ep->dead)
+		/* who has destroyed the endpoint frees its messages */
 		message = NULL;
+	}
 	if (message)
 		vrnic_long_take(message);
 	ep->ending--;	/* the last access: the endpoint may be freed from here on */
