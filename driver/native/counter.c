@@ -22,7 +22,6 @@
 #include <rdma/uverbs_types.h>
 
 #include "compat/compat.h"
-#include "engine/engine.h"
 #include "lib/ids_find.h"
 #include "native/counter.h"
 #include "native/native.h"
@@ -96,8 +95,16 @@ void vrnic_counters_exit(void)
 
 /* ---- counting ---- */
 
-/* Caller holds the RCU read lock. */
-static struct vrnic_counter *counter_find(u32 id, const struct ib_ucontext *owner)
+/**
+ * vrnic_counter_find() - find a counter by its number
+ * @id: number that a user or a peer claims
+ * @owner: context that the counter must belong to
+ *
+ * Caller holds the RCU read lock, under which the counter stays.
+ *
+ * Return: the counter, or NULL.
+ */
+struct vrnic_counter *vrnic_counter_find(u32 id, const struct ib_ucontext *owner)
 {
 	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
 
@@ -117,7 +124,7 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 	bool open;
 
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	open = c && c->open;
 	rcu_read_unlock();
 	return open;
@@ -129,70 +136,9 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
 	bool own;
 
 	rcu_read_lock();
-	own = counter_find(id, owner);
+	own = vrnic_counter_find(id, owner);
 	rcu_read_unlock();
 	return own;
-}
-
-/* Protects the injectors that wait for counters. They are few at a time, so one lock will do. */
-static DEFINE_SPINLOCK(trigger_lock);
-
-/* Most injectors on a counter's list. They are told one after the other; others look by time. */
-#define TRIGGERS_MAX	64
-
-/* counter_wake() reads the level without the lock. */
-static void trigger_set_level(struct vrnic_counter *c)
-{
-	struct vrnic_trigger *first;
-
-	lockdep_assert_held(&trigger_lock);
-	first = list_first_entry_or_null(&c->triggers, struct vrnic_trigger, link);
-	WRITE_ONCE(c->trigger_level, first ? first->threshold : S64_MIN);
-}
-
-/* Take the injector off its counter's list, if it is on one. */
-static void trigger_remove(struct vrnic_trigger *t)
-{
-	lockdep_assert_held(&trigger_lock);
-	if (!t->counter)
-		return;
-	list_del(&t->link);
-	t->counter->nr_triggers--;
-	trigger_set_level(t->counter);
-	t->counter = NULL;
-}
-
-/* The wait is over. vrnic_untrigger() takes trigger_lock before the injector is freed. */
-static void trigger_fire(struct vrnic_trigger *t, enum vrnic_fired fired,
-			 const struct vrnic_failure *failure)
-{
-	lockdep_assert_held(&trigger_lock);
-	trigger_remove(t);
-	if (failure) {
-		t->status = failure->status;
-		t->vendor_err = failure->vendor_err;
-	}
-	/* vrnic_trigger_fired() reads it without the lock */
-	WRITE_ONCE(t->fired, fired);
-	vrnic_queue(&container_of(t, struct vrnic_injector, trigger)->run);
-}
-
-/*
- * Tell the injectors whose threshold is @left or more. The caller has found @c under RCU, or keeps
- * it otherwise.
- */
-static void triggers_fire(struct vrnic_counter *c, s64 left, enum vrnic_fired fired,
-			  const struct vrnic_failure *failure)
-{
-	struct vrnic_trigger *t, *next;
-
-	spin_lock_bh(&trigger_lock);
-	list_for_each_entry_safe(t, next, &c->triggers, link) {
-		if (t->threshold < left)
-			break;
-		trigger_fire(t, fired, failure);
-	}
-	spin_unlock_bh(&trigger_lock);
 }
 
 static void counter_signal(struct vrnic_counter *c)
@@ -208,7 +154,7 @@ static void counter_signal(struct vrnic_counter *c)
  * The counter has fallen by @n, to @left: wake tasks and injectors whose threshold is reached, and
  * signal the eventfd if the counter has just reached zero. The caller's atomic subtraction is a
  * full barrier. It pairs with the one of set_current_state() in counter_sleep(), and with that in
- * vrnic_counter_trigger(): the sleeper sees the new value, or we see its threshold.
+ * trigger_add() (native/trigger.c): the sleeper sees the new value, or we see its threshold.
  */
 static void counter_wake(struct vrnic_counter *c, s64 left, u64 n)
 {
@@ -216,7 +162,7 @@ static void counter_wake(struct vrnic_counter *c, s64 left, u64 n)
 	if (left <= READ_ONCE(c->threshold) && waitqueue_active(&c->wait))
 		wake_up_all(&c->wait);
 	if (left <= READ_ONCE(c->trigger_level))
-		triggers_fire(c, left, VRNIC_FIRED_FELL, NULL);
+		vrnic_triggers_fire(c, left, VRNIC_FIRED_FELL, NULL);
 	if (left <= 0 && (u64)-left < n)
 		counter_signal(c);
 }
@@ -242,7 +188,7 @@ int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	if (c)
 		counter_wake(c, counter_fall(c, n), n);
 	rcu_read_unlock();
@@ -280,7 +226,7 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 	spin_unlock_bh(&c->lock);
 	if (c->group)
 		vrnic_group_fail_wake(c);
-	triggers_fire(c, S64_MIN, VRNIC_FIRED_FAILED, failure);
+	vrnic_triggers_fire(c, S64_MIN, VRNIC_FIRED_FAILED, failure);
 	wake_up_all(&c->wait);
 	counter_signal(c);
 	rcu_read_unlock();
@@ -301,7 +247,7 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return;
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	if (c)
 		counter_fail(c, failure, placed, 1);
 	rcu_read_unlock();
@@ -324,7 +270,7 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 	if (!id)
 		return false;
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	/* the process may have written anything into the cell, so only report the values */
 	if (c && smp_load_acquire(&c->cell->errors)) {
 		failure->status = READ_ONCE(c->cell->status);
@@ -513,7 +459,7 @@ bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
 	bool may;
 
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	may = c && (c->open || counter_is_bound(c, peer));
 	rcu_read_unlock();
 	return may;
@@ -542,7 +488,7 @@ static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = counter_find(id, owner);
+	c = vrnic_counter_find(id, owner);
 	if (c && !refcount_inc_not_zero(&c->refs))
 		c = NULL;
 	rcu_read_unlock();
@@ -599,110 +545,6 @@ int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
 		ret = wait->timeout_ns ? counter_sleep(c, wait) : -ETIME;
 	counter_put(c);
 	return ret;
-}
-
-/* ---- injectors that wait ---- */
-
-/* Has the counter fallen so far, has it failed, or is it gone? */
-static enum vrnic_fired trigger_look(struct vrnic_counter *c, struct vrnic_trigger *t,
-				     s64 threshold)
-{
-	/* counter_destroy() sets it before it takes trigger_lock */
-	if (READ_ONCE(c->gone))
-		return VRNIC_FIRED_GONE;
-	/* the process may have written anything into the cell, so only report the values */
-	if (smp_load_acquire(&c->cell->errors)) {
-		t->status = READ_ONCE(c->cell->status);
-		t->vendor_err = READ_ONCE(c->cell->vendor_err);
-		return VRNIC_FIRED_FAILED;
-	}
-	/* what made the counter fall happens before what was triggered */
-	return atomic64_read_acquire(vrnic_counter_remaining(c)) <= threshold ?
-	       VRNIC_FIRED_FELL : VRNIC_FIRED_NOT;
-}
-
-/* Put @t on the list of @c, behind those with higher thresholds. */
-static void trigger_add(struct vrnic_counter *c, struct vrnic_trigger *t, s64 threshold)
-{
-	struct list_head *at;
-
-	lockdep_assert_held(&trigger_lock);
-	list_for_each(at, &c->triggers)
-		if (list_entry(at, struct vrnic_trigger, link)->threshold < threshold)
-			break;
-	list_add_tail(&t->link, at);
-	t->counter = c;
-	t->threshold = threshold;
-	c->nr_triggers++;
-	trigger_set_level(c);
-	/* pairs with the atomic subtraction of counter_fall(): see counter_wake() */
-	smp_mb();
-}
-
-static enum vrnic_fired trigger_begin(struct vrnic_counter *c, struct vrnic_injector *inj,
-				      s64 threshold)
-{
-	struct vrnic_trigger *t = &inj->trigger;
-	enum vrnic_fired fired;
-
-	lockdep_assert_held(&trigger_lock);
-	fired = trigger_look(c, t, threshold);
-	/* peers leave room for the process's own rings */
-	if (fired || c->nr_triggers >= (inj->rget ? TRIGGERS_MAX / 2 : TRIGGERS_MAX))
-		return fired;
-	trigger_add(c, t, threshold);
-	fired = trigger_look(c, t, threshold);
-	if (fired)
-		trigger_remove(t);
-	return fired;
-}
-
-/**
- * vrnic_counter_trigger() - has a counter fallen so far? If not, have the injector run when it has
- * @inj: injector with a WAIT; the caller holds its run bit, and ends its run if the answer is "not"
- * @id: number that a user or a peer claims
- * @threshold: most bytes that may remain
- *
- * The counter may have too many injectors: then @inj->trigger.counter is NULL, and the caller has
- * to look again later.
- *
- * Return: enum vrnic_fired; GONE also if the process of the injector's FIFO has no such counter, or
- * does not let the peer name it that has injected the WAIT.
- */
-enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold)
-{
-	struct vrnic_trigger *t = &inj->trigger;
-	enum vrnic_fired fired = VRNIC_FIRED_GONE;
-	struct vrnic_counter *c;
-
-	rcu_read_lock();
-	c = counter_find(id, inj->fifo->uctx);
-	spin_lock_bh(&trigger_lock);
-	if (t->fired)
-		fired = t->fired;
-	else if (t->counter)
-		fired = VRNIC_FIRED_NOT;
-	else if (c && (c->open || !inj->rget))
-		fired = trigger_begin(c, inj, threshold);
-	t->fired = VRNIC_FIRED_NOT;
-	spin_unlock_bh(&trigger_lock);
-	rcu_read_unlock();
-	return fired;
-}
-
-/* Has the wait ended? The caller holds the injector's run bit. */
-bool vrnic_trigger_fired(const struct vrnic_injector *inj)
-{
-	return READ_ONCE(inj->trigger.fired) != VRNIC_FIRED_NOT;
-}
-
-/* Wait for no counter any more. */
-void vrnic_untrigger(struct vrnic_injector *inj)
-{
-	spin_lock_bh(&trigger_lock);
-	trigger_remove(&inj->trigger);
-	inj->trigger.fired = VRNIC_FIRED_NOT;
-	spin_unlock_bh(&trigger_lock);
 }
 
 /* ---- pages ---- */
@@ -817,7 +659,7 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	spin_lock_bh(&c->lock);
 	WRITE_ONCE(c->gone, true);
 	spin_unlock_bh(&c->lock);
-	triggers_fire(c, S64_MIN, VRNIC_FIRED_GONE, NULL);
+	vrnic_triggers_fire(c, S64_MIN, VRNIC_FIRED_GONE, NULL);
 	wake_up_all(&c->wait);
 	if (c->group)
 		vrnic_group_leave(c);

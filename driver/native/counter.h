@@ -96,6 +96,7 @@ static inline bool vrnic_counter_is_done(struct vrnic_counter *c)
 }
 
 /* counter.c */
+struct vrnic_counter *vrnic_counter_find(u32 id, const struct ib_ucontext *owner);
 int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place);
 void vrnic_place_put(const struct vrnic_place *place);
 u64 vrnic_place_offset(const struct vrnic_place *place);

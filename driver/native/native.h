@@ -469,9 +469,6 @@ bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner);
 void vrnic_bindings_fail(struct vrnic_endpoint *ep);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count);
-enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold);
-bool vrnic_trigger_fired(const struct vrnic_injector *inj);
-void vrnic_untrigger(struct vrnic_injector *inj);
 int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n);
 void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 			const struct vrnic_failure *failure, u64 placed);
@@ -481,6 +478,13 @@ int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
 void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
 int vrnic_counters_init(void);
 void vrnic_counters_exit(void);
+
+/* trigger.c: injectors that wait for counters */
+enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold);
+bool vrnic_trigger_fired(const struct vrnic_injector *inj);
+void vrnic_untrigger(struct vrnic_injector *inj);
+void vrnic_triggers_fire(struct vrnic_counter *c, s64 left, enum vrnic_fired fired,
+			 const struct vrnic_failure *failure);
 
 /* counter_group.c */
 extern const struct uapi_definition vrnic_group_defs[];
