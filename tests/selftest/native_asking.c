@@ -4,7 +4,7 @@
 
 #include "native_asking.h"
 
-static long was_forced;
+static struct held_param forced;
 
 static void *do_it(void *arg)
 {
@@ -60,10 +60,8 @@ static int open_port(struct dev *dev)
 {
 	struct pair_opts opts = {};
 	struct pair pair;
-	int ret = set_module_param("force_roce", 1);
+	int ret = pair_open(&pair, dev, &opts);
 
-	if (!ret)
-		ret = pair_open(&pair, dev, &opts);
 	if (!ret)
 		ret = pair_connect(&pair) ?: pair_close(&pair);
 	return ret;
@@ -75,9 +73,8 @@ int foe_set_up(struct raw_fifo *fifo, uint32_t slots, size_t len, struct foe *fo
 
 	/* GID 1 of lo is 127.0.0.1 */
 	ret = setenv("VRNIC_GID", "1", 1) ?: wire_device();
-	was_forced = module_param("force_roce");
-	return ret ?: raw_open(fifo, slots, slots, len) ?: open_port(&fifo->dev) ?:
-	       foe_open(foe, FOE);
+	return ret ?: param_hold(&forced, "force_roce", 1) ?: raw_open(fifo, slots, slots, len) ?:
+	       open_port(&fifo->dev) ?: foe_open(foe, FOE);
 }
 
 int foe_tear_down(struct raw_fifo *fifo, struct foe *foe)
@@ -86,7 +83,7 @@ int foe_tear_down(struct raw_fifo *fifo, struct foe *foe)
 
 	foe_close(foe);
 	ret = raw_close(fifo);
-	err = set_module_param("force_roce", was_forced);
+	err = param_release(&forced);
 	ret = ret ? ret : err;
 	return ret ? ret : system("rdma link del " WIRE_DEVICE);
 }

@@ -727,7 +727,7 @@ FIXTURE(others)
 	struct vrnic_rts offer;
 	int offers;
 	struct told sent, taken;
-	long was_forced;
+	struct held_param forced;
 };
 
 static void keep_offer(struct vrnic_context *context, const struct vrnic_rts *rts,
@@ -745,8 +745,7 @@ FIXTURE_SETUP(others)
 	ASSERT_OK(wire_device());
 	/* contexts use GID 0, which is no address of lo before */
 	ASSERT_OK(system("ip addr add fe80::200:ff:fe00:0/64 dev lo nodad"));
-	self->was_forced = module_param("force_roce");
-	ASSERT_OK(set_module_param("force_roce", 1));
+	ASSERT_OK(param_hold(&self->forced, "force_roce", 1));
 	ASSERT_OK(nbed_open(&self->bed, LEN, NULL));
 	ASSERT_OK(vrnic_rts_handler_set(self->bed.b.context, keep_offer, self));
 	ASSERT_OK(foe_open(&self->foe, FOE));
@@ -756,7 +755,7 @@ FIXTURE_TEARDOWN(others)
 {
 	foe_close(&self->foe);
 	EXPECT_OK(nbed_close(&self->bed));
-	EXPECT_OK(set_module_param("force_roce", self->was_forced));
+	EXPECT_OK(param_release(&self->forced));
 	EXPECT_OK(system("rdma link del " WIRE_DEVICE));
 }
 

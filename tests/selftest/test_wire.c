@@ -5,6 +5,8 @@
  */
 #include <arpa/inet.h>
 #include <netinet/ip.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include "harness.h"
 
@@ -287,6 +289,46 @@ TEST_F(route, an_interface_goes_whoever_has_sent_by_it)
 	ASSERT_DONE(send_one(&self->side, &self->buf));
 	EXPECT_OK(system("ip link del " LINK));
 	EXPECT_EQ(-1, link_packets());
+}
+
+/* ---- what tests do to the driver ---- */
+
+static void hold_and_die(int fd)
+{
+	struct held_param held;
+	int ret = param_hold(&held, "force_roce", 1);
+
+	if (write(fd, &ret, sizeof(ret)) == sizeof(ret))
+		pause();
+	_exit(1);
+}
+
+/* A test that is killed, with its process group, leaves no parameter changed. */
+TEST(the_end_of_a_test_restores_the_parameter)
+{
+	long was = module_param("force_roce");
+	struct held_param held;
+	int fds[2], ret;
+	pid_t pid;
+
+	if (was < 0)
+		SKIP(return, "%s has no such parameter", dev_name());
+	ASSERT_OK(pipe(fds));
+	pid = fork();
+	if (!pid) {
+		setpgid(0, 0);
+		hold_and_die(fds[1]);
+	}
+	ASSERT_EQ(sizeof(ret), read(fds[0], &ret, sizeof(ret)));
+	ASSERT_OK(ret);
+	EXPECT_EQ(1, module_param("force_roce"));
+	ASSERT_OK(kill(-pid, SIGKILL));
+	/* the next test that holds it finds what was there before */
+	ASSERT_OK(param_hold(&held, "force_roce", !was));
+	EXPECT_EQ(!was, module_param("force_roce"));
+	ASSERT_OK(param_release(&held));
+	EXPECT_EQ(was, module_param("force_roce"));
+	EXPECT_EQ(pid, waitpid(pid, NULL, 0));
 }
 
 TEST_HARNESS_MAIN

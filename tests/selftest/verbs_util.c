@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -907,6 +909,106 @@ int set_module_param(const char *name, long value)
 	return write_file(path, text);
 }
 
+/* Wait until one of two files can be read, or has no writer any more. */
+static void wait_either(int one, int other)
+{
+	struct pollfd fds[] = {
+		{ .fd = one, .events = POLLIN },
+		{ .fd = other, .events = POLLIN },
+	};
+
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+}
+
+/* The keeper's life. @test: pidfd; it can be read when the process of the test has ended. */
+static void keep_param(const char *name, long was, int told, int lock, int test)
+{
+	int failed;
+
+	dup2(told, STDIN_FILENO);
+	dup2(lock, STDOUT_FILENO);
+	dup2(test, STDERR_FILENO);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	wait_either(STDIN_FILENO, STDERR_FILENO);
+	failed = set_module_param(name, was);
+	/* children of the test may have the file open, too */
+	flock(STDOUT_FILENO, LOCK_UN);
+	_exit(!!failed);
+}
+
+static int lock_param(const char *name)
+{
+	struct patience patience = {};
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), PARAMETERS "/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (!still_patient(&patience, 0)) {
+			close(fd);
+			return -ETIMEDOUT;
+		}
+		usleep(1000);
+	}
+	return fd;
+}
+
+static int start_keeper(struct held_param *held, const char *name)
+{
+	int test = syscall(SYS_pidfd_open, getpid(), 0);
+	long was = module_param(name);
+	int ends[2], ret;
+
+	if (was < 0 || test < 0 || pipe2(ends, O_CLOEXEC)) {
+		ret = was < 0 ? was : -errno;
+		close(test);
+		return ret;
+	}
+	held->tell = ends[1];
+	held->keeper = fork();
+	if (!held->keeper)
+		keep_param(name, was, ends[0], held->lock, test);
+	/* in a process group of its own, as a test that hangs is killed with its group */
+	ret = held->keeper < 0 || setpgid(held->keeper, 0) ? -errno : 0;
+	close(ends[0]);
+	close(test);
+	return ret;
+}
+
+int param_hold(struct held_param *held, const char *name, long value)
+{
+	int ret;
+
+	memset(held, 0, sizeof(*held));
+	held->lock = lock_param(name);
+	if (held->lock < 0)
+		return held->lock;
+	ret = start_keeper(held, name) ?: set_module_param(name, value);
+	if (ret)
+		param_release(held);
+	return ret;
+}
+
+int param_release(struct held_param *held)
+{
+	int status = 0, ret = 0;
+
+	if (held->keeper > 0) {
+		if (write(held->tell, "", 1) != 1 ||
+		    waitpid(held->keeper, &status, 0) != held->keeper || status)
+			ret = -EIO;
+		close(held->tell);
+	}
+	if (held->lock > 0)
+		close(held->lock);
+	memset(held, 0, sizeof(*held));
+	return ret;
+}
+
 bool over_a_wire(void)
 {
 	return has_other_side() || module_param("force_roce") > 0;
@@ -981,17 +1083,14 @@ int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opt
 
 	/* the first touch: QEMU 7.2 loses the flags of a comparison whose result faults */
 	memset(wire, 0, sizeof(*wire));
-	wire->was_forced = module_param("force_roce") > 0;
-	ret = wire_device();
-	if (!ret)
-		ret = set_module_param("force_roce", true);
+	ret = wire_device() ?: param_hold(&wire->forced, "force_roce", true);
 	return ret ?: bed_open_apart(&wire->bed, len, opts, false);
 }
 
 int wire_bed_close(struct wire_bed *wire)
 {
 	int ret = bed_close(&wire->bed);
-	int restored = set_module_param("force_roce", wire->was_forced);
+	int restored = param_release(&wire->forced);
 	int gone = system("rdma link del " WIRE_DEVICE);
 
 	return ret ?: restored ?: gone;

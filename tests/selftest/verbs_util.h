@@ -266,6 +266,28 @@ long module_param(const char *name);
 /* To be so from now on: 0 or a negative errno. */
 int set_module_param(const char *name, long value);
 
+/**
+ * struct held_param - a parameter of the driver that one process at a time has changed
+ * @lock: the parameter's file, which is locked while anybody holds the parameter
+ * @tell: pipe to the keeper
+ * @keeper: process that restores the parameter when it is told to, or when this process has ended;
+ *	0: none
+ *
+ * So the parameter is restored also if a step of the test fails, and if the test is killed.
+ */
+struct held_param {
+	int lock, tell;
+	pid_t keeper;
+};
+
+/*
+ * Set a parameter until param_release(), or the end of this process. Wait until another test's
+ * keeper has restored it. Hold it before anything is opened: the keeper is a fork.
+ */
+int param_hold(struct held_param *held, const char *name, long value);
+/* 0 if the parameter is as it was before param_hold(), or was not held. */
+int param_release(struct held_param *held);
+
 /* Peers are on another host, or reached as if they were: what one does, the other learns later. */
 bool over_a_wire(void);
 
@@ -295,11 +317,11 @@ int bed_pair_open(struct bed *bed, struct pair *pair, const struct pair_opts *op
  * struct wire_bed - a bed whose two sides send packets to each other
  * @bed: on WIRE_DEVICE, which is on lo, in a network namespace of the process's own: so
  *	nobody else has the port, and all that is sent comes to that device
- * @was_forced: force_roce was set before
+ * @forced: force_roce
  */
 struct wire_bed {
 	struct bed bed;
-	bool was_forced;
+	struct held_param forced;
 };
 
 /* A namespace with WIRE_DEVICE on lo, which is dev_name() from then on: 0 or -errno. */
