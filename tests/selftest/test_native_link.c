@@ -10,6 +10,7 @@
 #include "fault.h"
 #include "native.h"
 #include "native_asking.h"
+#include "native_claim.h"
 #include "native_foe.h"
 #include "native_raw.h"
 
@@ -781,20 +782,20 @@ static int take(FIXTURE_DATA(others) *self)
 TEST_F(others, nobody_ends_the_transfers_of_another_host)
 {
 	struct node *a = &self->bed.a, *b = &self->bed.b;
+	struct vrnic_verdict verdict = {};
 	struct foe_header answer, refusal = {
-		.op = FOE_MESSAGE, .key = htonl(16), .data = htonl(16),
-		.arg = htonl(VRNIC_DISPATCH_MAX + 1),
+		.op = FOE_MESSAGE, .key = htonl(sizeof(verdict)), .data = htonl(sizeof(verdict)),
+		.arg = htonl(VRNIC_DISPATCH_REFUSED),
 	}, error = { .op = FOE_ERROR, .status = IBV_WC_RETRY_EXC_ERR };
 	struct vrnic_address to, from;
-	uint32_t verdict[4] = {};
 	int i;
 
 	vrnic_context_address(a->context, &to);
 	vrnic_context_address(b->context, &from);
 	ASSERT_OK(offer(self));
 	ASSERT_OK(foe_ask(&self->foe, &to, from.fifo));
-	verdict[0] = self->offer.id;
-	ASSERT_OK(foe_send(&self->foe, &refusal, verdict, sizeof(verdict)));
+	verdict.id = self->offer.id;
+	ASSERT_OK(foe_send(&self->foe, &refusal, &verdict, sizeof(verdict)));
 	ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
 	ASSERT_OK(foe_send(&self->foe, &error, NULL, 0));
 	ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
@@ -825,13 +826,16 @@ static void compare(struct vrnic_context *context, const void *piece, size_t len
 	p->next += length;
 }
 
-/* A piece of the first message that b takes, as the library's numbers of transfers are. */
-static int forge_piece(struct foe *foe, uint64_t use, uint64_t slot)
+/*
+ * The first piece of a message that b takes. tests/unit/unit_lib_pieces.c shows that such a piece
+ * is taken if it comes from the peer.
+ */
+static int forge_piece(struct foe *foe, uint32_t use, uint32_t place)
 {
 	const struct foe_header piece = {
 		.op = FOE_MESSAGE, .data = htonl(8), .total = htobe64(8),
-		.arg = htonl(VRNIC_DISPATCH_MAX + 5),
-		.cookie = htobe64(1ULL << 32 | use << 20 | slot),
+		.arg = htonl(VRNIC_DISPATCH_PIECE),
+		.cookie = htobe64(piece_cookie(use, place, 0)),
 	};
 	struct foe_header answer;
 	int ret = foe_send(foe, &piece, "forgery", 8);
@@ -845,7 +849,7 @@ TEST_F(others, nobody_sends_pieces_for_another_host)
 	struct node *a = &self->bed.a, *b = &self->bed.b;
 	struct pieces pieces = { .is = a->buf.addr };
 	struct vrnic_address to, from;
-	uint64_t use, slot;
+	uint32_t use, place;
 
 	buf_fill(&a->buf, 5);
 	vrnic_context_address(b->context, &to);
@@ -854,8 +858,8 @@ TEST_F(others, nobody_sends_pieces_for_another_host)
 	ASSERT_OK(foe_ask(&self->foe, &to, from.fifo));
 	/* they are in the FIFO before the first of a's */
 	for (use = 0; use < 4; use++)
-		for (slot = 0; slot < 4; slot++)
-			ASSERT_OK(forge_piece(&self->foe, use, slot));
+		for (place = 0; place < 4; place++)
+			ASSERT_OK(forge_piece(&self->foe, use, place));
 	ASSERT_OK(vrnic_accept(b->to, &self->offer,
 			       ACCEPT(.comp_mask = VRNIC_ACCEPT_DELIVER, .deliver = compare,
 				      .deliver_arg = &pieces),
@@ -877,13 +881,13 @@ TEST_F(others, long_messages_of_strangers)
 {
 	struct node *b = &self->bed.b;
 	struct vrnic_address to;
+	struct vrnic_offer offer = {};
 	struct foe_header answer, h = {
-		.op = FOE_MESSAGE, .key = htonl(56), .data = htonl(56),
-		.arg = htonl(VRNIC_DISPATCH_MAX + 6),
+		.op = FOE_MESSAGE, .key = htonl(sizeof(offer)), .data = htonl(sizeof(offer)),
+		.arg = htonl(VRNIC_DISPATCH_LONG),
 	};
 	static const uint64_t lens[] = { 5000, 0, VRNIC_SEND_MAX, VRNIC_SEND_MAX + 1, ~0ULL };
 	struct told told = {};
-	uint64_t offer[7] = { 3 };
 	unsigned int i;
 	int calls = 0;
 
@@ -891,9 +895,9 @@ TEST_F(others, long_messages_of_strangers)
 	ASSERT_OK(vrnic_dispatch_set(b->context, 3, count_calls, &calls));
 	ASSERT_OK(foe_ask(&self->foe, &to, 77));
 	for (i = 0; i < 2 * ARRAY_SIZE(lens); i++) {
-		offer[0] = i < ARRAY_SIZE(lens) ? 3 : ~0ULL - i;
-		offer[1] = lens[i % ARRAY_SIZE(lens)];
-		ASSERT_OK(foe_send(&self->foe, &h, offer, sizeof(offer)));
+		offer.dispatch = i < ARRAY_SIZE(lens) ? 3 : ~0ULL - i;
+		offer.length = lens[i % ARRAY_SIZE(lens)];
+		ASSERT_OK(foe_send(&self->foe, &h, &offer, sizeof(offer)));
 		ASSERT_OK(foe_wait(&self->foe, FOE_ANSWER, &answer));
 		EXPECT_EQ(0, answer.status);
 		ASSERT_LE(0, vrnic_advance(b->context, 16));

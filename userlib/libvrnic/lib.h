@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sys/uio.h>
 
+#include "pace_wire.h"
 #include "record.h"
 #include "rows.h"
 #include "vrnic.h"
@@ -548,17 +549,6 @@ const struct ibv_mr *vrnic_pool_mr(const struct vrnic_piece *piece);
 void vrnic_pool_destroy(struct vrnic_endpoint *ep);
 
 /* ---- pace.c ---- */
-
-/* Dispatch ids of the library's own messages. */
-enum {
-	VRNIC_DISPATCH_RTS = VRNIC_DISPATCH_MAX,	/* an offer */
-	VRNIC_DISPATCH_REFUSED,		/* to the origin: the target does not take the message */
-	VRNIC_DISPATCH_BROKEN,		/* to the target: the origin sends no more */
-	VRNIC_DISPATCH_TAKEN,		/* NOTIFY at the origin */
-	VRNIC_DISPATCH_ARRIVED,		/* NOTIFY at the target */
-	VRNIC_DISPATCH_PIECE,		/* to the target: some of the message */
-	VRNIC_DISPATCH_LONG,		/* an offer of a long message for a handler */
-};
 
 void vrnic_pace_message(struct vrnic_context *ctx,
 			const struct vrnic_record *rec);

@@ -19,8 +19,6 @@
 
 #include "pace.h"
 
-#define WAITING_MAX	1024U	/* messages of a peer that wait for room */
-
 /**
  * struct vrnic_long - a long message that was offered to this context
  * @next: in struct vrnic_longs
@@ -97,7 +95,7 @@ void vrnic_long_take(struct vrnic_long *l)
 /* Return: false if there are too many. */
 static bool waiting_add(struct vrnic_endpoint *ep, struct vrnic_long *l)
 {
-	if (ep->longs.nr_waiting == WAITING_MAX)
+	if (ep->longs.nr_waiting == VRNIC_LONGS_WAITING)
 		return false;
 	*ep->longs.end = l;
 	ep->longs.end = &l->next;

@@ -7,17 +7,12 @@
  *	transfer.c	transfers by number, and how they end
  *	rget.c		remote gets by themselves
  *	long.c		long messages for handlers
+ *	pace_wire.h	what libraries send each other
  */
 #ifndef VRNIC_PACE_H
 #define VRNIC_PACE_H
 
 #include "lib.h"
-
-/* A descriptor that the engines run has the number of its transfer as cookie, with these bits: */
-#define VRNIC_COOKIE_TARGET	(1ULL << 32)	/* the target's number, not the origin's */
-#define VRNIC_COOKIE_LAST	(1ULL << 33)	/* PUT or MESSAGE of the last portion */
-#define VRNIC_COOKIE_COUNTED	(1ULL << 34)	/* NOTIFY: the origin's counter has fallen */
-#define VRNIC_COOKIE_PIECE	35		/* MESSAGE: from this bit on, which piece it is */
 
 /* Most pieces of a portion: a batch has them, one more descriptor, and two at the end. */
 #define VRNIC_PIECES_MAX	(VRNIC_RGET_DESCS - 2)
@@ -70,55 +65,6 @@ struct vrnic_transfer {
 	struct vrnic_type *location;
 	bool over;
 	uint32_t refs;
-};
-
-/**
- * struct vrnic_offer - what an offer holds on its way from library to library
- * @dispatch: VRNIC_DISPATCH_LONG: id of the handler. Otherwise zero
- * @length: bytes of the message
- * @remote: address of the message
- * @table: address of the sender's table of origin RGET descriptors
- * @rkey: key of the message
- * @table_rkey: key of the table
- * @table_rows: rows in it; each portion after the first needs one
- * @id: the sender's number for the offer
- * @counter: number of the sender's counter that the target's descriptors let fall by each portion;
- *	0: none. Libraries that do not know this member write 0, and do not read it: then the
- *	sender itself lets the counter fall, when it is told of the end without
- *	VRNIC_COOKIE_COUNTED
- * @flags: VRNIC_OFFER_*; libraries that do not know this member write 0, and do not read it
- */
-struct vrnic_offer {
-	uint64_t dispatch;
-	uint64_t length;
-	uint64_t remote;
-	uint64_t table;
-	uint32_t rkey;
-	uint32_t table_rkey;
-	uint32_t table_rows;
-	uint32_t id;
-	uint32_t counter;
-	uint32_t flags;
-};
-
-/*
- * The sender has filled its table with origin RGET descriptors that lack only the location of what
- * they send: where it begins, how long it is, and its key.
- */
-#define VRNIC_OFFER_ROWS	(1U << 0)
-
-/**
- * struct vrnic_verdict - contents of a message VRNIC_DISPATCH_REFUSED or _BROKEN
- * @id: the origin's number for the transfer
- * @status: enum ibv_wc_status
- * @vendor_err: enum vrnic_vendor_err
- * @reserved: zero
- */
-struct vrnic_verdict {
-	uint32_t id;
-	uint32_t status;
-	uint32_t vendor_err;
-	uint32_t reserved;
 };
 
 /**

@@ -10,8 +10,7 @@
 
 /* ---- transfers by number ---- */
 
-#define ID_SLOT_BITS	20
-#define ID_SLOT(id)	((id) & ((1U << ID_SLOT_BITS) - 1))
+#define ID_SLOT(id)	((id) & ((1U << VRNIC_TRANSFER_PLACE_BITS) - 1))
 
 static int table_grow(struct vrnic_transfers *t)
 {
@@ -19,7 +18,7 @@ static int table_grow(struct vrnic_transfers *t)
 	struct vrnic_transfer **slot;
 	uint16_t *uses;
 
-	if (nr > 1U << ID_SLOT_BITS)
+	if (nr > 1U << VRNIC_TRANSFER_PLACE_BITS)
 		return -ENOMEM;
 	slot = realloc(t->slot, nr * sizeof(*slot));
 	if (!slot)
@@ -49,7 +48,7 @@ static int table_add(struct vrnic_transfers *t, struct vrnic_transfer *x)
 	}
 	t->slot[i] = x;
 	t->uses[i]++;
-	x->id = i | (uint32_t)t->uses[i] << ID_SLOT_BITS;
+	x->id = i | (uint32_t)t->uses[i] << VRNIC_TRANSFER_PLACE_BITS;
 	return 0;
 }
 
