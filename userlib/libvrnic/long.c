@@ -256,7 +256,10 @@ static void start(struct vrnic_context *ctx, const struct vrnic_peer *peer)
 	}
 }
 
-/* Have it wait behind the others of its sender. Return: false if there are too many. */
+/*
+ * Have it wait behind the others of its sender. Return: false if there are too many, or if there is
+ * no endpoint to the sender.
+ */
 static bool enqueue(struct vrnic_context *ctx, struct vrnic_long *l)
 {
 	struct vrnic_endpoint *ep;
@@ -267,16 +270,6 @@ static bool enqueue(struct vrnic_context *ctx, struct vrnic_long *l)
 	added = ep && waiting_add(ep, l);
 	vrnic_unlock(ctx);
 	return added;
-}
-
-static bool is_known(struct vrnic_context *ctx, const struct vrnic_peer *peer)
-{
-	bool known;
-
-	vrnic_lock(ctx);
-	known = vrnic_endpoint_lookup(ctx, peer);
-	vrnic_unlock(ctx);
-	return known;
 }
 
 /* Return: the message that a record offers, or NULL: there is no memory. */
@@ -303,7 +296,7 @@ void vrnic_long_offered(struct vrnic_context *ctx, const struct vrnic_record *re
 	struct vrnic_rts rts;
 	struct vrnic_long *l;
 
-	if (rec->header_len != sizeof(offer) || !is_known(ctx, &peer)) {
+	if (rec->header_len != sizeof(offer)) {
 		ctx->dropped++;
 		return;
 	}
