@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Messages for handlers that are longer than a reception FIFO takes: the receiver fetches them. */
+#include <linux/capability.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <pace_wire.h>
 
 #include "native.h"
 
@@ -94,6 +101,144 @@ TEST_F(longer, more_than_the_receiver_takes_at_a_time)
 	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
 }
 
+/* ---- two senders ---- */
+
+#define MESSAGES	40	/* of each sender, up to LEN bytes: more than may be on their way */
+
+/**
+ * struct sender - a thread that sends
+ * @node: its end
+ * @go: all its offers are posted before the receiver looks at any
+ * @ret: 0, or what went wrong
+ * @back: the receiver's endpoint to it
+ * @peer: how the receiver knows it
+ * @came: which messages have come, by their number
+ * @bad: those that were not what was sent, or came twice
+ */
+struct sender {
+	struct node node;
+	pthread_barrier_t *go;
+	int ret;
+	struct vrnic_endpoint *back;
+	struct vrnic_peer peer;
+	uint8_t came[MESSAGES];
+	int bad;
+};
+
+struct crowd {
+	struct sender of[2];
+	int count, strangers;
+};
+
+/* Message @i is some of the sender's buffer. */
+static uint32_t start_of(uint32_t i)
+{
+	return i * 4096 + i;
+}
+
+static size_t length_of(uint32_t i)
+{
+	return i % 3 ? LEN - start_of(i) : 5000 + i;
+}
+
+static void sort(struct vrnic_context *context, const struct vrnic_message *m, void *arg)
+{
+	struct crowd *crowd = arg;
+	struct sender *from = NULL;
+	uint32_t i = MESSAGES;
+	int k;
+
+	for (k = 0; k < 2; k++)
+		if (m->peer.fifo == crowd->of[k].peer.fifo &&
+		    m->peer.host == crowd->of[k].peer.host)
+			from = &crowd->of[k];
+	if (m->header_len == sizeof(i))
+		memcpy(&i, m->header, sizeof(i));
+	crowd->count++;
+	if (!from || i >= MESSAGES)
+		crowd->strangers++;
+	else if (from->came[i]++ || m->length != length_of(i) ||
+		 memcmp(m->data, from->node.buf.addr + start_of(i), m->length))
+		from->bad++;
+}
+
+static void *send_all(void *arg)
+{
+	struct sender *sender = arg;
+	struct node *node = &sender->node;
+	struct told told = {};
+	uint32_t i;
+
+	for (i = 0; !sender->ret && i < MESSAGES; i++)
+		sender->ret = vrnic_send(node->to, SEND(.comp_mask = VRNIC_SEND_MR, .id = 3,
+							.mr = node->buf.mr, .header = &i,
+							.header_len = sizeof(i),
+							.data = node->buf.addr + start_of(i),
+							.length = length_of(i)),
+					 DONE(TELL(&told), .flags = VRNIC_QUEUE,
+					      .local = node->counter));
+	pthread_barrier_wait(sender->go);
+	if (!sender->ret)
+		sender->ret = advance_until(node->context, &told.count, MESSAGES);
+	if (!sender->ret)
+		sender->ret = vrnic_counter_read(node->counter) ? -EIO : 0;
+	return NULL;
+}
+
+/* Both know each other. */
+static int introduce(struct sender *sender, struct node *receiver)
+{
+	struct node_info info = node_info(receiver);
+	int ret = node_join(&sender->node, &info);
+
+	info = node_info(&sender->node);
+	ret = ret ?: vrnic_endpoint_create(receiver->context, &info.address, &sender->back);
+	if (!ret)
+		vrnic_endpoint_peer(sender->back, &sender->peer);
+	return ret;
+}
+
+TEST(of_two_senders_at_the_same_time)
+{
+	static struct crowd crowd;
+	struct node receiver = {};
+	pthread_barrier_t go;
+	pthread_t thread[2];
+	int i, k;
+
+	NEED_NATIVE();
+	other_side();
+	ASSERT_OK(node_open(&receiver, 4096, NULL));
+	other_side();
+	ASSERT_OK(pthread_barrier_init(&go, NULL, 3));
+	ASSERT_OK(vrnic_dispatch_set(receiver.context, 3, sort, &crowd));
+	for (k = 0; k < 2; k++) {
+		crowd.of[k].go = &go;
+		ASSERT_OK(node_open(&crowd.of[k].node, LEN, NULL));
+		ASSERT_OK(introduce(&crowd.of[k], &receiver));
+		buf_fill(&crowd.of[k].node.buf, 7 + k);
+	}
+	for (k = 0; k < 2; k++)
+		ASSERT_OK(pthread_create(&thread[k], NULL, send_all, &crowd.of[k]));
+	pthread_barrier_wait(&go);
+	EXPECT_OK(advance_until(receiver.context, &crowd.count, 2 * MESSAGES));
+	for (k = 0; k < 2; k++) {
+		/* it may have to hear of the end of its last message */
+		while (pthread_tryjoin_np(thread[k], NULL))
+			ASSERT_LE(0, vrnic_advance(receiver.context, 16));
+		EXPECT_OK(crowd.of[k].ret);
+		EXPECT_EQ(0, crowd.of[k].bad);
+		for (i = 0; i < MESSAGES; i++)
+			EXPECT_EQ(1, crowd.of[k].came[i]);
+		EXPECT_OK(vrnic_endpoint_destroy(crowd.of[k].back));
+	}
+	EXPECT_EQ(0, crowd.strangers);
+	EXPECT_OK(node_close(&receiver));
+	for (k = 0; k < 2; k++)
+		EXPECT_OK(node_close(&crowd.of[k].node));
+	pthread_barrier_destroy(&go);
+}
+
 /* Handlers that answer each message with one as long. */
 struct player {
 	struct node *node;
@@ -169,6 +314,248 @@ TEST_F(longer, what_the_peer_may_not_read)
 	EXPECT_EQ(0, in.bad);
 	EXPECT_EQ(LEN, in.bytes);
 	EXPECT_OK(ibv_dereg_mr(mr));
+}
+
+/* ---- a receiver that has no memory ---- */
+
+/* So that RLIMIT_MEMLOCK holds for root, too. This process is the test's own. */
+static int obey_the_limit(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &h, caps))
+		return -errno;
+	caps[0].effective &= ~(1U << CAP_IPC_LOCK);
+	return syscall(SYS_capset, &h, caps) ? -errno : 0;
+}
+
+/* Bytes that this process has pinned, or -1. */
+static long pinned(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && kb < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %ld", &kb);
+	if (f)
+		fclose(f);
+	return kb < 0 ? -1 : kb * 1024;
+}
+
+/* Bytes that this process has allocated. */
+static size_t allocated(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* @more bytes than now. */
+static int may_pin(long more)
+{
+	struct rlimit limit;
+	long now = pinned();
+
+	if (now < 0 || getrlimit(RLIMIT_MEMLOCK, &limit))
+		return -EIO;
+	limit.rlim_cur = now + more;
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+/* The next message of @length has come to its end. Return: its status, or a negative errno. */
+static int send_one(struct nbed *bed, size_t length, const struct vrnic_done *done)
+{
+	struct told *told = done->arg;
+	int ret = send_some(&bed->a, 0, length, done);
+
+	ret = ret ?: nbed_until(bed, &told->count, told->count + 1);
+	return ret ?: (int)told->status.status;
+}
+
+#define REFUSALS	30
+
+TEST_F(longer, the_receiver_cannot_register_memory)
+{
+	struct nbed *bed = &self->bed;
+	struct node *a = &bed->a;
+	struct inbox in = { .from = &a->buf };
+	struct told told = {};
+	const struct vrnic_done *done = DONE(TELL(&told), .local = a->counter);
+	size_t heap = 0;
+	long before;
+	int i;
+
+	buf_fill(&a->buf, 8);
+	ASSERT_OK(obey_the_limit());
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
+	/* after this one, both ends have what they keep for each other */
+	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN, done));
+	ASSERT_OK(nbed_until(bed, &in.count, 1));
+	before = pinned();
+	ASSERT_OK(may_pin(LEN / 2));
+	for (i = 0; i < REFUSALS; i++) {
+		ASSERT_STATUS(IBV_WC_REM_OP_ERR, send_one(bed, LEN, done));
+		EXPECT_EQ(before, pinned());
+		/* the first ones leave something in the caches of malloc() */
+		if (i == 3)
+			heap = allocated();
+	}
+	EXPECT_GT(heap + 1024, allocated());
+	EXPECT_EQ(REFUSALS, vrnic_counter_error(a->counter, NULL));
+	EXPECT_EQ(1, in.count);
+	/* the next that is short enough is taken, and with more memory all are */
+	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN / 4, done));
+	ASSERT_OK(may_pin(2L * LEN));
+	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN, done));
+	ASSERT_OK(nbed_until(bed, &in.count, 3));
+	EXPECT_EQ(0, in.bad);
+	EXPECT_EQ(2 * LEN + LEN / 4, in.bytes);
+	EXPECT_EQ(before, pinned());
+}
+
+/* There is memory for one: the others wait until it is over, and none is refused. */
+TEST_F(longer, the_receiver_has_memory_for_one)
+{
+	struct nbed *bed = &self->bed;
+	struct inbox in = { .from = &bed->a.buf };
+	struct told told = {};
+	int i;
+
+	buf_fill(&bed->a.buf, 9);
+	ASSERT_OK(obey_the_limit());
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
+	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN, DONE(TELL(&told))));
+	ASSERT_OK(may_pin(LEN + LEN / 2));
+	for (i = 0; i < 6; i++)
+		ASSERT_OK(send_some(&bed->a, 0, LEN, DONE(TELL(&told), .flags = VRNIC_QUEUE,
+							  .local = bed->a.counter)));
+	ASSERT_OK(nbed_until(bed, &told.count, 7));
+	ASSERT_OK(nbed_until(bed, &in.count, 7));
+	EXPECT_EQ(0, in.bad);
+	EXPECT_EQ(0, vrnic_counter_error(bed->a.counter, NULL));
+}
+
+/* ---- as many as may wait, and one more ---- */
+
+/* Ends of messages, and the one that failed. */
+struct ends {
+	int count, failed;
+	struct vrnic_status failure;
+};
+
+static void note_end(struct vrnic_context *context, const struct vrnic_status *status, void *arg)
+{
+	struct ends *ends = arg;
+
+	ends->count++;
+	if (status->status) {
+		ends->failed++;
+		ends->failure = *status;
+	}
+}
+
+/* From here on b's remote gets wait at a, until let_go(). */
+static int hold_up(struct nbed *bed)
+{
+	struct node *b = &bed->b;
+
+	vrnic_counter_set(bed->a.open, 1);
+	return vrnic_rget(b->to, &(struct vrnic_rget_wr){ .local = b->buf.addr, .mr = b->buf.mr,
+							  .after = b->peer.counter }, NULL);
+}
+
+static int let_go(struct nbed *bed)
+{
+	struct node *b = &bed->b;
+
+	return vrnic_put(b->to, WR(.local = b->buf.addr, .mr = b->buf.mr, .length = 1,
+				   .remote = b->peer.addr, .rkey = b->peer.rkey),
+			 DONE(.target = b->peer.counter));
+}
+
+TEST_F(longer, one_more_than_may_wait)
+{
+	enum { WAITING = VRNIC_LONGS_WAITING };
+	struct nbed *bed = &self->bed;
+	struct inbox in = { .from = &bed->a.buf };
+	struct ends ends = {};
+	struct buf big;
+	int i, calls = 0;
+
+	ASSERT_OK(buf_open(&big, vrnic_client_pd(bed->a.client), VRNIC_SEND_MAX, 0, ACCESS_REMOTE));
+	buf_fill(&bed->a.buf, 10);
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 4, count_calls, &calls));
+	ASSERT_OK(hold_up(bed));
+	/* this one takes all the room that b gives a sender */
+	ASSERT_OK(vrnic_send(bed->a.to, SEND(.comp_mask = VRNIC_SEND_MR, .mr = big.mr, .id = 4,
+					     .data = big.addr, .length = VRNIC_SEND_MAX),
+			     DONE(.callback = note_end, .arg = &ends)));
+	for (i = 0; i <= WAITING; i++)
+		ASSERT_OK(send_some(&bed->a, 8 * i, 5000,
+				    DONE(.callback = note_end, .arg = &ends, .cookie = i,
+					 .flags = VRNIC_QUEUE)));
+	ASSERT_OK(nbed_until(bed, &ends.count, 1));
+	EXPECT_FAILED(IBV_WC_RNR_RETRY_EXC_ERR, ends.failure);
+	EXPECT_EQ(WAITING, ends.failure.cookie);
+	EXPECT_EQ(0, in.count + calls);
+	ASSERT_OK(let_go(bed));
+	ASSERT_OK(nbed_until(bed, &ends.count, WAITING + 2));
+	ASSERT_OK(nbed_until(bed, &in.count, WAITING));
+	EXPECT_EQ(1, ends.failed);
+	EXPECT_EQ(1, calls);
+	EXPECT_EQ(0, in.bad);
+	EXPECT_EQ(WAITING * 5000, in.bytes);
+	/* there is room again */
+	ASSERT_OK(send_some(&bed->a, 0, 5000, DONE(.callback = note_end, .arg = &ends)));
+	ASSERT_OK(nbed_until(bed, &ends.count, WAITING + 3));
+	EXPECT_EQ(1, ends.failed);
+	buf_close(&big);
+}
+
+/* ---- receivers without an endpoint ---- */
+
+/*
+ * A receiver that has no endpoint to the sender cannot answer. Its sender hears nothing, until it
+ * destroys its own endpoint.
+ */
+TEST_F(longer, the_receiver_has_no_endpoint)
+{
+	struct nbed *bed = &self->bed;
+	struct node *a = &bed->a;
+	struct node_info info = node_info(&bed->b);
+	struct inbox in = { .from = &a->buf };
+	struct vrnic_error error = {};
+	struct told told = {};
+	int calls = 0;
+
+	ASSERT_OK(vrnic_endpoint_destroy(bed->b.to));
+	bed->b.to = NULL;
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
+	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 4, count_calls, &calls));
+	ASSERT_OK(send_some(a, 0, 5000, DONE(TELL(&told), .local = a->counter)));
+	/* b has looked at the offer when a message behind it is there */
+	ASSERT_OK(vrnic_send(a->to, SEND(.id = 4), NULL));
+	ASSERT_OK(nbed_until(bed, &calls, 1));
+	ASSERT_LE(0, vrnic_advance(a->context, 16));
+	EXPECT_EQ(0, told.count + in.count);
+	EXPECT_EQ(0, vrnic_counter_error(a->counter, NULL));
+	EXPECT_EQ(1, vrnic_counter_read(a->counter));
+	ASSERT_OK(vrnic_endpoint_destroy(a->to));
+	a->to = NULL;
+	EXPECT_EQ(1, vrnic_counter_error(a->counter, &error));
+	EXPECT_FAILED(IBV_WC_WR_FLUSH_ERR, error);
+	EXPECT_EQ(0, told.count);
+	/* with endpoints at both ends, the same message is taken */
+	ASSERT_OK(node_join(a, &info));
+	info = node_info(a);
+	ASSERT_OK(node_join(&bed->b, &info));
+	ASSERT_OK(send_some(a, 0, 5000, DONE(TELL(&told))));
+	ASSERT_OK(nbed_until(bed, &told.count, 1));
+	ASSERT_OK(nbed_until(bed, &in.count, 1));
+	EXPECT_EQ(IBV_WC_SUCCESS, told.status.status);
 }
 
 /* Receivers that destroy their endpoint, with messages under way and some that wait. */
