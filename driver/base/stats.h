@@ -58,6 +58,7 @@
 	X(NATIVE_ERRORS,	"native_errors")	\
 	X(BYTES_PUT,		"bytes_put")		\
 	X(BYTES_GOT,		"bytes_got")		\
+	X(PUTS_TOGETHER,	"native_puts_together")	\
 	X(RECORDS,		"records")		\
 	X(RECEPTION_STALLS,	"reception_stalls")	\
 	X(RGETS,		"remote_gets")		\

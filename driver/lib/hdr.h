@@ -161,8 +161,9 @@ enum vrnic_nak {
 	VRNIC_NAK_ACCESS	= 2,
 	VRNIC_NAK_OPERATION	= 3,
 	/*
-	 * Native links only: the message that ends with this packet failed. The MSN has the status
-	 * and the vendor error. The requester sends SKIP in place of the packet, and goes on.
+	 * Native links only: the message that ends with this packet failed. The MSN has the status,
+	 * the vendor error, and, for PUTS, which of the puts it was. The requester sends SKIP in
+	 * place of the packet, or the PUTS that begins behind this put, and goes on.
 	 */
 	VRNIC_NAK_FAILED	= 31,
 };

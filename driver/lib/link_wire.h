@@ -18,7 +18,7 @@
 #include <asm/byteorder.h>
 #include <rdma/vrnic-abi.h>
 
-#define VRNIC_NWIRE_VERSION	2
+#define VRNIC_NWIRE_VERSION	3
 #define VRNIC_NWIRE_BURST	0x100000	/* most data of one message, bytes */
 
 /* enum vrnic_nwire_op - struct vrnic_nwire.op */
@@ -33,6 +33,7 @@ enum vrnic_nwire_op {
 	VRNIC_NWIRE_ERROR	= 8,	/* an operation that the receiver injected failed */
 	VRNIC_NWIRE_TYPE	= 9,	/* rows of a type, before the first use on this link */
 	VRNIC_NWIRE_PING	= 10,	/* does the peer exist? It acknowledges, without ANSWER */
+	VRNIC_NWIRE_PUTS	= 11,	/* several small puts: struct vrnic_nput, in one packet */
 	VRNIC_NWIRE_MAX
 };
 
@@ -54,9 +55,10 @@ enum vrnic_nwire_op {
  * @key: PUT, GET, RMW: remote key. MESSAGE: bytes of the header. TYPE: number of the type
  * @addr: PUT, GET, RMW: address in the region; TYPED: start of the storage
  * @total: PUT, GET: bytes of the whole operation. RMW: width. MESSAGE: bytes of
- *	data. TYPE: bytes of all rows. ERROR: bytes that were placed
+ *	data. TYPE: bytes of all rows. ERROR: bytes that were placed. PUTS: number of puts
  * @pos: PUT, GET, TYPE: offset of this message's data in @total. RMW: operand. ANSWER: old value
- *	(RMW), or status | vendor_err << 8 of the counter (NOTIFY)
+ *	(RMW), or status | vendor_err << 8 of the counter (NOTIFY). PUTS: index of the put to begin
+ *	with; those before it were executed, or refused
  * @counter: numbers of counters of the receiver, or 0
  * @arg: GET: bytes to answer with. PUT with ROWS: bytes of rows. RMW: enum vrnic_rmw_op. MESSAGE,
  *	NOTIFY: dispatch id. ERROR: opcode
@@ -105,13 +107,61 @@ struct vrnic_nhdr {
 	u64 cookie;
 };
 
+/**
+ * struct vrnic_nput - one of the puts in a PUTS, as it travels
+ * @addr: address in the region
+ * @key: remote key
+ * @len: bytes of data that follow, not 0; the next put begins at a multiple of 8
+ */
+struct vrnic_nput {
+	__be64 addr;
+	__be32 key;
+	__be32 len;
+};
+
+/* Most puts in a PUTS: their index has 8 bits in VRNIC_NAK_FAILED */
+#define VRNIC_NPUTS_MAX		32
+
+/* Bytes of a put with @len bytes of data in a PUTS. */
+static inline u32 vrnic_nput_bytes(u32 len)
+{
+	return sizeof(struct vrnic_nput) + ((len + 7) & ~7U);
+}
+
+/**
+ * vrnic_nput_next() - read the next put of a PUTS
+ * @puts: data of the message
+ * @bytes: of these data
+ * @at: where the put begins; moves behind it
+ * @put: to be filled in, in the byte order of the wire
+ *
+ * Return: the data of the put, or NULL if @puts has no whole put there.
+ */
+static inline const void *vrnic_nput_next(const void *puts, u32 bytes, u32 *at,
+					  struct vrnic_nput *put)
+{
+	const void *data;
+	u32 len;
+
+	if (bytes < sizeof(*put) || *at > bytes - sizeof(*put))
+		return NULL;
+	__builtin_memcpy(put, puts + *at, sizeof(*put));
+	data = puts + *at + sizeof(*put);
+	len = be32_to_cpu(put->len);
+	if (!len || len > bytes || vrnic_nput_bytes(len) > bytes - *at)
+		return NULL;
+	*at += vrnic_nput_bytes(len);
+	return data;
+}
+
 /*
  * Has a message no ANSWER? The receiver of a PUT executes it before its acknowledgment, or refuses
  * it with VRNIC_NAK_FAILED. A TYPED one has an answer, as the receiver may not know the type.
  */
 static inline bool vrnic_nhdr_is_quiet(const struct vrnic_nhdr *h)
 {
-	return h->op == VRNIC_NWIRE_PUT && !(h->flags & VRNIC_NWIRE_TYPED);
+	return (h->op == VRNIC_NWIRE_PUT && !(h->flags & VRNIC_NWIRE_TYPED)) ||
+	       h->op == VRNIC_NWIRE_PUTS;
 }
 
 /* Bytes of rows with which the data begin. A GET has no other data. */
@@ -184,6 +234,9 @@ static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 		       h->key <= VRNIC_MAX_MESSAGE &&
 		       h->data <= VRNIC_MAX_MESSAGE &&
 		       h->data == h->key + h->total;
+	case VRNIC_NWIRE_PUTS:
+		return h->data <= VRNIC_MAX_MESSAGE && h->total && h->total <= VRNIC_NPUTS_MAX &&
+		       h->pos <= h->total;
 	case VRNIC_NWIRE_RGET:
 		return h->data && !(h->data % VRNIC_SLOT_SIZE) &&
 		       h->data <= VRNIC_RGET_DESCS * VRNIC_SLOT_SIZE;
@@ -260,7 +313,7 @@ static inline bool vrnic_nwire_read(const struct vrnic_nwire *w,
 /* ---- datagrams that make and end links ---- */
 
 #define VRNIC_HELLO_MAGIC	0x76724e4cU	/* "vrNL" */
-#define VRNIC_HELLO_VERSION	2
+#define VRNIC_HELLO_VERSION	3
 #define VRNIC_HELLO_QPN		0xfffffeU	/* their destination; no queue pair has it */
 
 enum vrnic_hello_kind {

@@ -15,6 +15,7 @@
  *	native/link_type.c	types that the peer has sent, and data of them
  *	native/link_exec.c	executes requests
  *	native/link_rx.c	what these three share
+ *	native/link_puts.c	small puts that share a packet
  *	native/link_gather.c	data of a type, as packets read them
  *	native/remote_flight.c	operations that an injector does not wait for
  *
@@ -41,6 +42,7 @@
 #include "mem/seg.h"
 #include "native/lane.h"
 #include "native/type.h"
+#include "queue/link_ops.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
 
@@ -54,6 +56,7 @@ struct vrnic_injector;
 struct vrnic_mr;
 struct vrnic_nflight;
 struct vrnic_nop;
+struct vrnic_nputs;
 struct vrnic_nreq;
 struct vrnic_rget;
 
@@ -194,8 +197,9 @@ struct vrnic_nreq {
  * @vendor_err: enum vrnic_vendor_err
  * @await: ANSWER: who waits for it; NULL: nobody does any more
  * @answer: requests: the answer that this end is going to send
- * @buf: MESSAGE, RGET: the data, until all have come
- * @refused: the message failed, and the peer was told so; it has to send SKIP
+ * @buf: MESSAGE, RGET, PUTS: the data, until all have come
+ * @refused: the message failed, and the peer was told so; it has to send SKIP, or the rest of PUTS
+ * @put: PUTS: index of the put in progress, or of the one that failed
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
  * @half: TYPED: position in the storage at this end
  * @type: TYPED: type that @half is for
@@ -212,6 +216,7 @@ struct vrnic_link_rx {
 	struct vrnic_nmsg *answer;
 	u8 buf[VRNIC_MAX_MESSAGE];
 	bool refused;
+	u8 put;
 	bool unknown;
 	struct vrnic_half half;
 	const struct vrnic_rows *type;
@@ -462,7 +467,7 @@ void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
 void vrnic_native_ran(struct vrnic_link *link);
-bool vrnic_native_refused(u64 cookie, u8 status, u8 verr);
+enum vrnic_refusal vrnic_native_refused(struct vrnic_link *link, u64 cookie, u32 why);
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
@@ -471,6 +476,16 @@ void vrnic_link_drain(struct vrnic_link *link);
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
 u32 vrnic_native_left(const struct vrnic_link *link);
 bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb);
+
+/* native/link_puts.c */
+void vrnic_nputs_put(struct vrnic_injector *inj, struct vrnic_nputs *puts);
+void vrnic_nputs_free_spare(struct vrnic_injector *inj);
+bool vrnic_nputs_join(struct vrnic_link *link, struct vrnic_nflight *first,
+		      struct vrnic_nflight *flight);
+void vrnic_nputs_fill(struct vrnic_nflight *first);
+u32 vrnic_nputs_behind(const struct vrnic_nflight *first);
+enum vrnic_refusal vrnic_nputs_refused(struct vrnic_nflight *first, u32 index,
+				       struct vrnic_nflight **refused);
 
 /* native/link_gather.c */
 void vrnic_ngather_seek(struct vrnic_ngather *gather, u64 pos);
@@ -499,7 +514,8 @@ void vrnic_nflight_result(struct vrnic_nflight *flight, const struct vrnic_nop *
 bool vrnic_nflight_fits(const struct vrnic_injector *inj);
 enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budget *budget);
 void vrnic_nflights_push(struct vrnic_injector *inj);
-bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr);
+enum vrnic_refusal vrnic_nflight_refused(struct vrnic_link *link, struct vrnic_nflight *flight,
+					 u8 status, u8 verr, u8 index);
 void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status);
 void vrnic_nflight_answered(struct vrnic_link *link, struct vrnic_nflight *flight);
 void vrnic_nflights_lost(struct vrnic_link *link);

@@ -179,24 +179,26 @@ static u8 known_failure(u8 status)
 }
 
 /**
- * vrnic_native_refused() - the peer could not execute a message
+ * vrnic_native_refused() - the peer could not execute a message, or one of the puts in it
+ * @link: link
  * @cookie: cookie of the descriptor: address of the message
- * @status: enum ib_wc_status, as the peer says
- * @verr: enum vrnic_vendor_err, as the peer says
+ * @why: as the peer says: enum ib_wc_status, in the 8 bits above enum vrnic_vendor_err, and in the
+ *	8 bits above the index of the put
  *
- * Return: false if the message is none that a peer may refuse like this.
+ * Return: what becomes of the message.
  */
-bool vrnic_native_refused(u64 cookie, u8 status, u8 verr)
+enum vrnic_refusal vrnic_native_refused(struct vrnic_link *link, u64 cookie, u32 why)
 {
 	struct vrnic_nmsg *msg = to_msg(cookie);
+	u8 status = known_failure(why);
 
 	if (msg->flight)
-		return vrnic_nflight_refused(msg->flight, known_failure(status), verr);
+		return vrnic_nflight_refused(link, msg->flight, status, why >> 8, why >> 16);
 	if (!msg->req || !msg->req->quiet)
-		return false;
-	msg->req->await.status = known_failure(status);
-	msg->req->await.vendor_err = verr;
-	return true;
+		return VRNIC_REFUSAL_FALSE;
+	msg->req->await.status = status;
+	msg->req->await.vendor_err = why >> 8;
+	return VRNIC_REFUSAL_SKIP;
 }
 
 /* The peer has the data of a GET. A counter that has gone meanwhile misses nothing. */

@@ -36,6 +36,9 @@ void vrnic_rx_typed_check(struct vrnic_link *link);
 void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_rx_get_typed(struct vrnic_link *link);
 
+/* native/link_puts.c */
+int vrnic_rx_puts(struct vrnic_link *link);
+
 /* native/link_exec.c */
 void vrnic_rx_put(struct vrnic_link *link);
 void vrnic_rx_execute(struct vrnic_link *link, struct vrnic_nhdr *answer);

@@ -67,6 +67,9 @@ static void check_request(struct vrnic_link *link, u32 there)
 {
 	const struct vrnic_nhdr *h = &link->rx.h;
 
+	/* the last of the puts was refused, so nothing is left */
+	if (h->op == VRNIC_NWIRE_PUTS && h->pos == h->total)
+		return;
 	/* this process learns of an error whatever its counters are; serve_error() checks them */
 	if (h->op != VRNIC_NWIRE_ERROR)
 		check_counters(link);
@@ -188,21 +191,30 @@ static bool message_is_light(struct vrnic_link *link, const struct vrnic_nhdr *h
 	       counter_is_light(link, h->counter[1]);
 }
 
+static bool read_header(struct sk_buff *skb, struct vrnic_nhdr *h)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_nwire w;
+
+	return pkt->len >= sizeof(w) && !skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) &&
+	       vrnic_nwire_read(&w, h);
+}
+
 static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct vrnic_nwire w;
 
-	if (pkt->len < sizeof(w) ||
-	    skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) ||
-	    !vrnic_nwire_read(&w, &rx->h))
+	if (!read_header(skb, &rx->h))
 		return -EPROTO;
-	pkt->payload += sizeof(w);
-	pkt->len -= sizeof(w);
+	pkt->payload += sizeof(struct vrnic_nwire);
+	pkt->len -= sizeof(struct vrnic_nwire);
 	/* vrnic_native_light() saw something else: have it sent again */
 	if (pkt->light && !message_is_light(link, &rx->h))
 		return -EAGAIN;
+	if (rx->h.op == VRNIC_NWIRE_PUTS && !(pkt->info & VRNIC_PKT_END))
+		return -EPROTO;
+	rx->put = rx->h.op == VRNIC_NWIRE_PUTS ? rx->h.pos : 0;
 	rx->left = rx->h.data;
 	rx->status = IB_WC_SUCCESS;
 	rx->vendor_err = VRNIC_VERR_NONE;
@@ -312,13 +324,20 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 		vrnic_nmsg_free(link, msg);
 }
 
-/* The message is a PUT, which has no answer. Return: 0, or -EREMOTEIO if it failed. */
+/*
+ * The message is a PUT, or PUTS, and has no answer. Return: 0; -EREMOTEIO if it failed; or -EPROTO.
+ */
 static int finish_quiet(struct vrnic_link *link)
 {
 	struct vrnic_link_rx *rx = &link->rx;
+	int err = 0;
 
-	if (rx->status == IB_WC_SUCCESS)
+	if (rx->status == IB_WC_SUCCESS && rx->h.op == VRNIC_NWIRE_PUTS)
+		err = vrnic_rx_puts(link);
+	else if (rx->status == IB_WC_SUCCESS)
 		vrnic_rx_put(link);
+	if (err)
+		return err;
 	rx->refused = rx->status != IB_WC_SUCCESS;
 	return rx->refused ? -EREMOTEIO : 0;
 }
@@ -374,6 +393,15 @@ static void finish_answer(struct vrnic_link *link)
 
 /* ---- packets ---- */
 
+/* Is it PUTS again, which now begins behind the put that this end has refused? */
+static bool is_rest(struct vrnic_link *link, struct sk_buff *skb)
+{
+	struct vrnic_nhdr h;
+
+	return link->rx.h.op == VRNIC_NWIRE_PUTS && vrnic_pkt(skb)->info & VRNIC_PKT_START &&
+	       read_header(skb, &h) && h.op == VRNIC_NWIRE_PUTS && h.pos > link->rx.put;
+}
+
 /*
  * This end has refused the last packet of a message. Take SKIP in its place. If the packet itself
  * comes again, the NAK was lost, or is on its way: refuse it again, and execute nothing twice.
@@ -398,7 +426,7 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 	u32 len;
 	int err;
 
-	if (rx->refused)
+	if (rx->refused && !is_rest(link, skb))
 		return receive_refused(link, pkt);
 	if (pkt->info & VRNIC_PKT_SKIP)
 		return -EPROTO;
@@ -406,6 +434,7 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 		err = serve_start(link, skb);
 		if (err)
 			return err;
+		rx->refused = false;
 	}
 	len = vrnic_pkt_bytes(pkt);
 	if (len > rx->left || end == !!(rx->left - len))
@@ -462,7 +491,8 @@ bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb)
  * vrnic_native_receive() - receive a packet of a message
  * @link: link that the packet came over
  * @skb: packet; packets come in order, first, middle and last
- * @why: set if the message failed: enum ib_wc_status, and enum vrnic_vendor_err in the 8 bits above
+ * @why: set if the message failed: enum ib_wc_status, in the 8 bits above enum vrnic_vendor_err, and
+ *	in the 8 bits above the index of the put
  *
  * Return: 0; -EAGAIN: this end cannot take the packet now, and the peer has to send it again;
  * -EREMOTEIO: the message failed, and the peer has to send SKIP in place of the packet; -EPROTO:
@@ -473,6 +503,6 @@ int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
 	const struct vrnic_link_rx *rx = &link->rx;
 	int err = receive_packet(link, skb);
 
-	*why = rx->status | rx->vendor_err << 8;
+	*why = rx->status | rx->vendor_err << 8 | rx->put << 16;
 	return err;
 }

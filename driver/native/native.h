@@ -155,7 +155,9 @@ struct vrnic_nop {
 /**
  * struct vrnic_nflight - an operation that its injector does not wait for
  * @lane: the lane that executes it; NULL: it is a message of a link, as follows up to @over
- * @msg: the message
+ * @msg: the message; not used if the put shares the message of a flight before it
+ * @puts: the message has several puts, of which this is the first; or NULL. The run bit of the link's
+ *	queue pair protects the contents
  * @await: the answer, if @asks
  * @inj: injector that posted it
  * @op: the operation; the link may only set its status, and the value of an RMW
@@ -164,15 +166,16 @@ struct vrnic_nop {
  *	pair protects this and @over
  * @over: the link is done with the flight, and hands it back behind those that were posted before
  * @link: in struct vrnic_link.flights until then, or in struct vrnic_lane.queue; protected by
- *	their locks
+ *	their locks. While @inj collects puts: of the first, the list of the others
  * @entry: in @inj->flights
  * @landed: in @inj->landed, once the link or the lane has handed it back
  * @room: bytes that @data has room for
- * @data: data of an INLINE descriptor; in a lane: of all slots behind the first
+ * @data: data of an INLINE descriptor, or of a small put; in a lane: of all slots behind the first
  */
 struct vrnic_nflight {
 	struct vrnic_lane *lane;
 	struct vrnic_nmsg msg;
+	struct vrnic_nputs *puts;
 	struct vrnic_nawait await;
 	struct vrnic_injector *inj;
 	struct vrnic_nop op;
@@ -230,10 +233,14 @@ struct vrnic_trigger {
  * @rung: producer index at the last doorbell; softirq does not look behind it
  * @pushed: struct vrnic_link with flights that were posted in this run; each has a reference on its
  *	queue pair
+ * @puts: first of the small puts that this run collects for one message, or NULL
+ * @puts_link: link that they go to; the endpoint of @puts keeps it until the run ends
  * @landed: struct vrnic_nflight that links are done with, the last one first; links add to it
  * @landing: struct vrnic_nflight that were taken from @landed, in order
  * @spare: struct vrnic_nflight that are free, to be used again
  * @nr_spare: number of @spare
+ * @spare_puts: struct vrnic_nputs that are free, to be used again
+ * @nr_spare_puts: number of @spare_puts
  * @lane: this is the injector of the lane; NULL: of the ring, or of a peer's remote gets
  * @slots: lane: data of the slots of @op behind the first
  * @rget: remote get that brought @op; NULL: @op is from the ring
@@ -265,10 +272,14 @@ struct vrnic_injector {
 	u32 nr_rmws;
 	u32 rung;
 	struct list_head pushed;
+	struct vrnic_nflight *puts;
+	struct vrnic_link *puts_link;
 	struct llist_head landed;
 	struct llist_node *landing;
 	struct llist_node *spare;
 	u32 nr_spare;
+	struct vrnic_nputs *spare_puts;
+	u32 nr_spare_puts;
 	struct vrnic_lane *lane;
 	u8 *slots;
 	struct vrnic_rget *rget;

@@ -12,7 +12,8 @@
  * has come as well. It hands its flights back in the order of their posting.
  *
  * A flight lives in three places, one after the other: on the link, in @landed of its injector, and
- * in @landing, once the injector has taken it from there.
+ * in @landing, once the injector has taken it from there. Small puts wait before that in @puts of
+ * their injector, to share a message: native/link_puts.c.
  */
 
 #include <linux/llist.h>
@@ -27,6 +28,7 @@
 #include "native/native.h"
 #include "queue/opcode.h"
 #include "queue/qp_table.h"
+#include "vrnic.h"
 
 /*
  * An injector keeps some of its flights, to use them again: to allocate and charge one is a good
@@ -62,6 +64,14 @@ bool vrnic_nflight_fits(const struct vrnic_injector *inj)
 	}
 }
 
+/* Is the operation a put that can share a packet with others? */
+static bool is_small(const struct vrnic_injector *inj)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+
+	return d->opcode == VRNIC_NOP_PUT && d->length && d->length <= SPARE_ROOM;
+}
+
 /* The slots of the ring are free once the descriptor is consumed, so copy the data in them. */
 static void copy_inline(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
@@ -75,6 +85,24 @@ static void copy_inline(struct vrnic_injector *inj, struct vrnic_nflight *flight
 	vrnic_nmsg_add(&flight->msg, &copy);
 }
 
+/* Copy the data of a small put. The injector keeps the region, for the next one. */
+static int copy_small(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	const struct vrnic_ndesc *d = &inj->op.d;
+	struct vrnic_seg copy = { .kva = flight->data, .len = d->length }, seg;
+	struct vrnic_fifo *fifo = inj->fifo;
+	int verr;
+
+	verr = vrnic_seg_region(fifo->dev, fifo->pd, d->lkey, false, d->local_addr, d->length, 0,
+				&inj->local, &seg);
+	if (verr)
+		return verr;
+	vrnic_seg_copy(&copy, 0, &seg, 0, d->length, false);
+	vrnic_seg_put(&seg);
+	vrnic_nmsg_add(&flight->msg, &copy);
+	return 0;
+}
+
 /* Find the data to put. Return: 0 or enum vrnic_vendor_err. */
 static int find_data(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
@@ -86,6 +114,8 @@ static int find_data(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 		copy_inline(inj, flight);
 		return 0;
 	}
+	if (is_small(inj))
+		return copy_small(inj, flight);
 	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, false, &seg);
 	if (verr)
 		return verr;
@@ -121,9 +151,24 @@ static void fill_header(struct vrnic_nflight *flight)
 {
 	struct vrnic_nhdr h;
 
+	if (flight->puts) {
+		vrnic_nputs_fill(flight);
+		return;
+	}
 	vrnic_wire_header(&flight->op, &h);
 	h.id = flight->await.id;
 	vrnic_nwire_fill(&flight->msg.hdr, &h);
+}
+
+/* Add the flight to those of the link, with the puts that share its message behind it. */
+static void add_flights(struct vrnic_link *link, struct vrnic_nflight *flight)
+{
+	LIST_HEAD(others);
+
+	if (flight->puts)
+		list_splice_init(&flight->link, &others);
+	list_add_tail(&flight->link, &link->flights);
+	list_splice_tail(&others, &link->flights);
 }
 
 /*
@@ -143,7 +188,7 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 		if (flight->asks)
 			vrnic_link_ask(link, &flight->await);
 		fill_header(flight);
-		list_add_tail(&flight->link, &link->flights);
+		add_flights(link, flight);
 		vrnic_link_enqueue(link, &flight->msg);
 		/* vrnic_destroy_qp() waits for this: the link may end after the unlock */
 		if (list_empty(&link->pushed)) {
@@ -184,6 +229,8 @@ static struct vrnic_nflight *nflight_alloc(struct vrnic_injector *inj, size_t by
 /* Free a flight that is nowhere any more, or keep it. */
 static void nflight_put(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
+	vrnic_nputs_put(inj, flight->puts);
+	flight->puts = NULL;
 	if (flight->room != SPARE_ROOM || inj->nr_spare == SPARE_FLIGHTS) {
 		kfree(flight);
 		return;
@@ -198,6 +245,7 @@ void vrnic_nflights_free_spare(struct vrnic_injector *inj)
 {
 	while (inj->spare)
 		kfree(take_spare(inj));
+	vrnic_nputs_free_spare(inj);
 }
 
 static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *inj)
@@ -210,6 +258,7 @@ static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *in
 	flight->msg.posted = true;
 	flight->msg.req = NULL;
 	flight->msg.flight = flight;
+	flight->puts = NULL;
 	flight->inj = inj;
 	flight->op = inj->op;
 	flight->asks = inj->op.d.opcode != VRNIC_NOP_PUT;
@@ -238,11 +287,11 @@ struct vrnic_nflight *vrnic_nflight_new(struct vrnic_injector *inj, size_t bytes
 	return flight;
 }
 
-/* The same for data in the ring, if this run may sleep with more patience. */
+/* The same with room for data that are copied; if this run may sleep, with more patience. */
 static struct vrnic_nflight *nflight_get(struct vrnic_injector *inj, bool atomic)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	size_t bytes = d->flags & VRNIC_NDESC_INLINE ? d->length : 0;
+	size_t bytes = is_small(inj) || d->flags & VRNIC_NDESC_INLINE ? d->length : 0;
 	struct vrnic_nflight *flight = vrnic_nflight_new(inj, bytes);
 
 	if (flight || atomic)
@@ -285,6 +334,61 @@ static bool has_place(const struct vrnic_injector *inj)
 	       inj->nr_gets + inj->nr_rmws < VRNIC_LINK_ASKS;
 }
 
+/* The link is dead: the small puts that were to go over it fail. */
+static void fail_puts(struct vrnic_injector *inj, struct vrnic_nflight *first)
+{
+	struct vrnic_nflight *flight, *next;
+	LIST_HEAD(all);
+
+	if (first->puts)
+		list_splice_init(&first->link, &all);
+	list_add(&first->link, &all);
+	vrnic_nmsg_release(&first->msg);
+	list_for_each_entry_safe(flight, next, &all, link) {
+		vrnic_nop_fail(&flight->op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+		llist_add(&flight->landed, &inj->landed);
+	}
+	vrnic_nflights_run(inj);
+}
+
+/* Post the small puts that this run has collected, in one message. */
+static void post_puts(struct vrnic_injector *inj)
+{
+	struct vrnic_nflight *first = inj->puts;
+
+	inj->puts = NULL;
+	if (first && !nflight_enqueue(inj->puts_link, first))
+		fail_puts(inj, first);
+	else if (first && first->puts)
+		vrnic_count(inj->fifo->dev, PUTS_TOGETHER);
+}
+
+/* Collect a small put. If those before it cannot have it in their message, they are posted. */
+static void collect_put(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	struct vrnic_nflight *first = inj->puts;
+
+	if (first && inj->puts_link == inj->link && vrnic_nputs_join(inj->link, first, flight)) {
+		list_add_tail(&flight->link, &first->link);
+		return;
+	}
+	post_puts(inj);
+	INIT_LIST_HEAD(&flight->link);
+	inj->puts = flight;
+	inj->puts_link = inj->link;
+}
+
+/* Post the operation, or collect it. Return: false: its link is dead. */
+static bool nflight_depart(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+{
+	if (is_small(inj)) {
+		collect_put(inj, flight);
+		return true;
+	}
+	post_puts(inj);
+	return nflight_enqueue(inj->link, flight);
+}
+
 /**
  * vrnic_nflight_post() - post an operation, and let it go on by itself
  * @inj: injector; its operation was checked, and vrnic_nflight_fits() is true
@@ -311,7 +415,7 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 		nflight_put(inj, flight);
 		return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	}
-	if (!nflight_enqueue(inj->link, flight)) {
+	if (!nflight_depart(inj, flight)) {
 		vrnic_nmsg_release(&flight->msg);
 		nflight_put(inj, flight);
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
@@ -322,7 +426,7 @@ enum vrnic_step vrnic_nflight_post(struct vrnic_injector *inj, struct vrnic_budg
 }
 
 /**
- * vrnic_nflights_push() - run the links that flights were posted to
+ * vrnic_nflights_push() - post what was collected, and run the links that flights were posted to
  * @inj: injector whose run ends, or is about to do what takes longer
  */
 void vrnic_nflights_push(struct vrnic_injector *inj)
@@ -330,6 +434,7 @@ void vrnic_nflights_push(struct vrnic_injector *inj)
 	struct vrnic_link *link, *next;
 	struct vrnic_qp *qp;
 
+	post_puts(inj);
 	list_for_each_entry_safe(link, next, &inj->pushed, pushed) {
 		qp = link->qp;
 		/* without the reference, the link may go */
@@ -382,18 +487,39 @@ static void nflight_lost(struct vrnic_link *link, struct vrnic_nflight *flight)
 
 /**
  * vrnic_nflight_refused() - the peer could not execute a flight
- * @flight: the flight; vrnic_nflight_sent() is to come
+ * @link: the link; the caller holds the run bit of its queue pair
+ * @flight: the flight with the message; vrnic_nflight_sent() is to come
  * @status: enum ib_wc_status
  * @verr: enum vrnic_vendor_err
+ * @index: which of several puts it was
  *
- * Return: false if the peer has to answer, rather than to refuse.
+ * Return: what becomes of the message. FALSE: the peer has to answer, rather than to refuse.
  */
-bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr)
+enum vrnic_refusal vrnic_nflight_refused(struct vrnic_link *link, struct vrnic_nflight *flight,
+					 u8 status, u8 verr, u8 index)
 {
+	enum vrnic_refusal refusal = VRNIC_REFUSAL_SKIP;
+
 	if (flight->asks)
-		return false;
-	vrnic_nop_fail(&flight->op, status, verr);
-	return true;
+		return VRNIC_REFUSAL_FALSE;
+	if (flight->puts) {
+		spin_lock_bh(&link->lock);
+		refusal = vrnic_nputs_refused(flight, index, &flight);
+		spin_unlock_bh(&link->lock);
+	}
+	if (refusal == VRNIC_REFUSAL_SKIP || refusal == VRNIC_REFUSAL_REST)
+		vrnic_nop_fail(&flight->op, status, verr);
+	return refusal;
+}
+
+/* Note the same for the flight itself, or for one that shared the message. */
+static void note_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status)
+{
+	flight->sent = true;
+	if (status != IB_WC_SUCCESS)
+		nflight_lost(link, flight);
+	else
+		flight->over = !flight->asks || flight->await.answered;
 }
 
 /**
@@ -406,14 +532,16 @@ bool vrnic_nflight_refused(struct vrnic_nflight *flight, u8 status, u8 verr)
  */
 void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status)
 {
-	flight->sent = true;
+	u32 behind = vrnic_nputs_behind(flight);
+
 	spin_lock_bh(&link->lock);
 	list_del_init(&flight->msg.link);
 	vrnic_nmsg_release(&flight->msg);
-	if (status != IB_WC_SUCCESS)
-		nflight_lost(link, flight);
-	else
-		flight->over = !flight->asks || flight->await.answered;
+	note_sent(link, flight, status);
+	while (behind--) {
+		flight = list_next_entry(flight, link);
+		note_sent(link, flight, status);
+	}
 	hand_back(link);
 	spin_unlock_bh(&link->lock);
 }

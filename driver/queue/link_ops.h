@@ -10,17 +10,25 @@ struct vrnic_link;
 struct vrnic_qp;
 struct vrnic_sgl;
 
+/* What becomes of a message that the peer has refused. */
+enum vrnic_refusal {
+	VRNIC_REFUSAL_FALSE,	/* the peer must not refuse such a message: the link fails */
+	VRNIC_REFUSAL_SKIP,	/* the message has failed: send SKIP in the place of its last packet */
+	VRNIC_REFUSAL_REST,	/* a part has failed: the message has changed, so send it again */
+	VRNIC_REFUSAL_OLD,	/* the peer said so before */
+};
+
 /**
  * struct vrnic_link_ops - functions of a native link that its queue pair calls
  * @created: the queue pair exists, and no other code can find it yet
  * @open: describe the memory of a message to send; the message keeps the references
  * @sent: a message was acknowledged or has failed, so the queue pair needs its memory no more
- * @refused: the peer could not execute a message. The link goes on, and calls @sent for the message
- *	later. Return: false if the peer must not refuse such a message, so the link has to fail
+ * @refused: the peer could not execute a message, or a part of it. If the link goes on, it calls
+ *	@sent for the message later. @why: as of @receive
  * @receive: a packet of a message came. Return: 0; -EAGAIN: send an RNR NAK, so that the peer sends
- *	the packet again; -EREMOTEIO: the message failed, so send VRNIC_NAK_FAILED with *@why, the
- *	status and, in the 8 bits above, the vendor error; another negative errno: the packet makes
- *	no sense, so send a fatal NAK
+ *	the packet again; -EREMOTEIO: the message failed, so send VRNIC_NAK_FAILED with *@why: the
+ *	status, in the 8 bits above the vendor error, and in the 8 bits above which part failed;
+ *	another negative errno: the packet makes no sense, so send a fatal NAK
  * @left: bytes of the message in progress that are to come, if several packets may be received as
  *	one (a train); else 0
  * @light: may softirq hand the packet to @receive? If not, a thread does. Called for the first
@@ -35,7 +43,7 @@ struct vrnic_link_ops {
 	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);
 	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
 	void (*sent)(struct vrnic_link *link, u64 cookie, u8 status);
-	bool (*refused)(u64 cookie, u8 status, u8 verr);
+	enum vrnic_refusal (*refused)(struct vrnic_link *link, u64 cookie, u32 why);
 	int (*receive)(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
 	u32 (*left)(const struct vrnic_link *link);
 	bool (*light)(struct vrnic_link *link, struct sk_buff *skb);

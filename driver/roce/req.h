@@ -44,7 +44,7 @@ void vrnic_req_go_back_lost(struct vrnic_qp *qp);
 void vrnic_req_go_back_once(struct vrnic_qp *qp);
 void vrnic_req_gap(struct vrnic_qp *qp);
 void vrnic_req_rnr(struct vrnic_qp *qp, u8 code);
-void vrnic_req_skip(struct vrnic_qp *qp, struct vrnic_wop *w);
+void vrnic_req_refused(struct vrnic_qp *qp, struct vrnic_wop *w, bool skip);
 void vrnic_req_clock(struct vrnic_qp *qp);
 void vrnic_req_set_timer(struct vrnic_qp *qp);
 

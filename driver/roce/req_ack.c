@@ -48,11 +48,12 @@ static void remote_error(struct vrnic_qp *qp, u8 code)
 }
 
 /*
- * The peer of a native link could not execute the oldest message, whose last packet is @psn.
- * Further NAKs for the packet say the same.
+ * The peer of a native link could not execute the oldest message, whose last packet is @psn, or a
+ * part of it. Further NAKs for a message that is skipped say the same.
  */
 static void rx_failed(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 {
+	enum vrnic_refusal refusal = VRNIC_REFUSAL_FALSE;
 	u32 why = vrnic_aeth_msn(vrnic_pkt_ext(skb));
 	struct vrnic_wop *w;
 	u32 i;
@@ -61,11 +62,12 @@ static void rx_failed(struct vrnic_qp *qp, struct sk_buff *skb, u64 psn)
 	if (!qp->link || !w || w->skip || w->status != IB_WC_SUCCESS)
 		return;
 	vrnic_req_load(qp, i);
-	if (psn + 1 == vrnic_wop_end(w) &&
-	    qp->link_ops->refused(vrnic_op_desc(&qp->op)->cookie, why, why >> 8))
-		vrnic_req_skip(qp, w);
-	else
+	if (psn + 1 == vrnic_wop_end(w))
+		refusal = qp->link_ops->refused(qp->link, vrnic_op_desc(&qp->op)->cookie, why);
+	if (refusal == VRNIC_REFUSAL_FALSE)
 		vrnic_req_fail(qp, w, IB_WC_BAD_RESP_ERR, VRNIC_VERR_NONE);
+	else if (refusal != VRNIC_REFUSAL_OLD)
+		vrnic_req_refused(qp, w, refusal == VRNIC_REFUSAL_SKIP);
 }
 
 /*

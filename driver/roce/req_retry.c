@@ -268,15 +268,16 @@ void vrnic_req_rnr(struct vrnic_qp *qp, u8 code)
 }
 
 /**
- * vrnic_req_skip() - go back to a packet that the peer refused, to send SKIP in its place
+ * vrnic_req_refused() - go back to a packet that the peer refused
  * @qp: requester of a native link
  * @w: message that ends with this packet
+ * @skip: send SKIP in its place; else it is not the same any more
  */
-void vrnic_req_skip(struct vrnic_qp *qp, struct vrnic_wop *w)
+void vrnic_req_refused(struct vrnic_qp *qp, struct vrnic_wop *w, bool skip)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	w->skip = true;
+	w->skip = skip;
 	q->deadline = 0;
 	q->since = 0;
 	q->looked = 0;

@@ -132,7 +132,7 @@ static int send_hello(const struct foe *foe, struct foe_hello *h)
 	struct iovec part = { h, sizeof(*h) };
 
 	h->magic = htonl(MAGIC);
-	h->version = 2;
+	h->version = 3;
 	h->order = __BYTE_ORDER == __BIG_ENDIAN;
 	h->qpn = htonl(foe->qpn);
 	h->psn = htonl(foe->psn);
@@ -256,7 +256,7 @@ static int send_part(struct foe *foe, uint8_t opcode, const struct foe_header *h
 	struct foe_header h = *header;
 	struct iovec part[] = { { &h, sizeof(h) }, { (void *)data, len } };
 
-	h.version = 2;
+	h.version = 3;
 	return transmit(foe, opcode, foe->peer_qpn, last_psn(foe), part, len ? 2 : 1);
 }
 
@@ -294,12 +294,18 @@ int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome)
 	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &part, 1);
 }
 
+int foe_refuse_part(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err,
+		    uint8_t part)
+{
+	uint8_t aeth[4] = { FOE_FAILED, part, vendor_err, status };
+	struct iovec iov = { aeth, sizeof(aeth) };
+
+	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &iov, 1);
+}
+
 int foe_refuse(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err)
 {
-	uint8_t aeth[4] = { FOE_FAILED, 0, vendor_err, status };
-	struct iovec part = { aeth, sizeof(aeth) };
-
-	return transmit(foe, OP_ACK, foe->peer_qpn, psn & PSN_MASK, &part, 1);
+	return foe_refuse_part(foe, psn, status, vendor_err, 0);
 }
 
 int foe_wait_ack(struct foe *foe, struct foe_packet *packet)
@@ -328,7 +334,11 @@ static bool take(const struct foe *foe, const uint8_t *ip, size_t len,
 	packet->ackreq = bth[8] >> 7;
 	most = packet->opcode == OP_HELLO ? sizeof(packet->hello) : sizeof(packet->header);
 	memcpy(&packet->header, rest, n < most ? n : most);
+	if (packet->opcode != OP_HELLO && n > most)
+		memcpy(packet->data, rest + most,
+		       n - most < FOE_MTU ? n - most : FOE_MTU);
 	packet->syndrome = rest[0];
+	packet->part = rest[1];
 	packet->vendor_err = rest[2];
 	packet->status = rest[3];
 	return packet->opcode == OP_HELLO || (get32(bth + 4) & PSN_MASK) == foe->qpn;

@@ -17,7 +17,7 @@
 /* Messages of a link. */
 enum foe_op {
 	FOE_ANSWER = 1, FOE_PUT, FOE_GET, FOE_RMW, FOE_MESSAGE, FOE_RGET, FOE_NOTIFY,
-	FOE_ERROR, FOE_TYPE, FOE_PING,
+	FOE_ERROR, FOE_TYPE, FOE_PING, FOE_PUTS,
 };
 
 #define FOE_TYPED	0x01
@@ -52,6 +52,12 @@ struct foe_header {
 	__be64 cookie;
 };
 
+/* A put in FOE_PUTS; its data follow, up to a multiple of 8 bytes. */
+struct foe_put {
+	__be64 addr;
+	__be32 key, len;
+};
+
 /* A datagram about links. */
 struct foe_hello {
 	__be32 magic;
@@ -83,12 +89,14 @@ struct foe {
  * struct foe_packet - a packet that came
  * @opcode: of the transport: 0xc0 to 0xc4 messages, 0x11 acknowledgments, 0xe0 datagrams
  * @syndrome: of an acknowledgment
- * @status, @vendor_err: of an acknowledgment that says FOE_FAILED
+ * @status, @vendor_err, @part: of an acknowledgment that says FOE_FAILED
+ * @data: of a message, behind the header
  */
 struct foe_packet {
-	uint8_t opcode, syndrome, status, vendor_err;
+	uint8_t opcode, syndrome, status, vendor_err, part;
 	bool ackreq;
 	uint32_t psn;
+	uint8_t data[FOE_MTU];
 	union {
 		struct foe_header header;
 		struct foe_hello hello;
@@ -123,6 +131,9 @@ int foe_send_last(struct foe *foe, const void *data, size_t len);
 int foe_skip(struct foe *foe);
 int foe_acknowledge(struct foe *foe, uint32_t psn, uint8_t syndrome);
 int foe_refuse(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err);
+/* The same for put number @part of FOE_PUTS. */
+int foe_refuse_part(struct foe *foe, uint32_t psn, uint8_t status, uint8_t vendor_err,
+		    uint8_t part);
 /* The next acknowledgment: its syndrome, or -ETIMEDOUT. */
 int foe_wait_ack(struct foe *foe, struct foe_packet *packet);
 /* The next message that is new, which is not acknowledged. */

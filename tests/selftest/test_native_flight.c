@@ -33,6 +33,7 @@ FIXTURE_TEARDOWN(flight)
 /* ---- puts that nobody waits for ---- */
 
 #define PUTS	32
+#define ALONE	64	/* bytes of the longest put that shares a packet */
 
 /*
  * Puts into the ring, with their numbers as cookies, and a fence behind them; and ring. Each is
@@ -50,7 +51,7 @@ static int post_puts(struct asking *a, int puts)
 	d.opcode = VRNIC_NOP_PUT;
 	for (i = 0; i < puts; i++) {
 		d.cookie = i;
-		d.length = 4 * (i + 1);
+		d.length = ALONE + 4 * (i + 1);
 		d.local_addr = (uintptr_t)buf->addr + 8 * i;
 		d.remote_addr = 8 * i;
 		raw_fill(a->fifo, &d, NULL, 0);
