@@ -24,6 +24,7 @@ local HELLO_MAGIC = 0x76724e4c
 local BURST = 0x100000			-- most data of one message
 local HEAD_ALONE = 16384		-- longer messages have the header alone in their first packet
 local MAX_MESSAGE, MAX_ROWS, SLOT, ROW, MAX_RGET = 4096, 2 ^ 20, 64, 32, 16
+local MAX_PUTS, PUT_BYTES = 32, 16
 local PSNS = 2 ^ 24
 
 -- ---- names ----
@@ -41,8 +42,8 @@ local whys = {
 	"no resources", "the link failed",
 }
 
-local ANSWER, PUT, GET, RMW, MESSAGE, RGET, NOTIFY, ERROR, TYPE, PING = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local ops = { "ANSWER", "PUT", "GET", "RMW", "MESSAGE", "RGET", "NOTIFY", "ERROR", "TYPE", "PING" }
+local ANSWER, PUT, GET, RMW, MESSAGE, RGET, NOTIFY, ERROR, TYPE, PING, PUTS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local ops = { "ANSWER", "PUT", "GET", "RMW", "MESSAGE", "RGET", "NOTIFY", "ERROR", "TYPE", "PING", "PUTS" }
 
 local statuses = {
 	[0] = "success", "local length error", "local queue pair operation error",
@@ -114,6 +115,9 @@ local f = {
 	compare = ProtoField.uint64("vrnic.rmw.compare", "Compare with", base.HEX),
 	rmw = ProtoField.uint32("vrnic.rmw.op", "Operation", base.DEC, rmws, 0xff),
 	compares = ProtoField.bool("vrnic.rmw.compares", "Only if equal", 32, nil, 0x100),
+	puts = ProtoField.uint64("vrnic.puts", "Puts"),
+	puts_from = ProtoField.uint64("vrnic.puts.from", "First put that is not done"),
+	put_len = ProtoField.uint32("vrnic.puts.len", "Bytes of the put"),
 	placed = ProtoField.uint64("vrnic.placed", "Bytes that were placed"),
 	pos = ProtoField.uint64("vrnic.pos", "Place in the operation"),
 	value = ProtoField.uint64("vrnic.value", "Value", base.HEX),
@@ -254,6 +258,12 @@ local lengths_fit = {
 			"longer than 4096 bytes" or
 		       h.data == h.key + total or "header and data are not all of the message"
 	end,
+	[PUTS] = function(h)
+		local puts = h.total:tonumber()
+		return (puts == 0 or puts > MAX_PUTS) and "not 1 to 32 puts" or
+		       h.data > MAX_MESSAGE and "longer than 4096 bytes" or
+		       h.pos <= h.total or "begins behind the last put"
+	end,
 	[RGET] = function(h)
 		return h.data > 0 and h.data % SLOT == 0 and h.data <= MAX_RGET * SLOT or
 		       "not 1 to 16 descriptors"
@@ -283,9 +293,9 @@ local meaning = {
 		[MESSAGE] = f.header_len, [TYPE] = f.type_told },
 	addr = { at = 16, len = 8, [PUT] = f.addr, [GET] = f.addr, [RMW] = f.addr },
 	total = { at = 24, len = 8, [PUT] = f.total, [GET] = f.total, [RMW] = f.width,
-		  [MESSAGE] = f.total, [TYPE] = f.total, [ERROR] = f.placed },
+		  [MESSAGE] = f.total, [TYPE] = f.total, [ERROR] = f.placed, [PUTS] = f.puts },
 	pos = { at = 32, len = 8, [PUT] = f.pos, [GET] = f.pos, [TYPE] = f.pos,
-		[RMW] = f.operand, [ANSWER] = f.value },
+		[RMW] = f.operand, [ANSWER] = f.value, [PUTS] = f.puts_from },
 	counter1 = { at = 40, len = 4, any = f.counter },
 	counter2 = { at = 44, len = 4, any = f.counter },
 	arg = { at = 48, len = 4, [GET] = f.wants, [PUT] = f.rows_len, [MESSAGE] = f.dispatch, [NOTIFY] = f.dispatch,
@@ -352,7 +362,7 @@ local function add_header(tree, tvb)
 	local h = read_header(tvb)
 	local version = tree:add(f.version, tvb(0, 1))
 	local op = tree:add(f.op, tvb(1, 1))
-	if tvb(0, 1):uint() ~= 2 then
+	if tvb(0, 1):uint() ~= 3 then
 		complain(version, "another version")
 	end
 	if not ops[h.op] then
@@ -363,7 +373,7 @@ local function add_header(tree, tvb)
 	if h.op == ANSWER or h.op == ERROR then
 		tree:add(f.status, tvb(3, 1))
 	end
-	if h.op ~= PING then
+	if h.op ~= PING and h.op ~= PUTS then
 		tree:add(f.id, tvb(4, 4))
 	end
 	local len = tree:add(f.data_len, tvb(8, 4))
@@ -440,10 +450,34 @@ local function add_message(tree, range, msg, offset)
 	end
 end
 
+-- add_puts(TREE, RANGE, MSG): each is 16 bytes, and its data up to a multiple of 8.
+local function add_puts(tree, range, msg)
+	local at, puts = 0, 0
+	while at + PUT_BYTES <= range:len() do
+		local len = range(at + 12, 4):uint()
+		local whole = PUT_BYTES + math.ceil(len / 8) * 8
+		if len == 0 or at + whole > range:len() then
+			break
+		end
+		local item = tree:add(range(at, whole), "Put of " .. len .. " bytes")
+		item:add(f.addr, range(at, 8))
+		item:add(f.key, range(at + 8, 4))
+		item:add(f.put_len, range(at + 12, 4))
+		item:add(f.data, range(at + PUT_BYTES, len))
+		at, puts = at + whole, puts + 1
+	end
+	if range:len() == msg.data and (at ~= msg.data or puts ~= msg.total:tonumber()) then
+		complain(tree, "the puts are not those that the header announces")
+	end
+end
+
 -- add_data(TREE, RANGE, MSG, OFFSET): data of a message from OFFSET on.
 local function add_data(tree, range, msg, offset)
 	if msg.op == MESSAGE then
 		add_message(tree, range, msg, offset)
+		return
+	elseif msg.op == PUTS then
+		add_puts(tree, range, msg)
 		return
 	end
 	local item = tree:add(f.data, range)
@@ -505,7 +539,7 @@ local function remember(packet, msg, pinfo)
 	remember_start(packet, msg)
 	if msg.op == ANSWER then
 		remember_answer(packet, msg, pinfo)
-	elseif msg.op ~= PING then
+	elseif msg.op ~= PING and msg.op ~= PUTS then
 		remember_request(packet, msg, pinfo)
 	end
 end
@@ -547,11 +581,16 @@ local text_of = {
 		return string.format("%d, %s rows", msg.key, tostring(msg.total / UInt64(ROW)))
 	end,
 	[PING] = function() return "" end,
+	[PUTS] = function(msg)
+		return string.format("%s puts from number %s", tostring(msg.total), tostring(msg.pos))
+	end,
 }
 
 local function describe(msg)
 	local text = ops[msg.op]
-	if msg.op ~= PING then
+	if msg.op == PUTS then
+		text = text .. ": " .. text_of[msg.op](msg)
+	elseif msg.op ~= PING then
 		text = text .. " " .. msg.id .. ": " .. text_of[msg.op](msg)
 	end
 	return text

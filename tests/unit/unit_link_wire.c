@@ -20,7 +20,7 @@ static void sizes(void)
 static void header_is_packed(void)
 {
 	static const u8 expected[] = {
-		0x02, 0x02, 0x01, 0x0a, 0x00, 0x00, 0x00, 0x11,
+		0x03, 0x02, 0x01, 0x0a, 0x00, 0x00, 0x00, 0x11,
 		0x00, 0x00, 0x10, 0x00, 0x12, 0x34, 0x56, 0x78,
 		0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x20, 0x00, 0x00,
@@ -71,7 +71,7 @@ static void versions_and_reserved_bytes(void)
 
 	vrnic_nwire_fill(&w, &h);
 	CHECK(vrnic_nwire_read(&w, &back));
-	w.version = 3;
+	w.version = VRNIC_NWIRE_VERSION + 1;
 	CHECK(!vrnic_nwire_read(&w, &back));
 	w.version = 0;
 	CHECK(!vrnic_nwire_read(&w, &back));
@@ -158,6 +158,14 @@ static void lengths_of_messages(void)
 	BAD(.op = VRNIC_NWIRE_RGET, .data = 0);
 	BAD(.op = VRNIC_NWIRE_NOTIFY, .data = 1);
 	BAD(.op = VRNIC_NWIRE_ERROR, .data = 1);
+	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1);
+	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 4096, .total = VRNIC_NPUTS_MAX, .pos = VRNIC_NPUTS_MAX);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 4097, .total = VRNIC_NPUTS_MAX);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 0);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = VRNIC_NPUTS_MAX + 1);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = (1ULL << 32) + 1);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .pos = 2);
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .pos = 1ULL << 32);
 }
 
 static void words(void)
@@ -182,8 +190,71 @@ static void rows_of_types(void)
 	BAD(.op = VRNIC_NWIRE_TYPE, .total = 1ULL << 62);
 }
 
+/* Puts of 8, 1 and 9 bytes, in 24, 24 and 32. */
+static u32 make_puts(u8 *data)
+{
+	static const u32 lens[] = { 8, 1, 9 };
+	struct vrnic_nput put;
+	u32 at = 0, i;
+
+	for (i = 0; i < 3; i++) {
+		put.addr = cpu_to_be64(0x1000 + i);
+		put.key = cpu_to_be32(i);
+		put.len = cpu_to_be32(lens[i]);
+		memcpy(data + at, &put, sizeof(put));
+		at += vrnic_nput_bytes(lens[i]);
+	}
+	return at;
+}
+
+static void small_puts(void)
+{
+	struct vrnic_nput put;
+	u8 data[128] = {};
+	u32 bytes = make_puts(data), at = 0, cut;
+
+	CHECK_EQ(80, bytes);
+	CHECK(vrnic_nput_next(data, bytes, &at, &put) == data + 16);
+	CHECK_EQ(24, at);
+	CHECK(vrnic_nput_next(data, bytes, &at, &put) == data + 40);
+	CHECK_EQ(0x1001, be64_to_cpu(put.addr));
+	CHECK_EQ(1, be32_to_cpu(put.key));
+	CHECK_EQ(48, at);
+	CHECK(vrnic_nput_next(data, bytes, &at, &put) == data + 64);
+	CHECK_EQ(80, at);
+	CHECK(!vrnic_nput_next(data, bytes, &at, &put));
+	/* cut anywhere, the last one is not whole */
+	for (cut = 48; cut < bytes; cut++) {
+		at = 48;
+		CHECK(!vrnic_nput_next(data, cut, &at, &put));
+		CHECK_EQ(48, at);
+	}
+	for (cut = 0; cut < 16; cut++) {
+		at = 0;
+		CHECK(!vrnic_nput_next(data, cut, &at, &put));
+	}
+}
+
+/* Lengths that wrap, or are none. */
+static void small_puts_of_odd_lengths(void)
+{
+	static const u32 lens[] = { 0, 0xffffffff, 0xfffffff8, 0xfffffff0, 0x80000000, 113 };
+	struct vrnic_nput put;
+	u8 data[128] = {};
+	u32 i, at;
+
+	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		make_puts(data);
+		put.len = cpu_to_be32(lens[i]);
+		memcpy(data + 12, &put.len, sizeof(put.len));
+		at = 0;
+		CHECK(!vrnic_nput_next(data, sizeof(data), &at, &put));
+		CHECK_EQ(0, at);
+	}
+}
+
 static const u8 asks[] = {
-	0x76, 0x72, 0x4e, 0x4c, 0x02, 0x01, 0x00, 0x00,
+	0x76, 0x72, 0x4e, 0x4c, 0x03, 0x01, 0x00, 0x00,
 	0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8,
 	0xe1, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8,
 	0x00, 0x00, 0x00, 0x05, 0x00, 0x12, 0x34, 0x56,
@@ -221,7 +292,7 @@ static void hello_is_not_believed(void)
 		bool reads;
 	} changes[] = {
 		{ 0, 0x77, false },	/* magic */
-		{ 4, 0x03, true },	/* version: to be told, not served */
+		{ 4, 0x04, true },	/* version: to be told, not served */
 		{ 5, 0x00, false }, { 5, 0x05, false }, { 5, 0xff, false },
 		{ 28, 0x01, false },	/* numbers of 24 bits */
 		{ 32, 0x01, false }, { 40, 0x80, false },
@@ -260,7 +331,8 @@ static void hello_has_a_nonce(void)
 static const struct unit_test tests[] = {
 	UNIT(sizes), UNIT(header_is_packed), UNIT(versions_and_reserved_bytes),
 	UNIT(only_known_operations_and_flags), UNIT(rows_before_data), UNIT(lengths_of_moves),
-	UNIT(lengths_of_messages), UNIT(words), UNIT(rows_of_types),
+	UNIT(lengths_of_messages), UNIT(words), UNIT(rows_of_types), UNIT(small_puts),
+	UNIT(small_puts_of_odd_lengths),
 	UNIT(hello_is_packed), UNIT(hello_is_not_believed),
 	UNIT(hello_has_a_nonce),
 };

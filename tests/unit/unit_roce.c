@@ -12,7 +12,8 @@
  *  - an acknowledgment has the PSN of a SEND or WRITE, and all before it came;
  *  - no rightful invalidation of a region is an error;
  *  - a SEND whose region is still in use asks for it again after a while, not at once;
- *  - messages of a native link that fail are told of, and skipped, and no others.
+ *  - messages of a native link that fail are told of, and skipped, and no others;
+ *  - messages of which parts fail are sent again from behind each part, and executed once.
  *
  * Each host is requester and responder at once. Data written is the number of the
  * operation and the place, so a check knows the operation that wrote a word.
@@ -48,6 +49,8 @@ enum kind {
  * @rkey: index of the key at the peer, @lkey of its own
  * @expect: atomics: what is there before
  * @fails: NATIVE: the peer refuses it; @told: it has said so
+ * @parts: NATIVE: parts that the peer refuses one after the other; their number so far is the first
+ *	word of the message
  * @data: what it sends, or what came
  * @was: READ: the operation that last wrote each word before
  */
@@ -55,6 +58,7 @@ struct op {
 	u64 number, source;
 	enum kind kind;
 	bool fenced, fails, told;
+	u32 parts;
 	u32 at, words;
 	u32 rkey, lkey;
 	u64 expect, add, compare;
@@ -93,7 +97,7 @@ struct psn {
  * @asked: where READs and atomics end that were sent, in a circle
  * @reply_psn: of the next packet of the READ that it answers, if @in_reply
  * @link_got: bytes of the message of a native link that have come, into @inbox
- * @refused: it failed, and is to be skipped
+ * @refused: it failed, and is to be skipped; @part: parts of it that were refused
  */
 struct side {
 	struct vrnic_qp qp;
@@ -115,7 +119,7 @@ struct side {
 	u32 asked_head, asked_tail;
 	u32 reply_psn;
 	bool in_reply;
-	u32 link_got;
+	u32 link_got, part;
 	bool refused;
 };
 
@@ -812,17 +816,26 @@ static u32 why_fails(const struct op *op)
 	return IB_WC_REM_ACCESS_ERR | (op->number & 0xff) << 8;
 }
 
-static bool link_refused(u64 cookie, u8 status, u8 verr)
+static enum vrnic_refusal link_refused(struct vrnic_link *link, u64 cookie, u32 why)
 {
 	struct op *op = op_at(running, cookie);
+	u32 part = why >> 16;
 
 	if (op->told)
 		FAIL("message %llu is refused twice", (unsigned long long)op->number);
-	if (!op->fails || (status | verr << 8) != why_fails(op))
-		FAIL("message %llu is refused for reason %x", (unsigned long long)op->number,
-		     status | verr << 8);
-	op->told = true;
-	return true;
+	if (!(op->fails || part < op->parts) || (why & 0xffff) != why_fails(op))
+		FAIL("message %llu is refused for reason %x", (unsigned long long)op->number, why);
+	if (op->fails) {
+		op->told = true;
+		return VRNIC_REFUSAL_SKIP;
+	}
+	if (part < op->data[0])
+		return VRNIC_REFUSAL_OLD;
+	if (part > op->data[0])
+		FAIL("message %llu: part %u is refused, and not the one before",
+		     (unsigned long long)op->number, part);
+	op->data[0] = part + 1;
+	return VRNIC_REFUSAL_REST;
 }
 
 /* What has come of the message that is being received. */
@@ -841,7 +854,28 @@ static void link_execute(struct side *s, struct op *op)
 	if (s->link_got != 8 * op->words || memcmp(s->inbox, op->data, s->link_got))
 		FAIL("message %llu: wrong data", (unsigned long long)op->number);
 	s->link_got = 0;
+	s->part = 0;
 	s->received++;
+}
+
+/* The first word of a message of which parts fail. */
+static u64 begins_with(struct sk_buff *skb)
+{
+	u64 word;
+
+	memcpy(&word, packet_of(skb)->bytes, sizeof(word));
+	return word;
+}
+
+/* Is it the message whose parts were refused, behind the last one of them? */
+static bool is_rest(const struct side *s, const struct op *op, struct sk_buff *skb)
+{
+	u64 from = op->parts ? begins_with(skb) : 0;
+
+	if (op->parts && from > s->part)
+		FAIL("message %llu begins with part %llu, and %u were refused",
+		     (unsigned long long)op->number, (unsigned long long)from, s->part);
+	return op->parts && from == s->part;
 }
 
 static int link_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
@@ -851,10 +885,10 @@ static int link_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
 	struct op *op = op_at(s->peer, s->received);
 	bool skip = pkt->info & VRNIC_PKT_SKIP;
 
-	*why = why_fails(op);
-	if (skip && !s->refused)
+	*why = why_fails(op) | (s->part ? s->part - 1 : 0) << 16;
+	if (skip && (!s->refused || op->parts))
 		FAIL("message %llu is skipped unasked", (unsigned long long)op->number);
-	if (s->refused && !skip)
+	if (s->refused && !skip && !is_rest(s, op, skb))
 		return -EREMOTEIO;
 	if (pkt->info & VRNIC_PKT_START && !skip) {
 		if (chance(now_in->not_ready))
@@ -865,7 +899,9 @@ static int link_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why)
 		link_take(s, skb);
 	if (!(pkt->info & VRNIC_PKT_END))
 		return 0;
-	s->refused = op->fails && !skip;
+	s->refused = (op->fails && !skip) || s->part < op->parts;
+	if (s->part < op->parts)
+		*why = why_fails(op) | s->part++ << 16;
 	if (s->refused)
 		return -EREMOTEIO;
 	link_execute(s, op);
@@ -896,7 +932,7 @@ static void check_native(struct side *s, const struct op *op)
 	if (s->peer->received <= op->number)
 		FAIL("message %llu is complete, and was not received",
 		     (unsigned long long)op->number);
-	if (op->told != op->fails)
+	if (op->told != op->fails || (op->parts && op->data[0] != op->parts))
 		FAIL("message %llu failed, and its sender was not told",
 		     (unsigned long long)op->number);
 }
@@ -1113,6 +1149,7 @@ static void draw_op(struct side *s, struct op *op)
 	op->fenced = !now_in->link && chance(150);
 	op->fails = now_in->link && chance(now_in->fails);
 	op->told = false;
+	op->parts = 0;
 	op->words = draw_words() + now_in->link;
 	op->at = draw(WORDS - op->words);
 	op->rkey = draw_key(s->peer->rkeys);
@@ -1133,6 +1170,11 @@ static void draw_op(struct side *s, struct op *op)
 		op->words = 0;
 	else if (op->source == SOURCE_NONE)
 		draw_data(s, op);
+	if (op->fails && op->words <= MTU / sizeof(u64) && !native_head(op) && draw(2)) {
+		op->fails = false;
+		op->parts = 1 + draw(3);
+		op->data[0] = 0;
+	}
 }
 
 static void post_some(struct side *s)
