@@ -236,7 +236,7 @@ static inline bool vrnic_nhdr_lengths_fit(const struct vrnic_nhdr *h)
 		       h->data == h->key + h->total;
 	case VRNIC_NWIRE_PUTS:
 		return h->data <= VRNIC_MAX_MESSAGE && h->total && h->total <= VRNIC_NPUTS_MAX &&
-		       h->pos <= h->total;
+		       h->pos <= h->total && !h->counter[1];
 	case VRNIC_NWIRE_RGET:
 		return h->data && !(h->data % VRNIC_SLOT_SIZE) &&
 		       h->data <= VRNIC_RGET_DESCS * VRNIC_SLOT_SIZE;

@@ -720,8 +720,11 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 		return vrnic_nflight_post(inj, budget);
 	/* what follows takes longer: the flights need not wait for it */
 	vrnic_nflights_push(inj);
-	if (ep->link)
+	if (ep->link) {
+		/* what may sleep must not keep a region of small puts */
+		vrnic_held_put(&inj->local);
 		return vrnic_wire_native(inj, budget);
+	}
 	if (!vrnic_injector_hold(inj, &ep->peer))
 		return vrnic_nop_fail(op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
 	return vrnic_loop_native(inj, budget);

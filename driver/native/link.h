@@ -200,6 +200,7 @@ struct vrnic_nreq {
  * @buf: MESSAGE, RGET, PUTS: the data, until all have come
  * @refused: the message failed, and the peer was told so; it has to send SKIP, or the rest of PUTS
  * @put: PUTS: index of the put in progress, or of the one that failed
+ * @placed: PUTS: puts whose data are in place, up to here
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
  * @half: TYPED: position in the storage at this end
  * @type: TYPED: type that @half is for
@@ -217,6 +218,7 @@ struct vrnic_link_rx {
 	u8 buf[VRNIC_MAX_MESSAGE];
 	bool refused;
 	u8 put;
+	u8 placed;
 	bool unknown;
 	struct vrnic_half half;
 	const struct vrnic_rows *type;
@@ -484,6 +486,7 @@ bool vrnic_nputs_join(struct vrnic_link *link, struct vrnic_nflight *first,
 		      struct vrnic_nflight *flight);
 void vrnic_nputs_fill(struct vrnic_nflight *first);
 u32 vrnic_nputs_behind(const struct vrnic_nflight *first);
+u32 vrnic_nputs_done(const struct vrnic_nflight *first);
 enum vrnic_refusal vrnic_nputs_refused(struct vrnic_nflight *first, u32 index,
 				       struct vrnic_nflight **refused);
 

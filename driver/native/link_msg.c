@@ -192,6 +192,8 @@ enum vrnic_refusal vrnic_native_refused(struct vrnic_link *link, u64 cookie, u32
 	struct vrnic_nmsg *msg = to_msg(cookie);
 	u8 status = known_failure(why);
 
+	/* the peer is there, although it acknowledges nothing: so a link that ends waits for it */
+	WRITE_ONCE(link->heard, jiffies);
 	if (msg->flight)
 		return vrnic_nflight_refused(link, msg->flight, status, why >> 8, why >> 16);
 	if (!msg->req || !msg->req->quiet)

@@ -173,6 +173,12 @@ u32 vrnic_nputs_behind(const struct vrnic_nflight *first)
 	return first->puts ? first->puts->nr - 1 : 0;
 }
 
+/* Number of flights, @first and those behind it, that the peer has executed or refused, as it said. */
+u32 vrnic_nputs_done(const struct vrnic_nflight *first)
+{
+	return first->puts ? first->puts->from : 0;
+}
+
 /**
  * vrnic_nputs_refused() - the peer has refused one of the puts
  * @first: the first of them; the caller holds the lock of its link
@@ -222,7 +228,8 @@ static int place(struct vrnic_link *link, const struct vrnic_nput *put, const vo
 
 /*
  * Count the bytes of the puts from the first of this packet on. If the counter is gone, the first of
- * them fails, and so will each of the others, as each would have by itself.
+ * them fails, and so will each of the others, as each would have by itself. Their data are in place,
+ * and are not placed again.
  */
 static void count(struct vrnic_link *link, u64 bytes)
 {
@@ -248,15 +255,19 @@ int vrnic_rx_puts(struct vrnic_link *link)
 	int verr = 0;
 	u32 at = 0, i;
 
-	for (i = 0; i < rx->h.total && !verr; i++) {
+	for (i = 0; i < rx->h.total; i++) {
 		data = vrnic_nput_next(rx->buf, rx->h.data, &at, &put);
 		if (!data)
 			return -EPROTO;
 		if (i < rx->h.pos)
 			continue;
 		rx->put = i;
-		verr = place(link, &put, data);
-		bytes += verr ? 0 : be32_to_cpu(put.len);
+		if (i >= rx->placed)
+			verr = place(link, &put, data);
+		if (verr)
+			break;
+		rx->placed = max_t(u8, rx->placed, i + 1);
+		bytes += be32_to_cpu(put.len);
 	}
 	count(link, bytes);
 	if (verr && rx->status == IB_WC_SUCCESS)

@@ -214,6 +214,8 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 		return -EAGAIN;
 	if (rx->h.op == VRNIC_NWIRE_PUTS && !(pkt->info & VRNIC_PKT_END))
 		return -EPROTO;
+	if (!rx->refused)
+		rx->placed = 0;
 	rx->put = rx->h.op == VRNIC_NWIRE_PUTS ? rx->h.pos : 0;
 	rx->left = rx->h.data;
 	rx->status = IB_WC_SUCCESS;

@@ -172,6 +172,27 @@ static void add_flights(struct vrnic_link *link, struct vrnic_nflight *flight)
 }
 
 /*
+ * Hand the flights back that are over, up to the first that is not. Return: true if there were some,
+ * so that their injector has to run.
+ */
+static bool hand_back(struct vrnic_link *link)
+{
+	struct vrnic_nflight *flight;
+	bool any = false;
+
+	lockdep_assert_held(&link->lock);
+	while (!list_empty(&link->flights)) {
+		flight = list_first_entry(&link->flights, struct vrnic_nflight, link);
+		if (!flight->over)
+			break;
+		list_del(&flight->link);
+		llist_add(&flight->landed, &flight->inj->landed);
+		any = true;
+	}
+	return any;
+}
+
+/*
  * Hand the flight to the link. Its queue pair runs later, for all flights of this run of the
  * injector: vrnic_nflights_push(). Return: false: the link is dead.
  */
@@ -298,6 +319,8 @@ static struct vrnic_nflight *nflight_get(struct vrnic_injector *inj, bool atomic
 		return flight;
 	/* the flights before this one need not wait for memory */
 	vrnic_nflights_push(inj);
+	/* what reclaims must not keep a region */
+	vrnic_held_put(&inj->local);
 	/* there is another way: do not reclaim for long, and kill no process for it */
 	flight = nflight_alloc(inj, bytes, GFP_KERNEL | __GFP_NORETRY);
 	if (flight)
@@ -334,21 +357,29 @@ static bool has_place(const struct vrnic_injector *inj)
 	       inj->nr_gets + inj->nr_rmws < VRNIC_LINK_ASKS;
 }
 
-/* The link is dead: the small puts that were to go over it fail. */
-static void fail_puts(struct vrnic_injector *inj, struct vrnic_nflight *first)
+/*
+ * The link is dead: the small puts that were to go over it fail. The link hands them back behind
+ * those before them, which may still be in its ring.
+ */
+static void fail_puts(struct vrnic_link *link, struct vrnic_nflight *first)
 {
-	struct vrnic_nflight *flight, *next;
-	LIST_HEAD(all);
+	u32 left = 1 + vrnic_nputs_behind(first);
+	struct vrnic_injector *inj = first->inj;
+	struct vrnic_nflight *flight = first;
+	bool any;
 
-	if (first->puts)
-		list_splice_init(&first->link, &all);
-	list_add(&first->link, &all);
 	vrnic_nmsg_release(&first->msg);
-	list_for_each_entry_safe(flight, next, &all, link) {
+	spin_lock_bh(&link->lock);
+	add_flights(link, first);
+	for (; left; left--, flight = list_next_entry(flight, link)) {
 		vrnic_nop_fail(&flight->op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
-		llist_add(&flight->landed, &inj->landed);
+		flight->sent = true;
+		flight->over = true;
 	}
-	vrnic_nflights_run(inj);
+	any = hand_back(link);
+	spin_unlock_bh(&link->lock);
+	if (any)
+		vrnic_nflights_run(inj);
 }
 
 /* Post the small puts that this run has collected, in one message. */
@@ -358,7 +389,7 @@ static void post_puts(struct vrnic_injector *inj)
 
 	inj->puts = NULL;
 	if (first && !nflight_enqueue(inj->puts_link, first))
-		fail_puts(inj, first);
+		fail_puts(inj->puts_link, first);
 	else if (first && first->puts)
 		vrnic_count(inj->fifo->dev, PUTS_TOGETHER);
 }
@@ -446,22 +477,6 @@ void vrnic_nflights_push(struct vrnic_injector *inj)
 
 /* ---- what becomes of a flight: the link's run, or its end ---- */
 
-/* Hand the flights back that are over, up to the first that is not. */
-static void hand_back(struct vrnic_link *link)
-{
-	struct vrnic_nflight *flight;
-
-	lockdep_assert_held(&link->lock);
-	while (!list_empty(&link->flights)) {
-		flight = list_first_entry(&link->flights, struct vrnic_nflight, link);
-		if (!flight->over)
-			break;
-		list_del(&flight->link);
-		llist_add(&flight->landed, &flight->inj->landed);
-		link->landed = true;
-	}
-}
-
 /* Nobody waits for the answer any more. */
 static void await_end(struct vrnic_link *link, struct vrnic_nflight *flight)
 {
@@ -532,17 +547,14 @@ static void note_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 
  */
 void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 status)
 {
-	u32 behind = vrnic_nputs_behind(flight);
+	u32 i, nr = 1 + vrnic_nputs_behind(flight), done = vrnic_nputs_done(flight);
 
 	spin_lock_bh(&link->lock);
 	list_del_init(&flight->msg.link);
 	vrnic_nmsg_release(&flight->msg);
-	note_sent(link, flight, status);
-	while (behind--) {
-		flight = list_next_entry(flight, link);
-		note_sent(link, flight, status);
-	}
-	hand_back(link);
+	for (i = 0; i < nr; i++, flight = list_next_entry(flight, link))
+		note_sent(link, flight, i < done ? IB_WC_SUCCESS : status);
+	link->landed |= hand_back(link);
 	spin_unlock_bh(&link->lock);
 }
 
@@ -582,7 +594,7 @@ void vrnic_nflight_answered(struct vrnic_link *link, struct vrnic_nflight *fligh
 		place_value(flight);
 	spin_lock_bh(&link->lock);
 	flight->over = flight->sent;
-	hand_back(link);
+	link->landed |= hand_back(link);
 	spin_unlock_bh(&link->lock);
 }
 
@@ -599,7 +611,7 @@ void vrnic_nflights_lost(struct vrnic_link *link)
 	list_for_each_entry(flight, &link->flights, link)
 		if (!flight->over)
 			nflight_lost(link, flight);
-	hand_back(link);
+	link->landed |= hand_back(link);
 	spin_unlock_bh(&link->lock);
 }
 

@@ -262,6 +262,7 @@ local lengths_fit = {
 		local puts = h.total:tonumber()
 		return (puts == 0 or puts > MAX_PUTS) and "not 1 to 32 puts" or
 		       h.data > MAX_MESSAGE and "longer than 4096 bytes" or
+		       h.counter2 ~= 0 and "names two counters" or
 		       h.pos <= h.total or "begins behind the last put"
 	end,
 	[RGET] = function(h)
@@ -352,7 +353,7 @@ local function read_header(tvb)
 		op = tvb(1, 1):uint(), flags = tvb(2, 1):uint(), status = tvb(3, 1):uint(),
 		id = tvb(4, 4):uint(), data = tvb(8, 4):uint(), key = tvb(12, 4):uint(),
 		addr = tvb(16, 8):uint64(), total = tvb(24, 8):uint64(), pos = tvb(32, 8):uint64(),
-		arg = tvb(48, 4):uint(), vendor_err = tvb(52, 1):uint(),
+		counter2 = tvb(44, 4):uint(), arg = tvb(48, 4):uint(), vendor_err = tvb(52, 1):uint(),
 	}
 end
 

@@ -233,6 +233,45 @@ TEST_F(puts, the_rest_is_sent_again)
 	EXPECT_OK(raw_endpoint_destroy(&self->fifo, self->a.handle));
 }
 
+/* The link ends. What the other host has told of those at the front holds. */
+TEST_F(puts, those_that_were_told_of_are_done)
+{
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+
+	ASSERT_OK(reach_foe(&self->a, foe));
+	ASSERT_OK(post_small(&self->a, 8));
+	ASSERT_OK(foe_take(foe, &packet));
+	EXPECT_OK(foe_refuse_part(foe, packet.psn, IBV_WC_REM_ACCESS_ERR, 1, 3));
+	ASSERT_OK(wait_rest(foe, packet.psn, 4));
+	ASSERT_OK(foe_say_bye(foe));
+	EXPECT_RECORDS(8, i < 3 ? IBV_WC_SUCCESS :
+		       i == 3 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_RETRY_EXC_ERR);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, self->a.handle));
+}
+
+/* The endpoint goes, and the other host takes its time: as long as it is heard, all is done. */
+TEST_F(puts, refusals_are_signs_of_life)
+{
+	struct foe *foe = &self->foe;
+	struct foe_packet packet;
+	uint32_t psn;
+	int i;
+
+	ASSERT_OK(reach_foe(&self->a, foe));
+	ASSERT_OK(post_small(&self->a, 8));
+	ASSERT_OK(foe_take(foe, &packet));
+	psn = packet.psn;
+	ASSERT_OK(raw_endpoint_destroy(&self->fifo, self->a.handle));
+	for (i = 0; i < 7; i++) {
+		usleep(120000);
+		EXPECT_OK(foe_refuse_part(foe, psn, IBV_WC_REM_ACCESS_ERR, 1, i));
+		ASSERT_OK(wait_rest(foe, psn, i + 1));
+	}
+	EXPECT_OK(foe_acknowledge(foe, psn, FOE_ACK));
+	EXPECT_RECORDS(8, i < 7 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+}
+
 /* There is no such put, so what the other host says makes no sense: all end with the link. */
 TEST_F(puts, one_that_was_not_sent_cannot_fail)
 {
@@ -423,6 +462,63 @@ TEST_F(puts, a_counter_of_others)
 	EXPECT_OK(raw_counter_destroy(&self->fifo, &counter));
 }
 
+/* Have the FIFO inject a put at the other host that names the counter: so the host may, too. */
+static int grant(struct raw_fifo *fifo, struct foe *foe, const struct asking *a, uint32_t counter)
+{
+	struct vrnic_ndesc batch = {
+		.opcode = VRNIC_NOP_PUT, .num_slots = 1, .length = 8, .remote_counter = counter,
+	}, rget = {
+		.opcode = VRNIC_NOP_RGET, .num_slots = 1, .length = sizeof(batch),
+		.endpoint = a->endpoint, .lkey = fifo->buf.mr->lkey,
+		.local_addr = (uintptr_t)fifo->buf.addr,
+	};
+	struct foe_header got, answer = { .op = FOE_ANSWER };
+	struct foe_packet packet;
+	int ret;
+
+	memcpy(fifo->buf.addr, &batch, sizeof(batch));
+	ret = raw_post(fifo, &rget, NULL, 0);
+	if (!ret)
+		ret = foe_wait(foe, FOE_RGET, &got);
+	answer.id = got.id;
+	if (!ret)
+		ret = foe_send(foe, &answer, NULL, 0);
+	return ret ? ret : foe_wait_ack(foe, &packet) == FOE_ACK ? 0 : -EPROTO;
+}
+
+/* The counter goes: each put fails, and none is executed twice. */
+TEST_F(puts, a_counter_that_is_gone)
+{
+	struct raw_fifo *fifo = &self->fifo;
+	struct foe *foe = &self->foe;
+	struct raw_counter counter;
+	uint8_t data[FOE_MTU];
+	struct foe_packet packet;
+	struct foe_header h;
+	size_t len;
+	int i, round;
+
+	ASSERT_OK(reach_foe(&self->a, foe));
+	ASSERT_OK(raw_counter(fifo, 0, &counter));
+	ASSERT_OK(grant(fifo, foe, &self->a, counter.number));
+	ASSERT_OK(raw_counter_destroy(fifo, &counter));
+	len = make_puts(fifo, 4, -1, &h, data);
+	h.counter[0] = htonl(counter.number);
+	ASSERT_OK(foe_send(foe, &h, data, len));
+	for (round = 0; round < 4; round++) {
+		ASSERT_EQ(FOE_FAILED, foe_wait_ack(foe, &packet));
+		EXPECT_EQ(VRNIC_VERR_COUNTER, packet.vendor_err);
+		EXPECT_EQ(round, packet.part);
+		for (i = 0; i < 4; i++)
+			EXPECT_EQ(round ? 0 : 100 + i, (int)placed(fifo, i));
+		memset(fifo->buf.addr, 0, LEN);
+		h.pos = htobe64(round + 1);
+		ASSERT_OK(foe_send_again(foe, &h, data, len));
+	}
+	EXPECT_EQ(FOE_ACK, foe_wait_ack(foe, &packet));
+	EXPECT_OK(raw_endpoint_destroy(fifo, self->a.handle));
+}
+
 /* Lengths that do not fit each other end the link. */
 FIXTURE(senseless)
 {
@@ -501,14 +597,16 @@ NBED(both, 1 << 16, .inject_slots = 256);
 #define ROUNDS	100
 #define ROUND	100
 
-/* Puts of all small sizes, of which some fail: each is done, or fails, by itself. */
+/* Puts of all small sizes, of which some fail: each is done and counted, or fails, by itself. */
 TEST_F(both, some_of_many_fail)
 {
 	struct nbed *bed = &self->bed;
-	struct vrnic_status status;
+	struct vrnic_done done = { .target = bed->a.peer.counter };
+	int64_t left = 1LL << 40;
 	unsigned int seed = 1;
 	int round, i, bad, ret;
 
+	vrnic_counter_set(bed->b.open, left);
 	buf_fill(&bed->a.buf, 3);
 	for (round = 0; round < ROUNDS; round++) {
 		bad = 0;
@@ -523,15 +621,17 @@ TEST_F(both, some_of_many_fail)
 			};
 
 			do
-				ret = vrnic_put(bed->a.to, &wr, NULL);
+				ret = vrnic_put(bed->a.to, &wr, &done);
 			while (ret == -EAGAIN && vrnic_advance(bed->a.context, 0) >= 0);
 			ASSERT_OK(ret);
 			/* what has arrived is looked at below; this says which have not */
 			bed->a.buf.addr[128 * i + 127] = fails ? 0 : len;
+			left -= fails ? 0 : len;
 			bad += fails;
 		}
-		ret = vrnic_fence_wait(bed->a.to, WAIT_NS, &status);
+		ret = vrnic_fence_wait(bed->a.to, WAIT_NS, NULL);
 		EXPECT_EQ(bad ? -EIO : 0, ret);
+		ASSERT_EQ(left, vrnic_counter_read(bed->b.open));
 		for (i = 0; i < ROUND; i++) {
 			size_t len = (uint8_t)bed->a.buf.addr[128 * i + 127];
 

@@ -162,6 +162,8 @@ static void lengths_of_messages(void)
 	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 4096, .total = VRNIC_NPUTS_MAX, .pos = VRNIC_NPUTS_MAX);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 4097, .total = VRNIC_NPUTS_MAX);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 0);
+	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .counter = { 1, 0 });
+	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .counter = { 1, 1 });
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = VRNIC_NPUTS_MAX + 1);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = (1ULL << 32) + 1);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .pos = 2);
