@@ -235,14 +235,37 @@ static void refuse(struct target *t)
 
 	pkt_init(&p, t, VRNIC_BTH_ACK, t->heard);
 	p.ext[0] = VRNIC_AETH_NAK | VRNIC_NAK_FAILED;
+	p.ext[1] = one_in(16) ? below(4) : 0;
 	p.ext[2] = draw();
 	p.ext[3] = draw();
 	p.ext_len = sizeof(struct vrnic_aeth);
 	pkt_send(&p);
 }
 
+/* The last message with several puts that was all right. */
+static struct {
+	const struct target *to;
+	u32 psn, bytes;
+	u8 data[sizeof(struct vrnic_nwire) + MAX_DATA];
+} last_puts;
+
+/* Put number @part of them failed: go on behind it, mostly. */
+static void send_rest(struct target *t, u8 part)
+{
+	u64 pos = htobe64(one_in(16) ? below(VRNIC_NPUTS_MAX) : part + 1u);
+	struct pkt p;
+
+	memcpy(last_puts.data + offsetof(struct vrnic_nwire, pos), &pos, sizeof(pos));
+	pkt_init(&p, t, VRNIC_SVC_NATIVE | VRNIC_BTH_SEND_ONLY, last_puts.psn);
+	p.psn |= VRNIC_BTH_ACKREQ;
+	memcpy(p.data, last_puts.data, last_puts.bytes);
+	p.len = last_puts.bytes;
+	pkt_send(&p);
+	t->psn = vrnic_psn_add(last_puts.psn, 1);
+}
+
 /* A put at the device failed: skip it, mostly, and in the right way. */
-void native_refused(struct target *t, u32 psn)
+void native_refused(struct target *t, u32 psn, u8 part)
 {
 	bool only = t->only[psn % PSNS_KEPT] ^ one_in(64);
 	struct pkt p;
@@ -250,6 +273,11 @@ void native_refused(struct target *t, u32 psn)
 	seen[SEEN_NAK_FAILED]++;
 	if (one_in(16))
 		return;
+	if (last_puts.to == t && last_puts.psn == psn && !one_in(8)) {
+		seen[SEEN_LINK_RESTS]++;
+		send_rest(t, part);
+		return;
+	}
 	pkt_init(&p, t, (only ? VRNIC_BTH_SKIP_ONLY : VRNIC_BTH_SKIP_LAST) | VRNIC_SVC_NATIVE, psn);
 	p.psn |= VRNIC_BTH_ACKREQ;
 	pkt_send(&p);
@@ -362,6 +390,30 @@ static void put(struct vrnic_nhdr *h, u8 *data)
 	h->data = h->arg + h->total - h->pos;
 }
 
+/* Several in one packet; @room: bytes there. Some have a length that does not fit. */
+static void small_puts(struct vrnic_nhdr *h, u8 *data, u32 room)
+{
+	struct vrnic_nput put;
+	struct vrnic_nhdr to;
+	u32 at = 0, nr = 0, most = 1 + below(VRNIC_NPUTS_MAX);
+
+	for (; nr < most; nr++) {
+		aim(&to, IBV_ACCESS_REMOTE_WRITE, 64);
+		if (!to.total || at + vrnic_nput_bytes(to.total) > room)
+			break;
+		put.addr = htobe64(to.addr);
+		put.key = htobe32(to.key);
+		put.len = htobe32(one_in(64) ? draw() : to.total);
+		memcpy(data + at, &put, sizeof(put));
+		at += vrnic_nput_bytes(to.total);
+	}
+	h->op = VRNIC_NWIRE_PUTS;
+	h->total = one_in(16) ? below(VRNIC_NPUTS_MAX + 1) : nr;
+	h->pos = one_in(4) ? below(h->total + 1) : 0;
+	h->data = at;
+	h->counter[1] = 0;
+}
+
 static void get(struct vrnic_nhdr *h, u8 *data)
 {
 	h->op = VRNIC_NWIRE_GET;
@@ -449,7 +501,7 @@ static void answer(struct vrnic_nhdr *h)
 	h->pos = draw();
 }
 
-static void draw_header(struct vrnic_nhdr *h, u8 *data)
+static void draw_header(struct vrnic_nhdr *h, u8 *data, u32 mtu)
 {
 	u64 word = draw();
 	u32 at;
@@ -478,6 +530,9 @@ static void draw_header(struct vrnic_nhdr *h, u8 *data)
 		break;
 	case 12 ... 13:
 		remote_get(h, data);
+		break;
+	case 14:
+		small_puts(h, data, mtu - sizeof(struct vrnic_nwire));
 		break;
 	default:
 		note(h);
@@ -580,7 +635,7 @@ void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right))
 	while (n-- && !odd) {
 		if (one_in(16))
 			odd_hello(t);
-		draw_header(&h, bytes + sizeof(w));
+		draw_header(&h, bytes + sizeof(w), t->mtu);
 		if (one_in(32))
 			answer(&h);
 		vrnic_nwire_fill(&w, &h);
@@ -588,6 +643,12 @@ void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right))
 		if (odd)
 			spoil(&w);
 		memcpy(bytes, &w, sizeof(w));
+		if (h.op == VRNIC_NWIRE_PUTS && !odd) {
+			last_puts.to = t;
+			last_puts.psn = t->psn;
+			last_puts.bytes = sizeof(w) + h.data;
+			memcpy(last_puts.data, bytes, last_puts.bytes);
+		}
 		if (one_in(16))
 			flip(t, pkt, bytes, sizeof(w) + h.data);
 		message(t, pkt, bytes, sizeof(w) + h.data, odd && one_in(2), shoot);

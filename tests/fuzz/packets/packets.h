@@ -131,6 +131,7 @@ extern const unsigned int nr_targets;
 	X(LINK_REFUSALS, "native messages refused")				\
 	X(LINK_AGAIN, "native messages to be sent again")			\
 	X(LINK_SKIPS, "puts that the device skipped")				\
+	X(LINK_RESTS, "small puts sent from behind one that failed")		\
 	X(LINK_NAKS, "native links ended by a NAK")				\
 	X(LINK_BYES, "goodbyes of native links")				\
 	X(LINK_RECORDS, "records of native messages")
@@ -192,7 +193,7 @@ void native_connect(struct target *t);
 bool native_is_another(struct target *t);
 /* A packet of the other end; the hello datagrams are of any link. */
 void native_take(struct target *t, u8 opcode, u32 psn, const u8 *data, u32 len);
-void native_refused(struct target *t, u32 psn);
+void native_refused(struct target *t, u32 psn, u8 part);
 void native_take_hello(const u8 *data, u32 len);
 /* What one session does to a link; what it has to say goes into @pkt. */
 void native_shoot(struct target *t, struct pkt *pkt, void (*shoot)(bool right));

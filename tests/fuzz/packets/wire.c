@@ -352,12 +352,12 @@ static void scan(const struct target *t, const u8 *data, u32 len)
 		die("%s: a READ was answered with memory that nobody may read", t->name);
 }
 
-static void take_ack(struct target *t, u8 syndrome, u32 psn)
+static void take_ack(struct target *t, const u8 *aeth, u32 psn)
 {
 	static const enum seen naks[] = {
 		SEEN_NAK_PSN, SEEN_NAK_INVALID, SEEN_NAK_ACCESS, SEEN_NAK_OPERATION,
 	};
-	u8 value = syndrome & VRNIC_AETH_VALUE;
+	u8 syndrome = aeth[0], value = syndrome & VRNIC_AETH_VALUE;
 
 	t->psn = psn;
 	t->live = true;
@@ -372,7 +372,7 @@ static void take_ack(struct target *t, u8 syndrome, u32 psn)
 		break;
 	default:
 		if (t->link && value == VRNIC_NAK_FAILED) {
-			native_refused(t, psn);
+			native_refused(t, psn, aeth[1]);
 			break;
 		}
 		if (value > VRNIC_NAK_OPERATION)
@@ -413,7 +413,7 @@ static void take(const u8 *frame, u32 len)
 	} else if (!(info & VRNIC_PKT_RESP)) {
 		take_request(t, bth[0], psn, ext);
 	} else if (bth[0] == VRNIC_BTH_ACK) {
-		take_ack(t, ext[0], psn);
+		take_ack(t, ext, psn);
 	} else if (bth[0] == VRNIC_BTH_ATOMIC_ACK) {
 		seen[SEEN_ATOMIC_ANSWERS]++;
 	} else {
