@@ -8,8 +8,8 @@
  *
  * The peer executes the puts one by one. If one fails, the peer counts those before it, and refuses
  * the packet with the index of the one that failed. This end then sends the message again, in the
- * packet's place, with the index of the put behind. So the peer executes each put once, and in order,
- * and each fails for itself.
+ * packet's place, with the index of the put behind. So the peer executes each put once, and in
+ * order, and each fails for itself.
  */
 
 #include <linux/slab.h>
@@ -173,7 +173,7 @@ u32 vrnic_nputs_behind(const struct vrnic_nflight *first)
 	return first->puts ? first->puts->nr - 1 : 0;
 }
 
-/* Number of flights, @first and those behind it, that the peer has executed or refused, as it said. */
+/* Number of flights, @first and those behind it, that the peer says it has executed or refused. */
 u32 vrnic_nputs_done(const struct vrnic_nflight *first)
 {
 	return first->puts ? first->puts->from : 0;
@@ -227,9 +227,9 @@ static int place(struct vrnic_link *link, const struct vrnic_nput *put, const vo
 }
 
 /*
- * Count the bytes of the puts from the first of this packet on. If the counter is gone, the first of
- * them fails, and so will each of the others, as each would have by itself. Their data are in place,
- * and are not placed again.
+ * Count the bytes of the puts from the first of this packet on. If the counter is gone, the first
+ * of them fails, and so will each of the others, as each would have by itself. Their data are in
+ * place, and are not placed again.
  */
 static void count(struct vrnic_link *link, u64 bytes)
 {

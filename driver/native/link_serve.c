@@ -493,8 +493,8 @@ bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb)
  * vrnic_native_receive() - receive a packet of a message
  * @link: link that the packet came over
  * @skb: packet; packets come in order, first, middle and last
- * @why: set if the message failed: enum ib_wc_status, in the 8 bits above enum vrnic_vendor_err, and
- *	in the 8 bits above the index of the put
+ * @why: set if the message failed: enum ib_wc_status, in the 8 bits above enum vrnic_vendor_err,
+ *	and in the 8 bits above the index of the put
  *
  * Return: 0; -EAGAIN: this end cannot take the packet now, and the peer has to send it again;
  * -EREMOTEIO: the message failed, and the peer has to send SKIP in place of the packet; -EPROTO:

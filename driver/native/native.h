@@ -156,8 +156,8 @@ struct vrnic_nop {
  * struct vrnic_nflight - an operation that its injector does not wait for
  * @lane: the lane that executes it; NULL: it is a message of a link, as follows up to @over
  * @msg: the message; not used if the put shares the message of a flight before it
- * @puts: the message has several puts, of which this is the first; or NULL. The run bit of the link's
- *	queue pair protects the contents
+ * @puts: the message has several puts, of which this is the first; or NULL. The run bit of the
+ *	link's queue pair protects the contents
  * @await: the answer, if @asks
  * @inj: injector that posted it
  * @op: the operation; the link may only set its status, and the value of an RMW

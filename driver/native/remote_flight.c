@@ -86,7 +86,7 @@ static void copy_inline(struct vrnic_injector *inj, struct vrnic_nflight *flight
 }
 
 /* Copy the data of a small put. The injector keeps the region, for the next one. */
-static int copy_small(struct vrnic_injector *inj, struct vrnic_nflight *flight)
+static int copy_put(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
 	struct vrnic_seg copy = { .kva = flight->data, .len = d->length }, seg;
@@ -115,7 +115,7 @@ static int find_data(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 		return 0;
 	}
 	if (is_small(inj))
-		return copy_small(inj, flight);
+		return copy_put(inj, flight);
 	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, false, &seg);
 	if (verr)
 		return verr;
@@ -172,8 +172,8 @@ static void add_flights(struct vrnic_link *link, struct vrnic_nflight *flight)
 }
 
 /*
- * Hand the flights back that are over, up to the first that is not. Return: true if there were some,
- * so that their injector has to run.
+ * Hand the flights back that are over, up to the first that is not. Return: true if there were
+ * some, so that their injector has to run.
  */
 static bool hand_back(struct vrnic_link *link)
 {

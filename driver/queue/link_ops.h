@@ -13,7 +13,7 @@ struct vrnic_sgl;
 /* What becomes of a message that the peer has refused. */
 enum vrnic_refusal {
 	VRNIC_REFUSAL_FALSE,	/* the peer must not refuse such a message: the link fails */
-	VRNIC_REFUSAL_SKIP,	/* the message has failed: send SKIP in the place of its last packet */
+	VRNIC_REFUSAL_SKIP,	/* the message has failed: send SKIP in place of its last packet */
 	VRNIC_REFUSAL_REST,	/* a part has failed: the message has changed, so send it again */
 	VRNIC_REFUSAL_OLD,	/* the peer said so before */
 };

@@ -159,7 +159,8 @@ static void lengths_of_messages(void)
 	BAD(.op = VRNIC_NWIRE_NOTIFY, .data = 1);
 	BAD(.op = VRNIC_NWIRE_ERROR, .data = 1);
 	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1);
-	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 4096, .total = VRNIC_NPUTS_MAX, .pos = VRNIC_NPUTS_MAX);
+	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 4096, .total = VRNIC_NPUTS_MAX,
+	     .pos = VRNIC_NPUTS_MAX);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 4097, .total = VRNIC_NPUTS_MAX);
 	BAD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 0);
 	GOOD(.op = VRNIC_NWIRE_PUTS, .data = 24, .total = 1, .counter = { 1, 0 });
