@@ -111,7 +111,7 @@ struct vrnic_nhdr {
  * struct vrnic_nput - one of the puts in a PUTS, as it travels
  * @addr: address in the region
  * @key: remote key
- * @len: bytes of data that follow, not 0; the next put begins at a multiple of 8
+ * @len: bytes of data that follow, 1 to VRNIC_NPUT_BYTES; the next put begins at a multiple of 8
  */
 struct vrnic_nput {
 	__be64 addr;
@@ -121,6 +121,7 @@ struct vrnic_nput {
 
 /* Most puts in a PUTS: their index has 8 bits in VRNIC_NAK_FAILED */
 #define VRNIC_NPUTS_MAX		32
+#define VRNIC_NPUT_BYTES	64	/* most data of such a put */
 
 /* Bytes of a put with @len bytes of data in a PUTS. */
 static inline u32 vrnic_nput_bytes(u32 len)
@@ -148,7 +149,7 @@ static inline const void *vrnic_nput_next(const void *puts, u32 bytes, u32 *at,
 	__builtin_memcpy(put, puts + *at, sizeof(*put));
 	data = puts + *at + sizeof(*put);
 	len = be32_to_cpu(put->len);
-	if (!len || len > bytes || vrnic_nput_bytes(len) > bytes - *at)
+	if (!len || len > VRNIC_NPUT_BYTES || vrnic_nput_bytes(len) > bytes - *at)
 		return NULL;
 	*at += vrnic_nput_bytes(len);
 	return data;

@@ -197,7 +197,7 @@ struct vrnic_nreq {
  * @vendor_err: enum vrnic_vendor_err
  * @await: ANSWER: who waits for it; NULL: nobody does any more
  * @answer: requests: the answer that this end is going to send
- * @buf: MESSAGE, RGET, PUTS: the data, until all have come
+ * @buf: MESSAGE, RGET: the data, until all have come
  * @refused: the message failed, and the peer was told so; it has to send SKIP, or the rest of PUTS
  * @put: PUTS: index of the put in progress, or of the one that failed
  * @placed: PUTS: puts whose data are in place, up to here

@@ -12,6 +12,7 @@
  * order, and each fails for itself.
  */
 
+#include <linux/skbuff.h>
 #include <linux/slab.h>
 
 #include "lib/link_wire.h"
@@ -240,15 +241,40 @@ static void count(struct vrnic_link *link, u64 bytes)
 		link->rx.put = link->rx.h.pos;
 }
 
+/* A put with the most data that one in a PUTS may have. */
+struct puts_entry {
+	u8 bytes[sizeof(struct vrnic_nput) + VRNIC_NPUT_BYTES];
+};
+
+/*
+ * Read the put at byte @at of the packet's data, and move @at behind it. Return: its data, in
+ * @entry; or NULL if there is no whole put.
+ */
+static const void *read_put(struct sk_buff *skb, u32 *at, struct puts_entry *entry,
+			    struct vrnic_nput *put)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	u32 n = min_t(u32, sizeof(*entry), pkt->len - *at), read = 0;
+	const void *data;
+
+	if (skb_copy_bits(skb, pkt->payload + *at, entry, n))
+		return NULL;
+	data = vrnic_nput_next(entry, n, &read, put);
+	*at += read;
+	return data;
+}
+
 /**
  * vrnic_rx_puts() - execute a PUTS, up to the first put that fails
  * @link: link that it came over; the run bit of its queue pair is held
+ * @skb: its packet, behind the header
  *
  * Return: 0; -EPROTO: the data are not what the header says.
  */
-int vrnic_rx_puts(struct vrnic_link *link)
+int vrnic_rx_puts(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
+	struct puts_entry entry;
 	struct vrnic_nput put;
 	const void *data;
 	u64 bytes = 0;
@@ -256,7 +282,7 @@ int vrnic_rx_puts(struct vrnic_link *link)
 	u32 at = 0, i;
 
 	for (i = 0; i < rx->h.total; i++) {
-		data = vrnic_nput_next(rx->buf, rx->h.data, &at, &put);
+		data = read_put(skb, &at, &entry, &put);
 		if (!data)
 			return -EPROTO;
 		if (i < rx->h.pos)

@@ -37,7 +37,7 @@ void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb);
 void vrnic_rx_get_typed(struct vrnic_link *link);
 
 /* native/link_puts.c */
-int vrnic_rx_puts(struct vrnic_link *link);
+int vrnic_rx_puts(struct vrnic_link *link, struct sk_buff *skb);
 
 /* native/link_exec.c */
 void vrnic_rx_put(struct vrnic_link *link);

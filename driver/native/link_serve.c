@@ -329,13 +329,13 @@ static void send_answer(struct vrnic_link *link, struct vrnic_nhdr *h)
 /*
  * The message is a PUT, or PUTS, and has no answer. Return: 0; -EREMOTEIO if it failed; or -EPROTO.
  */
-static int finish_quiet(struct vrnic_link *link)
+static int finish_quiet(struct vrnic_link *link, struct sk_buff *skb)
 {
 	struct vrnic_link_rx *rx = &link->rx;
 	int err = 0;
 
 	if (rx->status == IB_WC_SUCCESS && rx->h.op == VRNIC_NWIRE_PUTS)
-		err = vrnic_rx_puts(link);
+		err = vrnic_rx_puts(link, skb);
 	else if (rx->status == IB_WC_SUCCESS)
 		vrnic_rx_put(link);
 	if (err)
@@ -441,14 +441,15 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 	len = vrnic_pkt_bytes(pkt);
 	if (len > rx->left || end == !!(rx->left - len))
 		return -EPROTO;
-	if (len && rx->status == IB_WC_SUCCESS && !rx->unknown)
+	/* small puts have a place each: vrnic_rx_puts() */
+	if (len && rx->status == IB_WC_SUCCESS && !rx->unknown && rx->h.op != VRNIC_NWIRE_PUTS)
 		serve_place(link, skb);
 	rx->left -= len;
 	if (!end)
 		return 0;
 	WRITE_ONCE(link->heard, jiffies);
 	if (vrnic_nhdr_is_quiet(&rx->h))
-		return finish_quiet(link);
+		return finish_quiet(link, skb);
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		finish_answer(link);
 	else if (rx->h.op != VRNIC_NWIRE_PING)

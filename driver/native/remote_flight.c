@@ -35,7 +35,7 @@
  * part of the work for a small put. These have room for a few bytes of data.
  */
 #define SPARE_FLIGHTS	(VRNIC_LINK_FLIGHTS / 2)
-#define SPARE_ROOM	64
+#define SPARE_ROOM	VRNIC_NPUT_BYTES
 
 /* Most data in the ring that are copied, so that their slots are free at once. */
 #define INLINE_MAX	SZ_4K

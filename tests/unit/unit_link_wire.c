@@ -241,7 +241,7 @@ static void small_puts(void)
 /* Lengths that wrap, or are none. */
 static void small_puts_of_odd_lengths(void)
 {
-	static const u32 lens[] = { 0, 0xffffffff, 0xfffffff8, 0xfffffff0, 0x80000000, 113 };
+	static const u32 lens[] = { 0, 0xffffffff, 0xfffffff8, 0xfffffff0, 0x80000000, 65 };
 	struct vrnic_nput put;
 	u8 data[128] = {};
 	u32 i, at;
