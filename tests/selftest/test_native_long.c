@@ -600,6 +600,8 @@ TEST_F(longer, the_handler_destroys_the_endpoint)
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, destroy, &bed->b));
 	for (i = 0; i < 20; i++)
 		ASSERT_OK(send_some(&bed->a, 0, LEN / 4, DONE(TELL(&told), .flags = VRNIC_QUEUE)));
+	/* all offers are there: one that comes later is a stranger's */
+	ASSERT_OK(vrnic_fence_wait(bed->a.to, WAIT_NS, NULL));
 	while (bed->b.to && still_patient(&patience, 0)) {
 		ASSERT_LE(0, vrnic_advance(bed->b.context, 1));
 		ASSERT_LE(0, vrnic_advance(bed->a.context, 1));
