@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Small puts that share a packet of a native link: from the end that sends them, and from the end
- * that executes them. The other host is native_foe.c; between real ends, whoever runs this over a
- * wire has both.
+ * that executes them, where the other host is native_foe.c; and over a wire between two real ends.
  */
 #include <arpa/inet.h>
 
