@@ -40,15 +40,21 @@ static void look_at(const char *line, void *arg)
 		look->ran->elsewhere++;
 }
 
+/* What is done was executed, but the thread that did it may have yet to write the trace. */
 static int who_ran(struct vrnic_context *context, struct ran *ran)
 {
 	struct look look = { .ran = ran };
 	struct vrnic_address address;
+	uint64_t end = now_ns() + WAIT_NS;
+	int ret;
 
 	vrnic_context_address(context, &address);
 	look.fifo = address.fifo;
 	memset(ran, 0, sizeof(*ran));
-	return trace_read(look_at, &look);
+	do {
+		ret = trace_read(look_at, &look);
+	} while (!ret && !ran->here && !ran->elsewhere && now_ns() < end);
+	return ret;
 }
 
 static int traced_open(struct nbed *bed, const struct vrnic_context_attr *attr)
