@@ -24,6 +24,7 @@
 #include "queue/qp_table.h"
 #include "queue/target.h"
 #include "roce/socket.h"
+#include "verbs/verbs.h"
 
 static bool loopback = true;
 module_param(loopback, bool, 0444);
@@ -58,9 +59,12 @@ static int __init vrnic_init(void)
 	err = vrnic_counters_init();
 	if (err)
 		goto err_virtual;
-	err = vrnic_links_init();
+	err = vrnic_link_qps_init();
 	if (err)
 		goto err_counters;
+	err = vrnic_links_init();
+	if (err)
+		goto err_link_qps;
 	err = vrnic_wire_init();
 	if (err)
 		goto err_links;
@@ -75,6 +79,8 @@ err_wire:
 	vrnic_wire_exit();
 err_links:
 	vrnic_links_exit();
+err_link_qps:
+	vrnic_link_qps_exit();
 err_counters:
 	vrnic_counters_exit();
 err_virtual:
@@ -95,6 +101,7 @@ static void __exit vrnic_exit(void)
 	vrnic_wire_exit();
 	vrnic_hello_exit();
 	vrnic_links_exit();
+	vrnic_link_qps_exit();
 	vrnic_counters_exit();
 	vrnic_virtual_exit();
 	vrnic_fifos_exit();

@@ -25,7 +25,7 @@
 
 #include "lib/psn.h"
 
-#define VRNIC_WINDOW_OPS	256	/* operations in flight; a power of two */
+#define VRNIC_WINDOW_OPS	256	/* most operations in flight; a power of two */
 
 struct vrnic_opdef;
 
@@ -44,6 +44,7 @@ struct vrnic_opdef;
  * @vendor_err: enum vrnic_vendor_err
  * @answered: the responder answers with more than an acknowledgment
  * @skip: the peer of a native link refused the message, so its last packet tells the peer to go on
+ * @cookie: native link: the descriptor's cookie, from which the link makes the descriptor again
  */
 struct vrnic_wop {
 	const struct vrnic_opdef *info;
@@ -59,11 +60,13 @@ struct vrnic_wop {
 	u8 vendor_err;
 	bool answered;
 	bool skip;
+	u64 cookie;
 };
 
 /**
  * struct vrnic_flight - what a requester has in flight
  * @ops: the window: operations by index modulo its size
+ * @nr_ops: size of the window; a power of two
  * @head: index of the oldest operation; indices run freely
  * @send: index of the operation of the next packet
  * @tail: next index to be used
@@ -79,6 +82,7 @@ struct vrnic_wop {
  */
 struct vrnic_flight {
 	struct vrnic_wop *ops;
+	u32 nr_ops;
 	u32 head;
 	u32 send;
 	u32 tail;
@@ -94,7 +98,7 @@ struct vrnic_flight {
 
 static inline struct vrnic_wop *vrnic_wop_at(struct vrnic_flight *f, u32 i)
 {
-	return &f->ops[i % VRNIC_WINDOW_OPS];
+	return &f->ops[i & (f->nr_ops - 1)];
 }
 
 static inline u64 vrnic_wop_end(const struct vrnic_wop *w)

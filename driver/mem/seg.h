@@ -68,13 +68,13 @@ struct vrnic_seg {
  * @nr: number of segments
  * @cur: index of the segment with the position
  * @pos: offset of the position in that segment
- * @seg: the segments
+ * @seg: the segments; the list's owner has the memory, as much as it will ever need
  */
 struct vrnic_sgl {
 	unsigned int nr;
 	unsigned int cur;
 	u64 pos;
-	struct vrnic_seg seg[VRNIC_MAX_SGE];
+	struct vrnic_seg *seg;
 };
 
 int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,

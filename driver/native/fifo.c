@@ -313,6 +313,8 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	init_completion(&fifo->gone);
 	fifo->dev = to_vdev(pd->device);
 	fifo->pd = pd;
+	fifo->shell.device = pd->device;
+	fifo->shell.pd = pd;
 	fifo->uctx = &uc->ibuc;
 	fifo->mm = uc->mm;
 	fifo->memcg = uc->memcg;

@@ -53,9 +53,22 @@
 #define LINK_RNR_TIMER	5	/* 60 us */
 #define RNR_FOREVER	7
 
+/* There may be very many: none of their memory is rounded up to a power of two. */
+static struct kmem_cache *cache;
+
 /* Links for which this host has asked, and has no answer yet. */
 static LIST_HEAD(asking);
-static DEFINE_SPINLOCK(asking_lock);	/* protects the list, and @hello of the links in it */
+static DEFINE_SPINLOCK(asking_lock);	/* protects the list, and @asking of the links in it */
+
+/**
+ * struct vrnic_asking - what the task that asks for a link waits for
+ * @answered: completed when the peer has answered whether it makes the link
+ * @hello: this answer; its kind is 0 before
+ */
+struct vrnic_asking {
+	struct completion answered;
+	struct vrnic_hello hello;
+};
 
 /* ---- life of a link ---- */
 
@@ -66,6 +79,9 @@ static void link_created(struct vrnic_link *link, struct vrnic_qp *qp)
 
 static const struct vrnic_link_ops link_ops = {
 	.created = link_created,
+	.fetch = vrnic_native_fetch,
+	.describe = vrnic_native_describe,
+	.alloc = vrnic_native_alloc,
 	.open = vrnic_native_open,
 	.sent = vrnic_native_sent,
 	.refused = vrnic_native_refused,
@@ -79,7 +95,7 @@ static const struct vrnic_link_ops link_ops = {
 
 static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *peer)
 {
-	struct vrnic_link *link = kvzalloc(sizeof(*link), VRNIC_GFP_LINK);
+	struct vrnic_link *link = kmem_cache_zalloc(cache, VRNIC_GFP_LINK);
 	int err = -ENOMEM;
 
 	if (!link)
@@ -95,14 +111,11 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	INIT_LIST_HEAD(&link->flights);
 	INIT_LIST_HEAD(&link->asks);
 	INIT_LIST_HEAD(&link->msgs);
+	link->fetched = &link->msgs;
 	spin_lock_init(&link->lock);
-	init_completion(&link->answered);
 	link->fifo = fifo;
 	memcpy(link->peer.gid, peer, sizeof(*peer));
-	link->shell.ibqp.device = &fifo->dev->ibdev;
-	link->shell.ibqp.pd = fifo->pd;
-	err = vrnic_create_link_qp(&link->shell, link, &link_ops, fifo->crew, VRNIC_LINK_SLOTS,
-				   VRNIC_GFP_LINK);
+	err = vrnic_create_link_qp(&fifo->shell, link, &link_ops, fifo->crew, VRNIC_GFP_LINK);
 	if (err)
 		goto err_host;
 	refcount_inc(&fifo->refs);
@@ -112,7 +125,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 err_host:
 	vrnic_host_put(link->host);
 err_free:
-	kvfree(link);
+	kmem_cache_free(cache, link);
 	return ERR_PTR(err);
 }
 
@@ -122,7 +135,9 @@ void vrnic_link_put(struct vrnic_link *link)
 	if (!refcount_dec_and_test(&link->refs))
 		return;
 	vrnic_host_put(link->host);
-	kvfree(link);
+	kfree(link->types);
+	kfree(link->told);
+	kmem_cache_free(cache, link);
 }
 
 static struct rdma_ah_attr path_attr(const struct ib_gid_attr *sgid,
@@ -161,33 +176,32 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		.retry_cnt = LINK_RETRIES,
 		.rnr_retry = RNR_FOREVER,
 	};
-	struct ib_qp *ibqp = &link->shell.ibqp;
 	int err;
 
 	link->peer_qpn = h->qpn;
-	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_PORT |
-			      IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS, NULL);
+	err = vrnic_modify_link_qp(link->qp, &attr, IB_QP_STATE | IB_QP_PORT |
+				   IB_QP_PKEY_INDEX | IB_QP_ACCESS_FLAGS);
 	if (err)
 		return err;
 	attr.qp_state = IB_QPS_RTR;
-	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-			      IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			      IB_QP_MIN_RNR_TIMER, NULL);
-	if (err)
-		return err;
-	attr.qp_state = IB_QPS_RTS;
-	err = vrnic_modify_qp(ibqp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			      IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC, NULL);
+	err = vrnic_modify_link_qp(link->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+				   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+				   IB_QP_MIN_RNR_TIMER);
 	if (err)
 		return err;
 	/* no RoCE flow: @to has become an address of this host meanwhile */
-	return link->qp->roce ? 0 : -EHOSTUNREACH;
+	if (!link->qp->roce)
+		return -EHOSTUNREACH;
+	attr.qp_state = IB_QPS_RTS;
+	return vrnic_modify_link_qp(link->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+				    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
 /* ---- datagrams out ---- */
 
 struct hello_packet {
 	struct vrnic_sgl sgl;
+	struct vrnic_seg seg;
 	struct vrnic_hello_wire wire;
 };
 
@@ -210,6 +224,7 @@ static int hello_from(struct vrnic_qp *qp, const struct ib_gid_attr *sgid,
 	if (!pkt)
 		return -ENOMEM;
 	vrnic_hello_fill(&pkt->wire, h);
+	pkt->sgl.seg = &pkt->seg;
 	vrnic_sgl_kva(&pkt->sgl, &pkt->wire, sizeof(pkt->wire));
 	tx.src = &pkt->sgl;
 	err = vrnic_path_init(&path, qp->dev, &sgid->gid, &attr,
@@ -302,9 +317,12 @@ static int why_errno(u8 why)
 	}
 }
 
-static void start_asking(struct vrnic_link *link)
+static void start_asking(struct vrnic_link *link, struct vrnic_asking *ask)
 {
+	init_completion(&ask->answered);
+	ask->hello.kind = 0;
 	spin_lock(&asking_lock);
+	link->asking = ask;
 	list_add(&link->owned, &asking);
 	spin_unlock(&asking_lock);
 }
@@ -313,6 +331,7 @@ static void stop_asking(struct vrnic_link *link)
 {
 	spin_lock(&asking_lock);
 	list_del_init(&link->owned);
+	link->asking = NULL;
 	spin_unlock(&asking_lock);
 }
 
@@ -320,16 +339,16 @@ static void stop_asking(struct vrnic_link *link)
  * Has the peer refused only because it has no memory, or too many links? It may accept soon, so
  * forget this answer and let the next one count.
  */
-static bool refused_for_now(struct vrnic_link *link)
+static bool refused_for_now(struct vrnic_asking *ask)
 {
-	const struct vrnic_hello *h = &link->hello;
+	const struct vrnic_hello *h = &ask->hello;
 	bool refused;
 
 	spin_lock(&asking_lock);
 	refused = h->kind == VRNIC_HELLO_NO && h->why == VRNIC_WHY_RESOURCES;
 	if (refused) {
-		link->hello.kind = 0;
-		reinit_completion(&link->answered);
+		ask->hello.kind = 0;
+		reinit_completion(&ask->answered);
 	}
 	spin_unlock(&asking_lock);
 	return refused;
@@ -342,18 +361,18 @@ static bool refused_for_now(struct vrnic_link *link)
  * Return: 0: YES, or a final NO; -EHOSTUNREACH: no answer came; -ENOMEM: such a refusal
  * came last; -EINTR.
  */
-static int link_await(struct vrnic_link *link, unsigned long wait)
+static int link_await(struct vrnic_asking *ask, unsigned long wait)
 {
 	int err = -EHOSTUNREACH;
 	long left = wait;
 
 	while (left > 0) {
-		left = wait_for_completion_interruptible_timeout(&link->answered, left);
+		left = wait_for_completion_interruptible_timeout(&ask->answered, left);
 		if (left < 0)
 			return -EINTR;
 		if (!left)
 			break;
-		if (!refused_for_now(link))
+		if (!refused_for_now(ask))
 			return 0;
 		err = -ENOMEM;
 	}
@@ -372,7 +391,7 @@ static int link_ask(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		/* after any other error try again: a new address may get its route soon */
 		if (err == -ENODEV || err == -ENOMEM)
 			return err;
-		err = link_await(link, msecs_to_jiffies(ASK_FIRST_MS << i));
+		err = link_await(link->asking, msecs_to_jiffies(ASK_FIRST_MS << i));
 		if (!err || err == -EINTR)
 			return err;
 	}
@@ -383,6 +402,7 @@ static int link_dial(struct vrnic_link *link, const struct vrnic_address *peer,
 		     const struct ib_gid_attr *sgid)
 {
 	u32 psn = get_random_u32() & VRNIC_PSN_MASK;
+	struct vrnic_asking ask;
 	struct vrnic_hello h;
 	union ib_gid to;
 	int err;
@@ -395,21 +415,21 @@ static int link_dial(struct vrnic_link *link, const struct vrnic_address *peer,
 	h.fifo = peer->fifo;
 	h.secret = peer->secret;
 	h.psn = psn;
-	start_asking(link);
+	start_asking(link, &ask);
 	link->asked = true;
 	err = link_ask(link, sgid, &to, &h);
 	stop_asking(link);
 	if (err)
 		return err;
-	/* vrnic_link_answered() does not find the link any more, so link->hello does not change */
-	if (link->hello.kind != VRNIC_HELLO_YES) {
+	/* vrnic_link_answered() does not find the link any more, so the answer does not change */
+	if (ask.hello.kind != VRNIC_HELLO_YES) {
 		link->asked = false;
-		return why_errno(link->hello.why);
+		return why_errno(ask.hello.why);
 	}
-	link->peer_qpn = link->hello.qpn;
-	if (!vrnic_hello_fits(&link->hello))
+	link->peer_qpn = ask.hello.qpn;
+	if (!vrnic_hello_fits(&ask.hello))
 		return -EHOSTUNREACH;
-	return link_up(link, sgid, &to, &link->hello, psn);
+	return link_up(link, sgid, &to, &ask.hello, psn);
 }
 
 static struct vrnic_link *link_connect(struct vrnic_fifo *fifo,
@@ -530,9 +550,9 @@ void vrnic_link_answered(const struct vrnic_heard *heard)
 		if (!is_of_peer(link, heard))
 			continue;
 		/* only the first answer counts */
-		if (!link->hello.kind) {
-			link->hello = *h;
-			complete(&link->answered);
+		if (!link->asking->hello.kind) {
+			link->asking->hello = *h;
+			complete(&link->asking->answered);
 		}
 		break;
 	}
@@ -590,14 +610,14 @@ static struct vrnic_link *link_accept(struct vrnic_fifo *fifo,
 	link->peer.fifo = heard->h.from_fifo;
 	link->peer.task = heard->h.task;
 	/* this end's first PSN, which vrnic_link_asked() repeats in each copy of the answer */
-	link->hello.psn = get_random_u32() & VRNIC_PSN_MASK;
+	link->psn = get_random_u32() & VRNIC_PSN_MASK;
 	link->notice = vrnic_notice_new(&link->peer, vrnic_host_number(link->host),
 					VRNIC_GFP_LINK);
 	if (!link->notice || vrnic_fault(link->qp, VRNIC_FAULT_LINK)) {
 		err = -ENOMEM;
 		goto err_kill;
 	}
-	err = link_up(link, sgid, &heard->from, &heard->h, link->hello.psn);
+	err = link_up(link, sgid, &heard->from, &heard->h, link->psn);
 	if (err)
 		goto err_kill;
 	return link;
@@ -675,7 +695,7 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard)
 	link = link_for(fifo, heard, sgid, &why);
 	if (link) {
 		answer = hello_of(link, VRNIC_HELLO_YES);
-		answer.psn = link->hello.psn;
+		answer.psn = link->psn;
 	} else {
 		answer = refusal_of(heard, why);
 	}
@@ -748,4 +768,16 @@ void vrnic_link_bye(const struct vrnic_heard *heard)
 	if (qp->link)
 		link_bye(qp->link, heard);
 	vrnic_qp_put(qp);
+}
+
+int vrnic_link_cache_init(void)
+{
+	cache = KMEM_CACHE(vrnic_link, 0);
+	return cache ? 0 : -ENOMEM;
+}
+
+/* Called when no link is left. */
+void vrnic_link_cache_exit(void)
+{
+	kmem_cache_destroy(cache);
 }

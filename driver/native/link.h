@@ -7,6 +7,7 @@
  *	native/link.c		makes links
  *	native/link_hello.c	queues datagrams about links until they are handled
  *	native/link_keep.c	watches links, and ends them
+ *	native/link_rest.c	memory that idle links give back
  *	native/link_host.c	other hosts, and the memory that each may use here
  *	native/link_grant.c	counters that a peer may name
  *	native/link_msg.c	messages, until the peer has acknowledged them
@@ -48,6 +49,7 @@
 
 struct net;
 struct sk_buff;
+struct vrnic_asking;
 struct vrnic_budget;
 struct vrnic_endpoint;
 struct vrnic_fifo;
@@ -67,6 +69,7 @@ struct vrnic_rget;
 #define VRNIC_GFP_LINK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 
 #define VRNIC_NMSG_SEGS		3	/* message data that wraps, and a region */
+static_assert(1 + VRNIC_NMSG_SEGS <= VRNIC_LINK_SEGS);
 
 /* Most chunks of a gathered message: if a packet is lost, a softirq looks for its first chunk. */
 #define VRNIC_GATHER_CHUNKS	16384
@@ -197,13 +200,12 @@ struct vrnic_nreq {
  * @vendor_err: enum vrnic_vendor_err
  * @await: ANSWER: who waits for it; NULL: nobody does any more
  * @answer: requests: the answer that this end is going to send
- * @buf: MESSAGE, RGET: the data, until all have come
+ * @buf: MESSAGE, RGET: the data, until all have come: room for VRNIC_MAX_MESSAGE, or NULL
  * @refused: the message failed, and the peer was told so; it has to send SKIP, or the rest of PUTS
  * @put: PUTS: index of the put in progress, or of the one that failed
  * @placed: PUTS: puts whose data are in place, up to here
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
- * @half: TYPED: position in the storage at this end
- * @type: TYPED: type that @half is for
+ * @type: TYPED: type that @link->types->half is for
  * @rows: TYPE, and with ROWS: the rows, until all have come
  * @rows_bytes: size of all these rows; charged to the peer's host while @rows is set
  * @rows_there: bytes of these rows that have come
@@ -215,12 +217,11 @@ struct vrnic_link_rx {
 	u8 vendor_err;
 	struct vrnic_nawait *await;
 	struct vrnic_nmsg *answer;
-	u8 buf[VRNIC_MAX_MESSAGE];
+	u8 *buf;
 	bool refused;
 	u8 put;
 	u8 placed;
 	bool unknown;
-	struct vrnic_half half;
 	const struct vrnic_rows *type;
 	struct vrnic_type_row *rows;
 	u64 rows_bytes;
@@ -232,12 +233,11 @@ struct vrnic_link_rx {
 #define VRNIC_LINK_ASKS		24
 
 /*
- * Most answers that the peer has not acknowledged. The ring of a link has room for them, for all
- * flights of an injector, for the requests of two injectors and of all lanes, and for pings.
+ * Most answers that the peer has not acknowledged: to as many flights of an injector as wait for
+ * them, to the requests of two injectors and of all lanes, and some for acknowledgments on the way.
  */
-#define VRNIC_LINK_ANSWERS	(VRNIC_LINK_FLIGHTS - VRNIC_LINK_KEEP_SLOTS)
-#define VRNIC_LINK_KEEP_SLOTS	(4 + VRNIC_LANES)	/* that pings leave to others */
-#define VRNIC_LINK_SLOTS	(2 * VRNIC_LINK_FLIGHTS)
+#define VRNIC_LINK_ANSWERS	44
+static_assert(VRNIC_LINK_ASKS + 2 + VRNIC_LANES <= VRNIC_LINK_ANSWERS);
 
 /**
  * struct vrnic_grants - counters that are not open to all peers, but that one peer may name
@@ -269,6 +269,17 @@ struct vrnic_link_type {
 };
 
 #define VRNIC_LINK_TYPE_BITS	6
+
+/**
+ * struct vrnic_link_types - types that the peer has sent
+ * @hash: struct vrnic_link_type, by hash of their numbers
+ * @half: position in the storage at this end of the TYPED operation in progress
+ */
+struct vrnic_link_types {
+	struct hlist_head hash[1 << VRNIC_LINK_TYPE_BITS];
+	struct vrnic_half half;
+};
+
 #define VRNIC_LINK_TOLD_BITS	6
 #define VRNIC_LINK_TOLD_WAYS	4
 
@@ -278,7 +289,6 @@ struct vrnic_link_type {
 /**
  * struct vrnic_link - one end of a native link
  * @refs: one reference until the end of the link, and one of each remote get that came over it
- * @shell: the struct ib_qp of @qp; the RDMA core does not know it
  * @qp: queue pair; exists while the link is in the list of all links
  * @fifo: the FIFO at this end; a reference is held until the link has ended
  * @host: host of the peer
@@ -299,31 +309,35 @@ struct vrnic_link_type {
  * @nonce: random number that names the link in datagrams; 0: no other host knows the link yet
  * @peer: address of the peer; its secret is 0
  * @peer_qpn: number of the peer's queue pair
- * @answered: completed when the peer has answered whether it makes the link
- * @hello: this answer; if the link is @accepted: only @psn, the first PSN that this end sends
+ * @psn: accepted links: the first PSN that this end sends, in each copy of the answer
+ * @asking: the task that asks the peer for the link, while it does
  * @lock: protects what follows, up to @rx
  * @dead: no message can be posted any more
  * @bye: the peer has said that its end is gone
  * @left: the peer's end did not fail: the peer does not need the link any more
  * @failed: the run of @qp has noticed the failure; only this run sets it
  * @landed: puts have landed, so @fifo->inject has to run; protected by the run bit of @qp
+ * @used: something but a ping has been sent or received since vrnic_link_may_rest()
+ * @rest: bit 0: the next run of @qp has to give back memory
  * @reqs: struct vrnic_nreq that injectors wait for
  * @flights: struct vrnic_nflight, in the order of their posting, that the link is not done with
  * @asks: struct vrnic_nawait without an answer, in the order of their requests: the peer executes
  *	one request after the other, so answers come in this order
  * @asked_id: number of the last request
- * @msgs: struct vrnic_nmsg in the queue pair's ring and window
+ * @msgs: struct vrnic_nmsg that were posted, in order, until the queue pair is done with them
+ * @fetched: entry of the last of @msgs that the queue pair has fetched, or @msgs itself. The queue
+ *	pair's run bit protects this; it changes with the lock held if its message goes
  * @grants: counters in descriptors that this end injected over the link: the peer may name them
  *	although they are not open
  * @rx: message that is being received; protected by the run bit of @qp, as what follows up to
  *	@answer_bytes
- * @types: types that the peer has sent (struct vrnic_link_type), by hash of their numbers
+ * @types: types that the peer has sent; NULL: none
  * @types_nr: number of @types
  * @types_bytes: bytes of the rows of all @types
  * @answers: number of answers that the peer has not acknowledged
  * @answer_bytes: bytes that were packed for answers which the peer has not acknowledged
  * @told: serials of types that this end has sent, by hash of their numbers; 0: none. It sends types
- *	that are not here again. Protected by the run bit of @fifo->inject
+ *	that are not here again. NULL: it has sent none. Protected by the run bit of @fifo->inject
  * @told_next: entry of a hash bucket in @told that is replaced next; protected as @told
  * @pushed: in the list @pushed of @fifo->inject, and protected as @told
  * @users: number of endpoints that use the link; protected by the FIFO's ctrl
@@ -331,7 +345,6 @@ struct vrnic_link_type {
  */
 struct vrnic_link {
 	refcount_t refs;
-	struct vrnic_ibqp shell;
 	struct vrnic_qp *qp;
 	struct vrnic_fifo *fifo;
 	struct vrnic_host *host;
@@ -350,27 +363,30 @@ struct vrnic_link {
 	u64 nonce;
 	struct vrnic_address peer;
 	u32 peer_qpn;
-	struct completion answered;
-	struct vrnic_hello hello;
+	u32 psn;
+	struct vrnic_asking *asking;
 	spinlock_t lock;	/* protects what follows, up to @rx */
 	bool dead;
 	bool bye;
 	bool left;
 	bool failed;
 	bool landed;
+	bool used;
+	unsigned long rest;
 	struct list_head reqs;
 	struct list_head flights;
 	struct list_head asks;
 	u32 asked_id;
 	struct list_head msgs;
+	struct list_head *fetched;
 	struct vrnic_grants grants;
 	struct vrnic_link_rx rx;
-	struct hlist_head types[1 << VRNIC_LINK_TYPE_BITS];
+	struct vrnic_link_types *types;
 	u32 types_nr;
 	u64 types_bytes;
 	u32 answers;
 	u32 answer_bytes;
-	u64 told[1 << VRNIC_LINK_TOLD_BITS][VRNIC_LINK_TOLD_WAYS];
+	u64 (*told)[VRNIC_LINK_TOLD_WAYS];
 	u32 told_next;
 	struct list_head pushed;
 	unsigned int users;
@@ -422,6 +438,13 @@ struct vrnic_hellos {
 	unsigned long failed;
 };
 
+/* A message that is no ping goes over the link, in either direction. */
+static inline void vrnic_link_note_use(struct vrnic_link *link)
+{
+	if (!READ_ONCE(link->used))
+		WRITE_ONCE(link->used, true);
+}
+
 /* native/link.c */
 struct vrnic_link *vrnic_link_get(struct vrnic_fifo *fifo,
 				  const struct vrnic_address *peer);
@@ -433,6 +456,8 @@ void vrnic_link_asked(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
 void vrnic_link_refuse(const struct vrnic_heard *heard);
 void vrnic_link_bye_unanswered(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
 void vrnic_link_bye(const struct vrnic_heard *heard);
+int vrnic_link_cache_init(void);
+void vrnic_link_cache_exit(void);
 
 /* native/link_hello.c */
 bool vrnic_hello_wait(struct vrnic_fifo *fifo, const struct vrnic_heard *heard);
@@ -461,11 +486,14 @@ void vrnic_nmsg_add(struct vrnic_nmsg *msg, const struct vrnic_seg *seg);
 void vrnic_nmsg_release(struct vrnic_nmsg *msg);
 void vrnic_nmsg_free(struct vrnic_link *link, struct vrnic_nmsg *msg);
 u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
-bool vrnic_link_has_room(struct vrnic_link *link, u32 keep);
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
+void vrnic_nmsg_unlink(struct vrnic_link *link, struct vrnic_nmsg *msg);
 void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await);
 void vrnic_link_run(struct vrnic_qp *qp);
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
+u64 vrnic_native_fetch(struct vrnic_link *link);
+void vrnic_native_describe(u64 cookie, struct vrnic_desc *d);
+void *vrnic_native_alloc(struct vrnic_link *link, size_t bytes, bool patient);
 void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie);
 void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status);
 void vrnic_native_ran(struct vrnic_link *link);
@@ -473,6 +501,10 @@ enum vrnic_refusal vrnic_native_refused(struct vrnic_link *link, u64 cookie, u32
 void vrnic_link_broken(struct vrnic_link *link);
 void vrnic_link_flushed(struct vrnic_link *link);
 void vrnic_link_drain(struct vrnic_link *link);
+
+/* native/link_rest.c */
+bool vrnic_link_may_rest(struct vrnic_link *link);
+void vrnic_link_rest(struct vrnic_link *link);
 
 /* native/link_serve.c */
 int vrnic_native_receive(struct vrnic_link *link, struct sk_buff *skb, u32 *why);

@@ -2,7 +2,8 @@
 /*
  * How long links last. All links of this host are in one list. Deregistration of memory looks there
  * for messages that still hold the memory. A work item looks there for links whose peers have been
- * silent for long, and sends PINGs to these peers, to learn whether they still exist.
+ * silent for long, and sends PINGs to these peers, to learn whether they still exist; and for links
+ * that nobody uses, which give back memory (native/link_rest.c).
  *
  * A caller that ends a link takes it off the FIFO's list. Work items do the rest, which may take
  * LINGER_MAX_MS, because the peer may still have messages to acknowledge. They work in parallel, so
@@ -98,7 +99,7 @@ static void link_end(struct vrnic_link *link)
 	mutex_unlock(&links_lock);
 	vrnic_count_add(fifo->dev, LINKS, -1);
 	vrnic_link_say_bye(link);
-	vrnic_destroy_qp(&link->shell.ibqp, NULL);
+	vrnic_destroy_link_qp(link->qp);
 	vrnic_link_drain(link);
 	vrnic_fifo_put(fifo);
 	vrnic_link_put(link);
@@ -240,7 +241,7 @@ static void link_ping(struct vrnic_link *link)
 		return;
 	vrnic_nwire_fill(&msg->hdr, &h);
 	spin_lock_bh(&link->lock);
-	sent = !link->dead && vrnic_link_has_room(link, VRNIC_LINK_KEEP_SLOTS);
+	sent = !link->dead;
 	if (sent)
 		vrnic_link_enqueue(link, msg);
 	spin_unlock_bh(&link->lock);
@@ -257,9 +258,14 @@ static void look_around(struct work_struct *work)
 	bool any;
 
 	mutex_lock(&links_lock);
-	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock))
+	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock)) {
 		if (idle_s && link_is_idle(link, idle_s))
 			link_ping(link);
+		if (vrnic_link_may_rest(link)) {
+			set_bit(0, &link->rest);
+			vrnic_queue(&link->qp->run);
+		}
+	}
 	any = !list_empty(&all_links);
 	mutex_unlock(&links_lock);
 	if (any)
@@ -330,16 +336,24 @@ static void links_let_go(const struct vrnic_mr *mr)
 
 int vrnic_links_init(void)
 {
+	int err = vrnic_link_cache_init();
+
+	if (err)
+		return err;
 	ends = alloc_workqueue("vrnic-links", WQ_UNBOUND, 0);
 	if (!ends)
-		return -ENOMEM;
+		goto err_cache;
 	cuts = alloc_workqueue("vrnic-cuts", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!cuts) {
-		destroy_workqueue(ends);
-		return -ENOMEM;
-	}
+	if (!cuts)
+		goto err_ends;
 	vrnic_mr_on_long_use(links_let_go);
 	return 0;
+
+err_ends:
+	destroy_workqueue(ends);
+err_cache:
+	vrnic_link_cache_exit();
+	return -ENOMEM;
 }
 
 /* Called when no FIFO is left. Work items may still be about to free the last links. */
@@ -348,4 +362,5 @@ void vrnic_links_exit(void)
 	cancel_delayed_work_sync(&looks);
 	destroy_workqueue(cuts);
 	destroy_workqueue(ends);
+	vrnic_link_cache_exit();
 }

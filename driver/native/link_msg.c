@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Messages of a native link, from the send ring until the peer has acknowledged them. A message is
+ * Messages of a native link, from their posting until the peer has acknowledged them. A message is
  * kept that long because a lost packet is made again from it.
  */
 
@@ -14,7 +14,7 @@
 #include "native/link_host.h"
 #include "native/native.h"
 #include "queue/opcode.h"
-#include "queue/ring.h"
+#include "queue/qp.h"
 
 #define LONG_BYTES	SZ_16K	/* at least four packets */
 
@@ -61,6 +61,25 @@ u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg)
 }
 
 /**
+ * vrnic_native_alloc() - allocate memory for a link, or its queue pair
+ * @link: link
+ * @bytes: size
+ * @patient: wait for reclaim, once; the caller may sleep
+ *
+ * The process with the FIFO pays. Return: zeroed memory, or NULL.
+ * Context: any but hard interrupts.
+ */
+void *vrnic_native_alloc(struct vrnic_link *link, size_t bytes, bool patient)
+{
+	struct mem_cgroup *was = vrnic_charge_begin(link->fifo);
+	void *mem = kzalloc(bytes, patient ? VRNIC_GFP_LINK :
+					     GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN);
+
+	vrnic_charge_end(was);
+	return mem;
+}
+
+/**
  * vrnic_native_open() - describe the memory of a message to send
  * @sgl: to be filled in; need not be put
  * @cookie: cookie of the descriptor: address of the message
@@ -78,16 +97,6 @@ void vrnic_native_open(struct vrnic_sgl *sgl, u64 cookie)
 	}
 }
 
-bool vrnic_link_has_room(struct vrnic_link *link, u32 keep)
-{
-	const struct vrnic_ring *ring = &link->qp->sq;
-	u32 used = READ_ONCE(ring->hdr->prod) -
-		   /* pairs with the release in vrnic_ring_consume() */
-		   smp_load_acquire(&ring->hdr->cons);
-
-	return used + keep < ring->entries;
-}
-
 /*
  * Long data go without the header: then they begin where packets and pages begin, if their memory
  * does, and a packet has one page rather than two.
@@ -97,27 +106,60 @@ static u32 head_alone(const struct vrnic_nmsg *msg, u32 bytes)
 	return bytes > LONG_BYTES ? sizeof(msg->hdr) : 0;
 }
 
-/* Put a message into the link's ring. The caller holds link->lock, and has checked for room. */
+/* Post a message to the link's queue pair. The caller holds link->lock. */
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg)
 {
-	struct vrnic_ring *ring = &link->qp->sq;
-	u32 prod = READ_ONCE(ring->hdr->prod);
-	struct vrnic_desc *d = vrnic_ring_slot(ring, prod);
-	u32 bytes = vrnic_nmsg_bytes(msg);
+	struct vrnic_qp *qp = link->qp;
 
 	lockdep_assert_held(&link->lock);
+	list_add_tail(&msg->link, &link->msgs);
+	/* pairs with the acquire in vrnic_sq_posted() */
+	smp_store_release(&qp->posted, qp->posted + 1);
+}
+
+/* Take a message off the list, when the queue pair is done with it. The caller holds link->lock. */
+void vrnic_nmsg_unlink(struct vrnic_link *link, struct vrnic_nmsg *msg)
+{
+	lockdep_assert_held(&link->lock);
+	if (link->fetched == &msg->link)
+		link->fetched = msg->link.prev;
+	list_del_init(&msg->link);
+}
+
+/**
+ * vrnic_native_fetch() - take the next message
+ * @link: link; its queue pair has seen that there is another message
+ *
+ * Needs no lock: while the queue pair exists, only its run takes messages off the list, and the
+ * message is in the list since before the queue pair could see it: vrnic_link_enqueue().
+ *
+ * Return: its cookie.
+ */
+u64 vrnic_native_fetch(struct vrnic_link *link)
+{
+	link->fetched = READ_ONCE(link->fetched->next);
+	return (uintptr_t)list_entry(link->fetched, struct vrnic_nmsg, link);
+}
+
+/**
+ * vrnic_native_describe() - fill in the descriptor of a message
+ * @cookie: address of the message
+ * @d: descriptor of one slot
+ */
+void vrnic_native_describe(u64 cookie, struct vrnic_desc *d)
+{
+	const struct vrnic_nmsg *msg = to_msg(cookie);
+	u32 bytes = vrnic_nmsg_bytes(msg);
+
 	*d = (struct vrnic_desc) {
 		.opcode = VRNIC_OP_NATIVE,
 		.flags = msg->posted ? VRNIC_DESC_POSTED : 0,
 		.num_slots = 1,
-		.cookie = (uintptr_t)msg,
+		.cookie = cookie,
 		.num_sge = 1,
 		.imm = head_alone(msg, bytes),
 		.sge[0].length = bytes,
 	};
-	list_add_tail(&msg->link, &link->msgs);
-	/* pairs with the acquire in vrnic_ring_avail(): P1 in queue/ring.h */
-	smp_store_release(&ring->hdr->prod, prod + 1);
 }
 
 /* Give the request that is about to be posted a number, and await its answer. */
@@ -231,7 +273,7 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 		return;
 	}
 	spin_lock_bh(&link->lock);
-	list_del_init(&msg->link);
+	vrnic_nmsg_unlink(link, msg);
 	spin_unlock_bh(&link->lock);
 	if (!req) {
 		if (status == IB_WC_SUCCESS)
@@ -247,13 +289,21 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 		vrnic_nreq_complete(link, req);
 }
 
-/* The run of the link's queue pair is over: let the injector count the flights that have landed. */
-void vrnic_native_ran(struct vrnic_link *link)
+/* Let the injector count the flights that have landed. */
+static void land(struct vrnic_link *link)
 {
 	if (!link->landed)
 		return;
 	link->landed = false;
 	vrnic_nflights_run(&link->fifo->inject);
+}
+
+/* A run of the link's queue pair is about to end. */
+void vrnic_native_ran(struct vrnic_link *link)
+{
+	land(link);
+	if (unlikely(READ_ONCE(link->rest)))
+		vrnic_link_rest(link);
 }
 
 /* From now on no message can be posted to the link. */
@@ -286,6 +336,8 @@ void vrnic_link_flushed(struct vrnic_link *link)
 {
 	fail_pending(link);
 	vrnic_nflights_lost(link);
+	/* nothing is received any more, so the link may rest: vrnic_link_rest() */
+	WRITE_ONCE(link->rx.left, 0);
 	if (!link->failed) {
 		WRITE_ONCE(link->failed, true);
 		vrnic_link_failed(link);
@@ -307,7 +359,9 @@ static void msgs_drop(struct vrnic_link *link)
 			vrnic_nflight_sent(link, msg->flight, IB_WC_WR_FLUSH_ERR);
 			continue;
 		}
-		list_del_init(&msg->link);
+		spin_lock_bh(&link->lock);
+		vrnic_nmsg_unlink(link, msg);
+		spin_unlock_bh(&link->lock);
 		if (!msg->req)
 			vrnic_nmsg_free(link, msg);
 	}
@@ -318,9 +372,11 @@ void vrnic_link_drain(struct vrnic_link *link)
 {
 	msgs_drop(link);
 	vrnic_nflights_lost(link);
-	vrnic_native_ran(link);
+	land(link);
 	vrnic_nmsg_free(link, link->rx.answer);
 	link->rx.answer = NULL;
+	kfree(link->rx.buf);
+	link->rx.buf = NULL;
 	fail_pending(link);
 	vrnic_types_forget(link);
 	vrnic_rx_rows_free(link);

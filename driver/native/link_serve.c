@@ -98,10 +98,41 @@ static bool can_answer(struct vrnic_link *link)
 	       link->answer_bytes + VRNIC_PACK_BYTES <= ANSWERS_BYTES;
 }
 
-/* Start to receive a request, if it can be answered. Return: 0; -EAGAIN: not now. */
-static int serve_start_request(struct vrnic_link *link, u32 there)
+/* Does open_place(), or what else places data, know where those of such a message go? */
+static bool data_have_place(const struct vrnic_nhdr *h)
+{
+	switch (h->op) {
+	case VRNIC_NWIRE_PUT:
+	case VRNIC_NWIRE_PUTS:
+	case VRNIC_NWIRE_GET:
+	case VRNIC_NWIRE_TYPE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Make sure that there is a buffer for data that have no other place until all have come. If the
+ * process cannot pay for it, nobody does: see below. Each link has one, until it rests. @patient:
+ * the caller may sleep
+ */
+static bool has_buf(struct vrnic_link *link, bool patient)
 {
 	struct vrnic_link_rx *rx = &link->rx;
+
+	if (!rx->h.data || data_have_place(&rx->h) || rx->buf)
+		return true;
+	WRITE_ONCE(rx->buf, vrnic_native_alloc(link, VRNIC_MAX_MESSAGE, patient) ?:
+		   kzalloc(VRNIC_MAX_MESSAGE, GFP_ATOMIC | __GFP_NOWARN));
+	return rx->buf;
+}
+
+/* Start to receive a request, if it can be answered. Return: 0; -EAGAIN: not now. */
+static int serve_start_request(struct vrnic_link *link, const struct vrnic_pkt *pkt)
+{
+	struct vrnic_link_rx *rx = &link->rx;
+	u32 there = pkt->len;
 
 	if (rx->h.op == VRNIC_NWIRE_PING)
 		return 0;
@@ -109,7 +140,8 @@ static int serve_start_request(struct vrnic_link *link, u32 there)
 		check_request(link, there);
 		return 0;
 	}
-	if (!can_answer(link))
+	/* a run that may not sleep has asked whether the packet is light */
+	if (!can_answer(link) || !has_buf(link, !pkt->light))
 		return -EAGAIN;
 	/* use the answer of an earlier request, if that did not come to its end */
 	if (!rx->answer)
@@ -207,6 +239,8 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 
 	if (!read_header(skb, &rx->h))
 		return -EPROTO;
+	if (rx->h.op != VRNIC_NWIRE_PING)
+		vrnic_link_note_use(link);
 	pkt->payload += sizeof(struct vrnic_nwire);
 	pkt->len -= sizeof(struct vrnic_nwire);
 	/* vrnic_native_light() saw something else: have it sent again */
@@ -224,7 +258,7 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 	rx->unknown = false;
 	if (rx->h.op == VRNIC_NWIRE_ANSWER)
 		return serve_start_answer(link);
-	return serve_start_request(link, pkt->len);
+	return serve_start_request(link, pkt);
 }
 
 /* ---- its data ---- */

@@ -31,13 +31,15 @@
 
 static struct hlist_head *types_like(struct vrnic_link *link, u32 number)
 {
-	return &link->types[hash_32(number, VRNIC_LINK_TYPE_BITS)];
+	return &link->types->hash[hash_32(number, VRNIC_LINK_TYPE_BITS)];
 }
 
 static struct vrnic_link_type *type_find(struct vrnic_link *link, u32 number)
 {
 	struct vrnic_link_type *type;
 
+	if (!link->types)
+		return NULL;
 	hlist_for_each_entry(type, types_like(link, number), node)
 		if (type->number == number)
 			return type;
@@ -70,8 +72,8 @@ void vrnic_types_forget(struct vrnic_link *link)
 	struct hlist_node *next;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(link->types); i++)
-		hlist_for_each_entry_safe(type, next, &link->types[i], node)
+	for (i = 0; link->types && i < ARRAY_SIZE(link->types->hash); i++)
+		hlist_for_each_entry_safe(type, next, &link->types->hash[i], node)
 			type_forget(link, type);
 }
 
@@ -103,7 +105,9 @@ static struct vrnic_link_type *type_new(struct vrnic_link *link, u32 number)
 	struct vrnic_link_rx *rx = &link->rx;
 	struct vrnic_link_type *type;
 
-	type = link_zalloc(link, sizeof(*type));
+	if (!link->types)
+		link->types = link_zalloc(link, sizeof(*link->types));
+	type = link->types ? link_zalloc(link, sizeof(*type)) : NULL;
 	if (!type) {
 		vrnic_rx_refuse(link, IB_WC_REM_OP_ERR, VRNIC_VERR_TYPE);
 		return NULL;
@@ -218,7 +222,7 @@ void vrnic_rx_typed_check(struct vrnic_link *link)
 	if (!rows)
 		return;
 	if (rx->h.total != rows->bytes || rx->h.arg > VRNIC_PACK_BYTES ||
-	    (rx->h.pos && (rx->type != rows || rx->half.pos != rx->h.pos))) {
+	    (rx->h.pos && (rx->type != rows || link->types->half.pos != rx->h.pos))) {
 		vrnic_rx_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
@@ -230,7 +234,7 @@ void vrnic_rx_typed_check(struct vrnic_link *link)
 	}
 	vrnic_seg_put(&seg);
 	if (!rx->h.pos)
-		vrnic_half_begin(&rx->half, rows);
+		vrnic_half_begin(&link->types->half, rows);
 }
 
 bool vrnic_rx_takes_rows(const struct vrnic_link_rx *rx)
@@ -301,7 +305,7 @@ static void serve_scatter(struct vrnic_half *half, const struct vrnic_seg *stora
 void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 {
 	bool answer = link->rx.h.op == VRNIC_NWIRE_ANSWER;
-	struct vrnic_half *half = answer ? &typed_req(link)->gather.half : &link->rx.half;
+	struct vrnic_half *half = answer ? &typed_req(link)->gather.half : &link->types->half;
 	struct vrnic_seg seg;
 	int verr;
 
@@ -332,7 +336,7 @@ static bool answer_packed(struct vrnic_link *link, const struct vrnic_seg *stora
 		return false;
 	answer->charged = n;
 	link->answer_bytes += n;
-	vrnic_half_copy(&link->rx.half, storage, answer->buf, n, true, false);
+	vrnic_half_copy(&link->types->half, storage, answer->buf, n, true, false);
 	seg.kva = answer->buf;
 	vrnic_nmsg_add(answer, &seg);
 	return true;
@@ -347,13 +351,13 @@ static bool answer_gathered(struct vrnic_link *link, const struct vrnic_seg *sto
 
 	if (!gather)
 		return false;
-	vrnic_half_set(&gather->half, &link->rx.half);
+	vrnic_half_set(&gather->half, &link->types->half);
 	seg = vrnic_ngather_seg(gather, storage, n);
 	vrnic_nmsg_add(answer, &seg);
 	answer->buf = gather;
 	answer->type = type_find(link, link->rx.h.type);
 	answer->type->refs++;
-	vrnic_half_skip(&link->rx.half, n);
+	vrnic_half_skip(&link->types->half, n);
 	return true;
 }
 

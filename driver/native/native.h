@@ -338,6 +338,7 @@ struct vrnic_rgets {
  * @gone: completed when the last reference was put
  * @dev: device; valid while a reference is held
  * @pd: protection domain of the memory that the FIFO's descriptors name
+ * @shell: takes the place of the core's part in the queue pairs of the FIFO's links
  * @uctx: context of the process that made the FIFO; peers only compare it
  * @crew: threads in the cgroups of the process; run injectors and links when no system call does
  * @mm: memory of the process; its context has a reference
@@ -383,6 +384,7 @@ struct vrnic_fifo {
 	struct completion gone;
 	struct vrnic_dev *dev;
 	struct ib_pd *pd;
+	struct ib_qp shell;
 	struct ib_ucontext *uctx;
 	struct vrnic_crew *crew;
 	struct mm_struct *mm;

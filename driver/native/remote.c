@@ -78,8 +78,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req, struct vr
 		spin_unlock_bh(&link->lock);
 		return false;
 	}
-	/* answers leave room for the requests of all injectors that use the link */
-	WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
+	vrnic_link_note_use(link);
 	if (!req->quiet)
 		vrnic_link_ask(link, &req->await);
 	h->id = req->await.id;
@@ -87,7 +86,7 @@ static bool link_post(struct vrnic_link *link, struct vrnic_nreq *req, struct vr
 	req->pending = true;
 	list_add_tail(&req->link, &link->reqs);
 	vrnic_link_enqueue(link, &req->msg);
-	/* vrnic_destroy_qp() waits for this reference, as the link may end after the unlock */
+	/* vrnic_destroy_link_qp() waits for this reference, as the link may end after the unlock */
 	refcount_inc(&qp->refs);
 	spin_unlock_bh(&link->lock);
 	vrnic_link_run(qp);
@@ -484,6 +483,15 @@ static bool rows_fit(const struct vrnic_injector *inj, const struct vrnic_type *
 	return !inj->op.done && rows_bytes(type) <= VRNIC_PACK_BYTES;
 }
 
+/* Make room to note which types the peer of this link knows. */
+static bool has_notes(struct vrnic_link *link)
+{
+	if (!link->told)
+		link->told = kcalloc(1 << VRNIC_LINK_TOLD_BITS, sizeof(*link->told),
+				     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return link->told;
+}
+
 static int remote_typed_begin(struct vrnic_injector *inj)
 {
 	int verr;
@@ -581,8 +589,11 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 static enum vrnic_step ask_typed(struct vrnic_injector *inj)
 {
 	const struct vrnic_type *type;
-	int verr = remote_typed_begin(inj);
+	int verr;
 
+	if (!has_notes(inj->link))
+		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_TYPE);
+	verr = remote_typed_begin(inj);
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	type = inj->typed->type[VRNIC_SIDE_REMOTE];

@@ -204,14 +204,13 @@ static bool nflight_enqueue(struct vrnic_link *link, struct vrnic_nflight *fligh
 	spin_lock_bh(&link->lock);
 	dead = link->dead;
 	if (!dead) {
-		/* VRNIC_LINK_KEEP_SLOTS: answers leave room for all flights of an injector */
-		WARN_ON_ONCE(!vrnic_link_has_room(link, 0));
+		vrnic_link_note_use(link);
 		if (flight->asks)
 			vrnic_link_ask(link, &flight->await);
 		fill_header(flight);
 		add_flights(link, flight);
 		vrnic_link_enqueue(link, &flight->msg);
-		/* vrnic_destroy_qp() waits for this: the link may end after the unlock */
+		/* vrnic_destroy_link_qp() waits for this: the link may end after the unlock */
 		if (list_empty(&link->pushed)) {
 			refcount_inc(&link->qp->refs);
 			list_add_tail(&link->pushed, &inj->pushed);
@@ -348,7 +347,7 @@ void vrnic_nflight_depart(struct vrnic_injector *inj, struct vrnic_nflight *flig
 	inj->op.ep = NULL;
 }
 
-/* As many flights as a link has room for, and as a peer has answers for. */
+/* As many flights as an injector may have, and as a peer has answers for. */
 static bool has_place(const struct vrnic_injector *inj)
 {
 	if (inj->nr_flights - inj->nr_laned == VRNIC_LINK_FLIGHTS)
@@ -359,7 +358,7 @@ static bool has_place(const struct vrnic_injector *inj)
 
 /*
  * The link is dead: the small puts that were to go over it fail. The link hands them back behind
- * those before them, which may still be in its ring.
+ * those before them, which may still be on their way.
  */
 static void fail_puts(struct vrnic_link *link, struct vrnic_nflight *first)
 {
@@ -550,7 +549,7 @@ void vrnic_nflight_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u
 	u32 i, nr = 1 + vrnic_nputs_behind(flight), done = vrnic_nputs_done(flight);
 
 	spin_lock_bh(&link->lock);
-	list_del_init(&flight->msg.link);
+	vrnic_nmsg_unlink(link, &flight->msg);
 	vrnic_nmsg_release(&flight->msg);
 	for (i = 0; i < nr; i++, flight = list_next_entry(flight, link))
 		note_sent(link, flight, i < done ? IB_WC_SUCCESS : status);

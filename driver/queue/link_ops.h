@@ -6,9 +6,13 @@
 #include <linux/types.h>
 
 struct sk_buff;
+struct vrnic_desc;
 struct vrnic_link;
 struct vrnic_qp;
 struct vrnic_sgl;
+
+/* Bounds the messages of a link, in the ring that is only a count. Links have far fewer. */
+#define VRNIC_LINK_MSGS	0x40000000U
 
 /* What becomes of a message that the peer has refused. */
 enum vrnic_refusal {
@@ -21,6 +25,10 @@ enum vrnic_refusal {
 /**
  * struct vrnic_link_ops - functions of a native link that its queue pair calls
  * @created: the queue pair exists, and no other code can find it yet
+ * @fetch: take the next message; the queue pair knows that there is one. Return: its cookie
+ * @describe: fill in the descriptor of a message, which has one slot
+ * @alloc: allocate zeroed memory for the queue pair, which frees it by kfree(). @patient: wait for
+ *	reclaim, once. Return: NULL if there is none
  * @open: describe the memory of a message to send; the message keeps the references
  * @sent: a message was acknowledged or has failed, so the queue pair needs its memory no more
  * @refused: the peer could not execute a message, or a part of it. If the link goes on, it calls
@@ -35,12 +43,15 @@ enum vrnic_refusal {
  *	packet of the queue, which @receive gets next, if it is one of a message
  * @ran: a run of the queue pair is about to end
  * @broken: the queue pair is in ERR: let nobody post from now on; may be called again
- * @flushed: the send ring was flushed, so no message is in use any more; may be called again
+ * @flushed: all messages were flushed, so none is in use any more; may be called again
  *
  * @cookie is that of the descriptor. Context: a run of the queue pair, except for @created.
  */
 struct vrnic_link_ops {
 	void (*created)(struct vrnic_link *link, struct vrnic_qp *qp);
+	u64 (*fetch)(struct vrnic_link *link);
+	void (*describe)(u64 cookie, struct vrnic_desc *d);
+	void *(*alloc)(struct vrnic_link *link, size_t bytes, bool patient);
 	void (*open)(struct vrnic_sgl *sgl, u64 cookie);
 	void (*sent)(struct vrnic_link *link, u64 cookie, u8 status);
 	enum vrnic_refusal (*refused)(struct vrnic_link *link, u64 cookie, u32 why);

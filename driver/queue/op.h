@@ -31,7 +31,7 @@ enum vrnic_op_wait {
  * @waits: enum vrnic_op_wait; valid while the operation waits. For operators: see vrnic_fill_qp()
  * @tries: of a datagram: how often another runner had locked its target
  * @member: of a datagram to a group: group members below this number were served
- * @slots: private copy of the descriptor and of its further slots
+ * @slots: private copy of the descriptor and of its further slots: in struct vrnic_scratch
  *
  * The queue pair's run bit protects this structure.
  */
@@ -48,7 +48,7 @@ struct vrnic_op {
 	u8 waits;
 	u8 tries;
 	unsigned long member;
-	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
+	u8 *slots;
 };
 
 static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)

@@ -59,11 +59,12 @@ struct vrnic_rare {
 
 /**
  * struct vrnic_qp - a queue pair
- * @rcu: for kfree_rcu(): code that looks queue pairs up may still read a destroyed one
+ * @rcu: to free it after a grace period: code that looks queue pairs up may still read it
  * @refs: one reference of the owner, and one for each use by other code that found the queue pair
  * @gone: completed when the last reference was put
  * @dev: device; valid while a reference is held
- * @ibqp: the core's part; valid while a reference is held
+ * @ibqp: the core's part; valid while a reference is held. All links of a FIFO share one, which the
+ *	core does not know
  * @qpn: number, unique on this host; a GSI queue pair has the number 1 on the wire instead
  * @key_user: device, domain and number that memory keys are checked against: those in the queue
  *	pair's own requests, and those that peers send to it
@@ -83,7 +84,7 @@ struct vrnic_rare {
  * @last_wqe: LAST_WQE_REACHED was raised; protected by @resp_lock
  * @run: the engine's handle; its run bit protects @sq, @sq_done, @op, @sgl, and the counts between
  *	them
- * @sq: send ring
+ * @sq: send ring. That of a native link is only an index: link_ops.fetch() finds the messages
  * @sq_done: send requests that have ended since RESET
  * @descriptors: send requests that were taken off the ring
  * @xmit_bytes: bytes of messages that left, in packets or by @op
@@ -95,9 +96,8 @@ struct vrnic_rare {
  * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
- * @rare: counts of what is no part of the fast path; protected by the run bit
  * @post_lock: serialises post_send() of kernel consumers
- * @rq: receive ring, if there is no @srq
+ * @rq: receive ring, if vrnic_qp_has_rq()
  * @srq: shared receive ring or NULL
  * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
  * @recv: the receive request that takes the present message; protected by @resp_lock
@@ -118,6 +118,9 @@ struct vrnic_rare {
  * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
  * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
  * @link_ops: functions of @link that the queue pair calls
+ * @posted: number of messages of @link that were posted, as the producer's index of a ring; written
+ *	with the link's lock held
+ * @rare: counts of what is no part of the fast path; protected by the run bit
  * @wired: entry in vrnic_wire.qps while the queue pair may have a route; changed with @ctrl held
  * @counter: counter that this queue pair is bound to, or NULL; atomic
  * @counted: entry in the list of @counter; protected by its lock
@@ -166,7 +169,6 @@ struct vrnic_qp {
 	struct vrnic_hold hold;
 	u64 limit;
 	u64 paid_at;
-	struct vrnic_rare rare;
 	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
@@ -180,6 +182,8 @@ struct vrnic_qp {
 	struct vrnic_roce *roce;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
+	u32 posted;
+	struct vrnic_rare rare;
 	u64 rcvd_pkts ____cacheline_aligned;
 	u64 rcvd_bytes;
 	u32 rxq_bytes;
@@ -191,6 +195,42 @@ struct vrnic_qp {
 	struct list_head counted;
 	gfp_t gfp;
 };
+
+/**
+ * struct vrnic_scratch - arrays of a queue pair, behind it in its memory
+ * @slots: of vrnic_qp.op
+ * @seg: of vrnic_qp.sgl
+ * @recv_sge: of vrnic_qp.recv
+ * @recv_seg: of vrnic_qp.recv_sgl
+ */
+struct vrnic_scratch {
+	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
+	struct vrnic_seg seg[VRNIC_MAX_SGE];
+	struct vrnic_sge recv_sge[VRNIC_MAX_SGE];
+	struct vrnic_seg recv_seg[VRNIC_MAX_SGE];
+};
+
+#define VRNIC_LINK_SEGS	4	/* segments of a message of a native link, with its header */
+
+/**
+ * struct vrnic_link_scratch - the same of the queue pair of a native link
+ * @slot: of vrnic_qp.op
+ * @seg: of vrnic_qp.sgl
+ * @recv_seg: of vrnic_qp.recv_sgl
+ *
+ * There may be very many links, so theirs is as small as can be.
+ */
+struct vrnic_link_scratch {
+	u8 slot[VRNIC_SLOT_SIZE] __aligned(8);
+	struct vrnic_seg seg[VRNIC_LINK_SEGS];
+	struct vrnic_seg recv_seg;
+};
+
+/* Has the queue pair a receive ring? One with an SRQ has none, nor has that of a native link. */
+static inline bool vrnic_qp_has_rq(const struct vrnic_qp *qp)
+{
+	return !qp->srq && !qp->link;
+}
 
 /* Nothing is arranged for shorter lines. */
 #define VRNIC_QP_SAME_LINE(a, b)						\

@@ -32,6 +32,9 @@ void vrnic_qp_event(struct vrnic_qp *qp, enum ib_event_type event)
 /* @qp is in ERR: ask for a doorbell after every post, so that the request is flushed. */
 void vrnic_rings_fail(struct vrnic_qp *qp)
 {
+	/* a native link rings anyway, and has no rings to ask for it */
+	if (qp->link)
+		return;
 	if (!qp->srq)
 		vrnic_ring_ask_doorbell(&qp->rq.ring);
 	vrnic_ring_ask_doorbell(&qp->sq);

@@ -99,7 +99,9 @@ int vrnic_qp_publish(struct vrnic_qp *qp)
 
 	if (err)
 		return err;
-	qp->ibqp->qp_num = qp->qpn;
+	/* links share the core's part */
+	if (!qp->link)
+		qp->ibqp->qp_num = qp->qpn;
 	qp->key_user.qpn = qp->qpn;
 	if (qp->type != IB_QPT_GSI)
 		return 0;

@@ -32,13 +32,13 @@ struct vrnic_rq {
  * @active: there is a request, and it is not complete yet
  * @cookie: wr_id
  * @num_sge: number of segments in @sge
- * @sge: the segments that the message goes to
+ * @sge: the segments that the message goes to: in struct vrnic_scratch
  */
 struct vrnic_recv {
 	bool active;
 	u64 cookie;
 	u32 num_sge;
-	struct vrnic_sge sge[VRNIC_MAX_SGE];
+	struct vrnic_sge *sge;
 };
 
 int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp);

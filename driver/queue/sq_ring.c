@@ -24,7 +24,14 @@ static void sq_ring_broken(struct vrnic_qp *qp)
 
 static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
 {
+	struct vrnic_desc *d = vrnic_op_desc(&qp->op);
 	u32 i;
+
+	/* a message of a link, which has one slot */
+	if (qp->link) {
+		qp->link_ops->describe(qp->link_ops->fetch(qp->link), d);
+		return;
+	}
 
 	for (i = first; i < n; i++)
 		memcpy(qp->op.slots + i * VRNIC_SLOT_SIZE,
@@ -53,7 +60,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 {
 	struct vrnic_op *op = &qp->op;
 	struct vrnic_desc *d = vrnic_op_desc(op);
-	u32 avail = vrnic_ring_avail(&qp->sq);
+	u32 avail = vrnic_sq_posted(qp) - qp->sq.idx;
 
 	if (avail > qp->sq.entries) {
 		sq_ring_broken(qp);
@@ -80,7 +87,8 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
 		return true;
 	}
-	copy_slots(qp, ahead, 1, d->num_slots);
+	if (d->num_slots > 1)
+		copy_slots(qp, ahead, 1, d->num_slots);
 	if (must_fail(qp))
 		vrnic_op_fail(op, vrnic_fault_own(qp, VRNIC_FAULT_COMPLETION),
 			      VRNIC_VERR_INJECTED);
@@ -116,11 +124,12 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 			cqe.byte_len = op->total;
 	}
 	op->active = false;
-	vrnic_ring_consume(&qp->sq, d->num_slots);
 	if (qp->link) {
+		qp->sq.idx++;
 		qp->link_ops->sent(qp->link, d->cookie, op->status);
 		return;
 	}
+	vrnic_ring_consume(&qp->sq, d->num_slots);
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;

@@ -6,7 +6,6 @@
 #include <linux/bottom_half.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 #include <net/inet_ecn.h>
 
 #include "base/port.h"
@@ -22,6 +21,14 @@
 #include "roce/roce.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
+
+/* There may be very many: none of their memory is rounded up to a power of two. */
+static struct kmem_cache *connections;
+
+static void roce_release(struct rcu_head *rcu)
+{
+	kmem_cache_free(connections, container_of(rcu, struct vrnic_roce, rcu));
+}
 
 /* In RTR, the first message from the peer establishes the connection: IBTA 11.6.3.1. */
 static void flow_note_contact(struct vrnic_qp *qp)
@@ -260,19 +267,6 @@ bool vrnic_roce_idle(const struct vrnic_qp *qp)
 	return qp->roce->req.fly.head == qp->roce->req.fly.tail;
 }
 
-static int req_init(struct vrnic_qp *qp)
-{
-	struct vrnic_req *q = to_req(qp);
-
-	if (qp->type == IB_QPT_UC)
-		return 0;
-	q->fly.ops = kvcalloc(VRNIC_WINDOW_OPS, sizeof(*q->fly.ops), qp->gfp);
-	/* a copy that begins in the last slots does not wrap, but goes on behind them */
-	q->slots = kvcalloc(VRNIC_WINDOW_SLOTS + VRNIC_MAX_SLOTS, VRNIC_SLOT_SIZE,
-			    qp->gfp);
-	return q->fly.ops && q->slots ? 0 : -ENOMEM;
-}
-
 static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
 			const struct rdma_ah_attr *ah, u32 dqpn)
 {
@@ -297,7 +291,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	struct vrnic_roce *roce;
 	int err;
 
-	roce = kzalloc(sizeof(*roce), qp->gfp);
+	roce = kmem_cache_zalloc(connections, qp->gfp);
 	if (!roce)
 		return -ENOMEM;
 	roce->mtu = ib_mtu_enum_to_int(attr->path_mtu);
@@ -312,7 +306,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	err = vrnic_resp_init(qp, attr);
 	if (err)
 		goto err_disconnect;
-	err = req_init(qp);
+	err = vrnic_window_init(qp);
 	if (err)
 		goto err_disconnect;
 	return 0;
@@ -322,7 +316,7 @@ err_disconnect:
 	vrnic_roce_disconnect(qp);
 	return err;
 err_free:
-	kfree(roce);
+	kmem_cache_free(connections, roce);
 	return err;
 }
 
@@ -373,8 +367,20 @@ void vrnic_roce_disconnect(struct vrnic_qp *qp)
 	vrnic_early_purge(&roce->req.early);
 	vrnic_early_purge(&roce->resp.early);
 	vrnic_resp_free(qp);
-	kvfree(roce->req.fly.ops);
-	kvfree(roce->req.slots);
+	vrnic_window_free(&roce->req);
 	WRITE_ONCE(qp->roce, NULL);
-	kfree_rcu(roce, rcu);
+	call_rcu(&roce->rcu, roce_release);
+}
+
+int vrnic_roce_init(void)
+{
+	connections = KMEM_CACHE(vrnic_roce, 0);
+	return connections ? 0 : -ENOMEM;
+}
+
+/* Called when no queue pair is connected. */
+void vrnic_roce_exit(void)
+{
+	rcu_barrier();	/* for roce_release() */
+	kmem_cache_destroy(connections);
 }

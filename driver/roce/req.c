@@ -17,6 +17,7 @@
 #include "lib/ack.h"
 #include "lib/psn.h"
 #include "queue/hold.h"
+#include "queue/link_ops.h"
 #include "queue/op.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
@@ -44,8 +45,11 @@ void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 
 	if (q->has_loaded && q->loaded == i)
 		return;
-	memcpy(qp->op.slots, q->slots + w->slot * VRNIC_SLOT_SIZE,
-	       w->num_slots * VRNIC_SLOT_SIZE);
+	if (qp->link)
+		qp->link_ops->describe(w->cookie, vrnic_op_desc(&qp->op));
+	else
+		memcpy(qp->op.slots, q->slots + w->slot * VRNIC_SLOT_SIZE,
+		       w->num_slots * VRNIC_SLOT_SIZE);
 	qp->op.info = w->info;
 	qp->op.total = w->total;
 	qp->op.done = 0;
@@ -85,15 +89,18 @@ static bool is_answered(u8 opcode)
 	}
 }
 
-/* Keep a private copy of the slots. req_admit() has made sure that there is room. */
+/* Keep what makes the descriptor again. req_admit() has made sure that there is room. */
 static void keep_slots(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	struct vrnic_req *q = to_req(qp);
 
 	w->num_slots = vrnic_op_desc(&qp->op)->num_slots;
 	w->slot = q->slot_tail % VRNIC_WINDOW_SLOTS;
-	memcpy(q->slots + w->slot * VRNIC_SLOT_SIZE, qp->op.slots,
-	       w->num_slots * VRNIC_SLOT_SIZE);
+	if (qp->link)
+		w->cookie = vrnic_op_desc(&qp->op)->cookie;
+	else
+		memcpy(q->slots + w->slot * VRNIC_SLOT_SIZE, qp->op.slots,
+		       w->num_slots * VRNIC_SLOT_SIZE);
 	q->slot_tail += w->num_slots;
 	q->ahead += w->num_slots;
 }
@@ -169,6 +176,16 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 		w->chunk = 1;	/* local: it is done */
 }
 
+/* Has the window room for another operation, whatever its size? */
+static bool may_admit(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+
+	if (q->fly.tail - q->fly.head == q->fly.nr_ops && !vrnic_window_grow(qp))
+		return false;
+	return q->slot_tail - q->slot_head <= VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS;
+}
+
 /*
  * Take the next descriptor into the window, if the ring's owner has rung the doorbell for it. If
  * not, the owner is about to ring, and its own run then sends the request. (@rung may be out of
@@ -180,9 +197,7 @@ static bool req_admit(struct vrnic_qp *qp)
 	struct vrnic_wop *w;
 
 	if (q->blocked || READ_ONCE(qp->state) != IB_QPS_RTS ||
-	    q->rung == qp->sq.idx + q->ahead ||
-	    q->fly.tail - q->fly.head == VRNIC_WINDOW_OPS ||
-	    q->slot_tail - q->slot_head > VRNIC_WINDOW_SLOTS - VRNIC_MAX_SLOTS)
+	    q->rung == qp->sq.idx + q->ahead || !may_admit(qp))
 		return false;
 	q->has_loaded = false;
 	if (!vrnic_sq_fetch(qp, q->ahead))
@@ -345,7 +360,9 @@ void vrnic_roce_begin(struct vrnic_qp *qp, const struct vrnic_budget *budget)
 {
 	/* the owner has rung for all that is in the send ring by now */
 	if (budget->rung)
-		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+		to_req(qp)->rung = vrnic_sq_posted(qp);
+	if (!budget->atomic)
+		vrnic_window_grow_patiently(qp);
 	qp->roce->due = budget->atomic ? skb_queue_len_lockless(&qp->rxq) : U32_MAX;
 	qp->roce->resp.replied = false;
 }
@@ -405,9 +422,9 @@ bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	bool busy;
 
-	/* runs of a native link post to its ring themselves, without a doorbell */
+	/* runs of a native link post messages themselves, without a doorbell */
 	if (qp->link)
-		to_req(qp)->rung = READ_ONCE(qp->sq.hdr->prod);
+		to_req(qp)->rung = vrnic_sq_posted(qp);
 	if (is_quiet(qp))
 		return false;
 	/*

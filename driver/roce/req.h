@@ -3,6 +3,7 @@
  * The RoCEv2 requester: what its files share.
  *
  *	roce/req.c	the window: admits operations, sends and retires them
+ *	roce/window.c	memory of the window
  *	roce/req_send.c	what each operation sends
  *	roce/req_ack.c	takes in the answers of the responder
  *	roce/req_retry.c	timers, retries, going back to a lost packet
@@ -26,6 +27,12 @@ static inline bool window_open(const struct vrnic_req *q)
 {
 	return q->fly.cur - q->fly.una < q->window && (!q->fly.hold || q->fly.cur < q->fly.hold);
 }
+
+/* roce/window.c */
+int vrnic_window_init(struct vrnic_qp *qp);
+void vrnic_window_free(struct vrnic_req *q);
+bool vrnic_window_grow(struct vrnic_qp *qp);
+void vrnic_window_grow_patiently(struct vrnic_qp *qp);
 
 /* roce/req.c */
 void vrnic_req_load(struct vrnic_qp *qp, u32 i);

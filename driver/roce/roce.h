@@ -11,6 +11,7 @@
  *	roce/resp.h	requests of a peer: the responder and its files
  *	roce/flow.c	connects queue pairs, handles their packets
  *	roce/req.h	requests to a peer: the requester and its files
+ *	roce/window.c	memory of the requester's window
  *	roce/early.c	packets that came before one that is missing
  *	roce/ud_wire.c	datagrams, both ways
  *
@@ -37,6 +38,8 @@ struct vrnic_qp;
 struct vrnic_sgl;
 
 #define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors of a window */
+#define VRNIC_LINK_OPS		128	/* most operations in flight of a native link */
+#define VRNIC_LINK_OPS_FEW	2	/* as many need no memory: in struct vrnic_req */
 #define VRNIC_WINDOW_PKTS	128	/* most packets in flight */
 #define VRNIC_WINDOW_MIN	8	/* the window that losses leave */
 #define VRNIC_WINDOW_QUEUED	2	/* the window that losses leave if a queue delays packets */
@@ -284,8 +287,9 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
 /**
  * struct vrnic_req - the requester
  * @fly: operations in flight, and how far they are settled
+ * @few: @fly.ops of a native link with few operations in flight: see roce/window.c
  * @slots: copies of their descriptors, by slot modulo VRNIC_WINDOW_SLOTS. A copy does not wrap: the
- *	buffer has more slots at its end
+ *	buffer has more slots at its end. NULL: native link, which keeps no copies
  * @slot_head: oldest slot of the copies
  * @slot_tail: next slot to be used
  * @ahead: slots of the send ring that the window's operations take
@@ -293,6 +297,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @loaded: window index of the operation that is in vrnic_qp.op
  * @has_loaded: @loaded is valid
  * @blocked: an operation failed, so the window takes no new one
+ * @wants_room: a window could not grow for want of memory, and a thread is to try again
  * @acked_at: last packet that requested an acknowledgment
  * @went_back: @fly.una when an early answer last made the requester go back; 0: not since a timeout
  * @recover: @window has shrunk already for losses of packets before this one
@@ -319,6 +324,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  */
 struct vrnic_req {
 	struct vrnic_flight fly;
+	struct vrnic_wop few[VRNIC_LINK_OPS_FEW];
 	u8 *slots;
 	u32 slot_head;
 	u32 slot_tail;
@@ -327,6 +333,7 @@ struct vrnic_req {
 	u32 loaded;
 	bool has_loaded;
 	bool blocked;
+	bool wants_room;
 	u64 acked_at;
 	u64 went_back;
 	u64 recover;
@@ -411,7 +418,7 @@ struct vrnic_resp {
 
 /**
  * struct vrnic_roce - what an RC or UC queue pair needs to reach a peer over the wire
- * @rcu: for kfree_rcu(): softirqs compare the addresses of packets with @path under RCU
+ * @rcu: to free it after a grace period: softirqs compare addresses of packets with @path under RCU
  * @path: path to the peer
  * @mtu: path MTU, bytes of payload
  * @burst: packets that the run has made and not sent; empty between runs
@@ -445,6 +452,10 @@ int vrnic_wire_send(struct vrnic_wire *w, struct sk_buff *skb);
 void vrnic_wire_join(struct vrnic_wire *w, struct vrnic_qp *qp);
 struct vrnic_wire *vrnic_wire_alloc(struct net *net);
 void vrnic_wire_end(struct vrnic_wire *w);
+
+/* roce/flow.c */
+int vrnic_roce_init(void);
+void vrnic_roce_exit(void);
 
 /* roce/room.c */
 #define VRNIC_ROOM_ANY	U32_MAX

@@ -644,10 +644,13 @@ static struct pernet_operations wire_net_ops = { .exit = wire_net_exit };
 
 int vrnic_wire_init(void)
 {
-	int err = vrnic_room_init();
+	int err = vrnic_roce_init();
 
 	if (err)
 		return err;
+	err = vrnic_room_init();
+	if (err)
+		goto err_roce;
 	openers = alloc_workqueue("vrnic-openers", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!openers) {
 		err = -ENOMEM;
@@ -662,6 +665,8 @@ err_openers:
 	destroy_workqueue(openers);
 err_room:
 	vrnic_room_exit();
+err_roce:
+	vrnic_roce_exit();
 	return err;
 }
 
@@ -672,6 +677,7 @@ void vrnic_wire_exit(void)
 	/* a softirq may still be in data_ready() for a socket that was released */
 	synchronize_net();
 	vrnic_room_exit();
+	vrnic_roce_exit();
 }
 
 /**

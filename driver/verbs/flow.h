@@ -45,6 +45,10 @@ u32 vrnic_roce_ahead(const struct vrnic_qp *qp);
 u32 vrnic_roce_una(const struct vrnic_qp *qp);
 bool vrnic_roce_send(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
+/* roce/window.c */
+bool vrnic_roce_rests(const struct vrnic_qp *qp);
+void vrnic_roce_rest(struct vrnic_qp *qp);
+
 /* roce/req_send.c */
 enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget);

@@ -446,11 +446,12 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
 
 /*
  * Has the owner of @peer connected it to @qp? If not, do not take its lock: a stranger must not
- * delay it. Needs no lock, as it reads only single words, and what never changes.
+ * delay it. Needs no lock, as it reads only single words, and what never changes. The queue pair of
+ * a native link has nothing for a peer on this host: no receives, and no lists of segments.
  */
 static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
-	return peer->type == qp->type &&
+	return peer->type == qp->type && !peer->link &&
 	       READ_ONCE(peer->attr.dest_qp_num) == qp->qpn &&
 	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
 }

@@ -21,6 +21,15 @@
 #include "verbs/verbs.h"
 #include "vrnic.h"
 
+/* struct link_qp - the queue pair of a native link, which has little of what others have */
+struct link_qp {
+	struct vrnic_qp qp;
+	struct vrnic_link_scratch scratch;
+};
+
+/* There may be very many: none of their memory is rounded up to a power of two. */
+static struct kmem_cache *link_qps;
+
 static int check_init(const struct ib_qp_init_attr *init)
 {
 	const struct ib_qp_cap *cap = &init->cap;
@@ -73,7 +82,7 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
 	int err;
 
-	if (qp->srq) {
+	if (!vrnic_qp_has_rq(qp)) {
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 		return 0;
@@ -104,7 +113,7 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 	err = vrnic_ring_export(&qp->sq, qp->uctx, &resp.sq);
 	if (err)
 		return err;
-	if (!qp->srq) {
+	if (vrnic_qp_has_rq(qp)) {
 		err = vrnic_ring_export(&qp->rq.ring, qp->uctx, &resp.rq);
 		if (err)
 			return err;
@@ -114,13 +123,9 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 }
 
 /* @crew: threads that run the queue pair when no process or softirq does */
-static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-			       struct vrnic_crew *crew, gfp_t gfp)
+static void qp_init(struct vrnic_qp *qp, struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct vrnic_crew *crew, gfp_t gfp)
 {
-	struct vrnic_qp *qp = kzalloc(sizeof(*qp), gfp);
-
-	if (!qp)
-		return NULL;
 	qp->gfp = gfp;
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->gone);
@@ -140,6 +145,25 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->wired);
 	INIT_LIST_HEAD(&qp->counted);
 	skb_queue_head_init(&qp->rxq);
+}
+
+static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			       struct vrnic_crew *crew, gfp_t gfp)
+{
+	struct {
+		struct vrnic_qp qp;
+		struct vrnic_scratch scratch;
+	} *new = kzalloc(sizeof(*new), gfp);
+	struct vrnic_qp *qp;
+
+	if (!new)
+		return NULL;
+	qp = &new->qp;
+	qp_init(qp, ibqp, init, crew, gfp);
+	qp->op.slots = new->scratch.slots;
+	qp->sgl.seg = new->scratch.seg;
+	qp->recv.sge = new->scratch.recv_sge;
+	qp->recv_sgl.seg = new->scratch.recv_seg;
 	return qp;
 }
 
@@ -207,28 +231,45 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	return 0;
 }
 
+static struct vrnic_qp *link_qp_new(struct ib_qp *ibqp, struct vrnic_crew *crew, gfp_t gfp)
+{
+	struct ib_qp_init_attr init = { .qp_type = IB_QPT_RC };
+	struct link_qp *new = kmem_cache_zalloc(link_qps, gfp);
+	struct vrnic_qp *qp;
+
+	if (!new)
+		return NULL;
+	qp = &new->qp;
+	qp_init(qp, ibqp, &init, crew, gfp);
+	qp->run.ops = &vrnic_link_sq_ops;
+	qp->sq.entries = VRNIC_LINK_MSGS;
+	qp->op.slots = new->scratch.slot;
+	qp->sgl.seg = new->scratch.seg;
+	qp->recv_sgl.seg = &new->scratch.recv_seg;
+	return qp;
+}
+
+static void link_qp_release(struct rcu_head *rcu)
+{
+	kmem_cache_free(link_qps, container_of(rcu, struct link_qp, qp.rcu));
+}
+
 /**
  * vrnic_create_link_qp() - create the queue pair of a native link
  * @ibqp: takes the place of the core's part; has device and protection domain
  * @link: the native link
  * @ops: functions of @link that the queue pair calls
  * @crew: threads that run the queue pair: those of the FIFO at this end
- * @slots: number of slots in the send ring
  * @gfp: flags for allocations
  *
- * The core does not know this queue pair, which has no completion queues.
+ * The core does not know this queue pair, which has no completion queues, and no rings.
  *
- * Return: 0 or a negative errno. Undone by vrnic_destroy_qp().
+ * Return: 0: link_ops.created() was called; or a negative errno. Undone by vrnic_destroy_link_qp().
  */
-int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
-			 u32 slots, gfp_t gfp)
+int vrnic_create_link_qp(struct ib_qp *ibqp, struct vrnic_link *link,
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew, gfp_t gfp)
 {
-	struct ib_qp_init_attr init = {
-		.qp_type = IB_QPT_RC,
-		.cap = { .max_send_wr = slots, .max_send_sge = 1 },
-	};
-	struct vrnic_qp *qp = qp_new(&ibqp->ibqp, &init, crew, gfp);
+	struct vrnic_qp *qp = link_qp_new(ibqp, crew, gfp);
 	int err;
 
 	if (!qp)
@@ -237,18 +278,24 @@ int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
 	qp->link_ops = ops;
 	/* before vrnic_qp_publish(): code that finds @qp by its number uses link->qp */
 	ops->created(link, qp);
-	err = rings_init(qp, &init.cap);
-	if (err)
-		goto err_free;
 	err = vrnic_qp_publish(qp);
 	if (err)
-		goto err_free;
-	ibqp->qp = qp;
-	return 0;
-
-err_free:
-	qp_free(qp);
+		kmem_cache_free(link_qps, container_of(qp, struct link_qp, qp));
 	return err;
+}
+
+int vrnic_link_qps_init(void)
+{
+	link_qps = kmem_cache_create("vrnic_link_qp", sizeof(struct link_qp),
+				     __alignof__(struct link_qp), 0, NULL);
+	return link_qps ? 0 : -ENOMEM;
+}
+
+/* Called when no link is left. */
+void vrnic_link_qps_exit(void)
+{
+	rcu_barrier();	/* for link_qp_release() */
+	kmem_cache_destroy(link_qps);
 }
 
 /* -EAGAIN: the core's netlink code goes on with the next queue pair. */
@@ -283,10 +330,8 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
  * First hide the queue pair from look-ups, then stop its own ring, then wait for the references of
  * code that found it before. Runners that use it as a target put theirs at the end of their run.
  */
-int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+static void qp_end(struct vrnic_qp *qp)
 {
-	struct vrnic_qp *qp = to_vqp(ibqp);
-
 	vrnic_qp_hide(qp);
 	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);
@@ -294,9 +339,22 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_unlock(&qp->ctrl);
 	vrnic_qp_put(qp);
 	wait_for_completion(&qp->gone);
-	/* vrnic_create_link_qp() did not count the queue pair */
-	if (!qp->link)
-		vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
+}
+
+int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct vrnic_qp *qp = to_vqp(ibqp);
+
+	qp_end(qp);
+	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
 	qp_free(qp);
 	return 0;
+}
+
+/* Destroy the queue pair of a native link. */
+void vrnic_destroy_link_qp(struct vrnic_qp *qp)
+{
+	qp_end(qp);
+	vrnic_roce_disconnect(qp);
+	call_rcu(&qp->rcu, link_qp_release);
 }

@@ -142,7 +142,7 @@ static void to_reset(struct vrnic_qp *qp)
 {
 	vrnic_ring_reset(&qp->sq);
 	WRITE_ONCE(qp->sq.hdr->flags, VRNIC_RING_DOORBELL);
-	if (!qp->srq) {
+	if (vrnic_qp_has_rq(qp)) {
 		vrnic_ring_reset(&qp->rq.ring);
 		WRITE_ONCE(qp->rq.ring.hdr->flags, 0);
 	}
@@ -240,14 +240,10 @@ out_resume:
 	return err;
 }
 
-int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		    struct ib_udata *udata)
+static int qp_modify(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
 {
-	struct vrnic_qp *qp = to_vqp(ibqp);
 	int err;
 
-	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
-		return -EOPNOTSUPP;
 	mutex_lock(&qp->ctrl);
 	vrnic_park(&qp->run);
 	err = qp_change_parked(qp, attr, mask);
@@ -256,4 +252,18 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	/* this run flushes in ERR, reports the end of draining in SQD, goes on in RTS */
 	vrnic_kick(&qp->run);
 	return err;
+}
+
+int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata)
+{
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
+		return -EOPNOTSUPP;
+	return qp_modify(to_vqp(ibqp), attr, mask);
+}
+
+/* Modify the queue pair of a native link, which never goes to RESET. */
+int vrnic_modify_link_qp(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	return qp_modify(qp, attr, mask);
 }

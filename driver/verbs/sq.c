@@ -190,9 +190,10 @@ static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 			qp->link_ops->broken(qp->link);
 		if (flush_sq(qp, budget))
 			return true;
-		if (qp->link)
-			qp->link_ops->flushed(qp->link);
-		return vrnic_recv_flush(qp, budget);
+		if (!qp->link)
+			return vrnic_recv_flush(qp, budget);
+		qp->link_ops->flushed(qp->link);
+		return false;
 	default:
 		return false;
 	}
@@ -201,7 +202,7 @@ static bool sq_run_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 /* Was the budget just enough? Then the verdict is not MORE, and no thread is woken for nothing. */
 static bool nothing_left(struct vrnic_qp *qp)
 {
-	return !qp->roce && READ_ONCE(qp->state) == IB_QPS_RTS &&
+	return !qp->roce && !qp->link && READ_ONCE(qp->state) == IB_QPS_RTS &&
 	       skb_queue_empty_lockless(&qp->rxq) &&
 	       !qp->op.active && !vrnic_ring_avail(&qp->sq);
 }
@@ -236,7 +237,8 @@ static enum vrnic_verdict sq_run(struct vrnic_runnable *r,
 	vrnic_hold_release(qp);
 	if (qp->link)
 		qp->link_ops->ran(qp->link);
-	budget->stream = vrnic_ring_streams(&qp->sq);
+	else
+		budget->stream = vrnic_ring_streams(&qp->sq);
 	if (has_window(qp) && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&qp->sq, vrnic_roce_ahead(qp));
 	if (budget->atomic && has_window(qp)) {
@@ -283,6 +285,13 @@ const struct vrnic_runnable_ops vrnic_sq_ops = {
 	.spare = sq_spare,
 	.ask = sq_ask,
 	.gather = sq_gather,
+	.atomic = sq_atomic,
+	.deliver = sq_deliver,
+};
+
+/* The same of a native link: nobody maps its ring. */
+const struct vrnic_runnable_ops vrnic_link_sq_ops = {
+	.run = sq_run,
 	.atomic = sq_atomic,
 	.deliver = sq_deliver,
 };

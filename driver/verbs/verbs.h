@@ -7,9 +7,9 @@
 
 struct vrnic_av;
 struct vrnic_crew;
-struct vrnic_ibqp;
 struct vrnic_link;
 struct vrnic_link_ops;
+struct vrnic_qp;
 struct vrnic_runnable_ops;
 
 #define VRNIC_MAX_RD_ATOM	128		/* READs and atomics under way, at each end */
@@ -38,9 +38,11 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
 /* verbs/qp.c */
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
-int vrnic_create_link_qp(struct vrnic_ibqp *ibqp, struct vrnic_link *link,
-			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
-			 u32 slots, gfp_t gfp);
+int vrnic_create_link_qp(struct ib_qp *ibqp, struct vrnic_link *link,
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew, gfp_t gfp);
+void vrnic_destroy_link_qp(struct vrnic_qp *qp);
+int vrnic_link_qps_init(void);
+void vrnic_link_qps_exit(void);
 int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
@@ -48,6 +50,7 @@ int vrnic_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 /* verbs/qp_modify.c */
 int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
+int vrnic_modify_link_qp(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask);
 
 /* verbs/post.c: kernel consumers */
 int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -57,5 +60,6 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 /* verbs/sq.c: how the engine runs a queue pair */
 extern const struct vrnic_runnable_ops vrnic_sq_ops;
+extern const struct vrnic_runnable_ops vrnic_link_sq_ops;
 
 #endif /* VRNIC_VERBS_H */

@@ -22,6 +22,7 @@
  * @mr: one for each segment
  * @pages: their page lists
  * @sgl: the list
+ * @seg: its segments
  * @bytes: in @sgl
  */
 struct arena {
@@ -31,6 +32,7 @@ struct arena {
 	struct vrnic_mr mr[MAX_SEGS];
 	void *pages[MAX_SEGS][ARENA_PAGES];
 	struct vrnic_sgl sgl;
+	struct vrnic_seg seg[MAX_SEGS];
 	u64 bytes;
 };
 
@@ -63,6 +65,8 @@ static int copy_init(struct kunit *test)
 	if (!b)
 		return -ENOMEM;
 	test->priv = b;
+	b->src.sgl.seg = b->src.seg;
+	b->dst.sgl.seg = b->dst.seg;
 	prandom_seed_state(&b->rnd, 20260101);
 	b->flat_src = kunit_kzalloc(test, ARENA_BYTES, GFP_KERNEL);
 	b->flat_dst = kunit_kzalloc(test, ARENA_BYTES, GFP_KERNEL);
@@ -132,7 +136,8 @@ static void random_list(struct bench *b, struct arena *a)
 	shuffle(b, a);
 	a->used = 0;
 	a->bytes = 0;
-	a->sgl = (struct vrnic_sgl){};
+	memset(a->seg, 0, sizeof(a->seg));
+	a->sgl = (struct vrnic_sgl){ .seg = a->seg };
 	for (i = 0; i < nr && a->used < ARENA_PAGES; i++) {
 		n = 1 + below(b, min(3U, ARENA_PAGES - a->used));
 		a->sgl.seg[i] = random_seg(b, a, i, n);
@@ -358,8 +363,8 @@ static void a_run_is_looked_for_once(struct kunit *test)
 	expect_run_copied(test, &dst);
 
 	hide_list(b, &dst, &src);
-	b->dst.sgl = (struct vrnic_sgl){ .nr = 1, .seg[0] = to };
-	b->src.sgl = (struct vrnic_sgl){ .nr = 1, .seg[0] = from };
+	b->dst.sgl = (struct vrnic_sgl){ .nr = 1, .seg = &to };
+	b->src.sgl = (struct vrnic_sgl){ .nr = 1, .seg = &from };
 	vrnic_sgl_copy(&b->dst.sgl, &b->src.sgl, n, true);
 	expect_run_copied(test, &dst);
 }

@@ -24,6 +24,7 @@ struct world {
 	struct ib_pd other_pd;
 	struct vrnic_key_user user;
 	struct vrnic_sgl sgl;
+	struct vrnic_seg seg[VRNIC_MAX_SGE];
 	struct vrnic_mr *mr;
 };
 
@@ -73,6 +74,7 @@ static int keys_init(struct kunit *test)
 		return err;
 	w->user.pd = &w->pd;
 	w->user.dev = &w->dev;
+	w->sgl.seg = w->seg;
 	test->priv = w;
 	w->mr = new_mr(test, IOVA, LENGTH);
 	return 0;

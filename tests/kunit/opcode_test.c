@@ -39,6 +39,7 @@ static const struct expected {
 struct bench {
 	struct vrnic_qp qp;
 	struct vrnic_op op;
+	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 	struct vrnic_desc *d;
 };
 
@@ -49,6 +50,7 @@ static int opcode_init(struct kunit *test)
 	if (!b)
 		return -ENOMEM;
 	b->qp.type = IB_QPT_RC;
+	b->op.slots = b->slots;
 	b->d = vrnic_op_desc(&b->op);
 	test->priv = b;
 	return 0;
@@ -89,7 +91,8 @@ static void no_row_beyond_the_last(struct kunit *test)
 /* The smallest descriptor of an opcode that makes sense. */
 static void fill(struct bench *b, u8 opcode)
 {
-	memset(&b->op, 0, sizeof(b->op));
+	b->op = (struct vrnic_op){ .slots = b->slots };
+	memset(b->slots, 0, sizeof(b->slots));
 	b->d->opcode = opcode;
 	b->d->num_slots = 1;
 	if (opcode == VRNIC_OP_ATOMIC_WRITE) {

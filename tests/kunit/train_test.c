@@ -174,17 +174,16 @@ static void train_begins_in_the_middle(struct kunit *test)
 static void train_payload(struct kunit *test)
 {
 	struct sk_buff *skb = burst(test);
-	struct vrnic_sgl *dst;
+	struct vrnic_seg seg = {};
+	struct vrnic_sgl dst = { .seg = &seg };
 	u32 n, i;
 	u8 *to;
 
 	to = kunit_kzalloc(test, PACKETS * PAYLOAD + 1, GFP_KERNEL);
-	dst = kunit_kzalloc(test, sizeof(*dst), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, to);
-	KUNIT_ASSERT_NOT_NULL(test, dst);
 	KUNIT_ASSERT_EQ(test, PACKETS - 2, coupled(test, skb, 1));
-	vrnic_sgl_kva(dst, to, PACKETS * PAYLOAD + 1);
-	vrnic_pkt_copy(skb, dst, false);
+	vrnic_sgl_kva(&dst, to, PACKETS * PAYLOAD + 1);
+	vrnic_pkt_copy(skb, &dst, false);
 	for (n = 1; n < PACKETS; n++)
 		for (i = 0; i < PAYLOAD; i++)
 			KUNIT_ASSERT_EQ_MSG(test, pattern(n, i), to[(n - 1) * PAYLOAD + i],

@@ -18,6 +18,7 @@ static void start(struct req *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->f.ops = r->ops;
+	r->f.nr_ops = VRNIC_WINDOW_OPS;
 	vrnic_flight_start(&r->f, PSN);
 }
 

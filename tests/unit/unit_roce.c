@@ -803,6 +803,8 @@ int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc
 
 static struct side *running;
 
+static void describe(struct side *s, struct op *op, struct vrnic_desc *d);
+
 static void link_open(struct vrnic_sgl *sgl, u64 cookie)
 {
 	struct op *op = op_at(running, cookie);
@@ -922,9 +924,20 @@ static bool link_light(struct vrnic_link *link, struct sk_buff *skb)
 	return draw(4);
 }
 
+static void link_describe(u64 cookie, struct vrnic_desc *d)
+{
+	describe(running, op_at(running, cookie), d);
+}
+
+/* There is not always memory. */
+static void *link_alloc(struct vrnic_link *link, size_t bytes, bool patient)
+{
+	return draw(4) ? calloc(1, bytes) : NULL;
+}
+
 static const struct vrnic_link_ops link_ops = {
 	.open = link_open, .refused = link_refused, .receive = link_receive, .left = link_left,
-	.light = link_light,
+	.light = link_light, .describe = link_describe, .alloc = link_alloc,
 };
 
 static void check_native(struct side *s, const struct op *op)
@@ -1186,6 +1199,7 @@ static void post_some(struct side *s)
 		s->posted++;
 	}
 	s->hdr.prod = s->posted;
+	s->qp.posted = s->posted;
 }
 
 /* ---- checks of completions ---- */
@@ -1326,6 +1340,10 @@ static bool step(struct side *s, struct vrnic_budget *budget)
 {
 	if (s->qp.state == IB_QPS_ERR)
 		return false;
+	if (now_in->link && !draw(8))
+		vrnic_roce_rest(&s->qp);
+	if (!draw(8))
+		vrnic_window_grow_patiently(&s->qp);
 	return vrnic_roce_receive(&s->qp, budget) || vrnic_roce_send(&s->qp, budget);
 }
 
@@ -1514,6 +1532,8 @@ static void open_sides(void)
 	const u32 psn[] = { 0xffff00, 0xfff000 + draw(0xfff) };
 	int i;
 
+	if (vrnic_roce_init())
+		FAIL("no memory");
 	memset(sides, 0, sizeof(sides));
 	for (i = 0; i < 2; i++) {
 		sides[i].peer = &sides[1 - i];
@@ -1542,6 +1562,7 @@ static void close_sides(void)
 		kfree_skb(take_first());
 	close_side(&sides[0]);
 	close_side(&sides[1]);
+	vrnic_roce_exit();
 	if (alive && !broken)
 		FAIL("%ld packets are left over", alive);
 	alive = 0;
@@ -1663,6 +1684,9 @@ static void many_reads_and_a_long_wire(void)
 static void messages_fail(void)
 {
 	RUN(3, LINK, .held = 5);
+	/* more than the window of a link ever has room for */
+	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 4, .window = 300, .link = true,
+	    .fails = 100, .held = 5);
 }
 
 static void messages_fail_and_their_packets_are_lost(void)

@@ -96,7 +96,22 @@
 #define kcalloc(n, size, gfp)	calloc(n, size)
 #define kvcalloc(n, size, gfp)	calloc(n, size)
 #define kfree(p)		free(p)
+
+struct kmem_cache {
+	size_t size;
+};
+
+#define KMEM_CACHE(name, flags)						\
+	memcpy(calloc(1, sizeof(struct kmem_cache)),			\
+	       &(size_t){ sizeof(struct name) }, sizeof(size_t))
+#define kmem_cache_zalloc(cache, gfp)	calloc(1, (cache)->size)
+#define kmem_cache_free(cache, p)	free(p)
+#define kmem_cache_destroy(cache)	free(cache)
 #define kfree_rcu(p, member)	free(p)
+#define rcu_read_lock()
+#define rcu_read_unlock()
+#define call_rcu(head, release)	(release)(head)
+#define rcu_barrier()
 #define kvfree(p)		free(p)
 
 typedef s64 ktime_t;
@@ -366,6 +381,7 @@ struct vrnic_qp {
 	bool comm_est;
 	struct vrnic_runnable run;
 	struct vrnic_ring sq;
+	u32 posted;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl, recv_sgl;
 	struct {
@@ -390,6 +406,7 @@ void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 void vrnic_rate_marked(struct vrnic_qp *qp, u32 packets);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
+#define vrnic_queue(r)		((void)(r))	/* all runs are those of a thread, too */
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
 void vrnic_qp_error(struct vrnic_qp *qp, int event);
 void vrnic_qp_event(struct vrnic_qp *qp, int event);
