@@ -6,6 +6,8 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+: "${nodes:=}"
+
 bridge=cluster
 
 on_node() { local n=$1; shift; ip netns exec "node$n" "$@"; }
