@@ -177,6 +177,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_late_drop(dev);
 	cancel_work_sync(&dev->rescan);
 	vrnic_wire_close(dev);
+	vrnic_pacer_stop(&dev->pacer);
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
 	vrnic_objects_gone(dev);
@@ -294,6 +295,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 	xa_init_flags(&dev->counters, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	INIT_HLIST_NODE(&dev->link);
 	INIT_WORK(&dev->rescan, rescan_work);
+	vrnic_pacer_init(&dev->pacer);
 	vrnic_wire_prepare(dev);
 	err = vrnic_faults_alloc(dev);
 	if (err)

@@ -15,6 +15,7 @@
 #include "base/stats.h"
 #include "engine/threads.h"
 #include "lib/ids.h"
+#include "native/pacer.h"
 
 struct vrnic_faults;
 struct vrnic_qp;
@@ -50,6 +51,7 @@ struct vrnic_wire;
  * @wire: sockets of the device's network namespace; NULL until the device needs them; set once
  * @wired: entry in the list of devices of @wire, if @wire is set
  * @link: entry in the table of devices by interface (base/port.c); read under RCU
+ * @pacer: decides which peers on other hosts may send a portion
  */
 struct vrnic_dev {
 	struct ib_device ibdev;
@@ -77,6 +79,7 @@ struct vrnic_dev {
 	struct vrnic_wire *wire;
 	struct list_head wired;
 	struct hlist_node link;
+	struct vrnic_pacer pacer;
 };
 
 static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)

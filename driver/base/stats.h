@@ -63,6 +63,8 @@
 	X(RECEPTION_STALLS,	"reception_stalls")	\
 	X(RGETS,		"remote_gets")		\
 	X(RGET_WAITS,		"remote_get_waits")	\
+	X(PACED_WAITS,		"native_paced_waits")	\
+	X(PACED_LATE,		"native_paced_late")	\
 	X(FENCES,		"fences")		\
 	X(TYPES,		"native_types")		\
 	X(TYPES_TOLD,		"native_types_told")	\

@@ -412,6 +412,7 @@ void vrnic_injector_free(struct vrnic_injector *inj)
 {
 	vrnic_unstall(inj);
 	vrnic_untrigger(inj);
+	vrnic_pace_leave(inj);
 	nflights_free(inj);
 	vrnic_nflights_free_spare(inj);
 	vrnic_nop_landed(inj->fifo, &inj->op);

@@ -89,6 +89,7 @@ static const struct vrnic_link_ops link_ops = {
 	.receive = vrnic_native_receive,
 	.left = vrnic_native_left,
 	.light = vrnic_native_light,
+	.congested = vrnic_pace_congested,
 	.broken = vrnic_link_broken,
 	.flushed = vrnic_link_flushed,
 };
@@ -113,6 +114,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	INIT_LIST_HEAD(&link->msgs);
 	link->fetched = &link->msgs;
 	spin_lock_init(&link->lock);
+	vrnic_pace_init(&link->pace);
 	link->fifo = fifo;
 	memcpy(link->peer.gid, peer, sizeof(*peer));
 	err = vrnic_create_link_qp(&fifo->shell, link, &link_ops, fifo->crew, VRNIC_GFP_LINK);

@@ -10,6 +10,7 @@
  *	native/link_rest.c	memory that idle links give back
  *	native/link_host.c	other hosts, and the memory that each may use here
  *	native/link_grant.c	counters that a peer may name
+ *	native/pacer.c		when a peer is asked for its next portion
  *	native/link_msg.c	messages, until the peer has acknowledged them
  *	native/remote.c		turns descriptors into requests
  *	native/link_serve.c	receives requests and answers, and answers requests
@@ -42,6 +43,7 @@
 #include "lib/link_wire.h"
 #include "mem/seg.h"
 #include "native/lane.h"
+#include "native/pacer.h"
 #include "native/type.h"
 #include "queue/link_ops.h"
 #include "queue/opcode.h"
@@ -340,6 +342,7 @@ struct vrnic_link_types {
  *	that are not here again. NULL: it has sent none. Protected by the run bit of @fifo->inject
  * @told_next: entry of a hash bucket in @told that is replaced next; protected as @told
  * @pushed: in the list @pushed of @fifo->inject, and protected as @told
+ * @pace: portions that the peer was asked for; protected by the lock of the device's pacer
  * @users: number of endpoints that use the link; protected by the FIFO's ctrl
  * @secret: secret of the address that the link was made for; protected by the FIFO's ctrl
  */
@@ -389,6 +392,7 @@ struct vrnic_link {
 	u64 (*told)[VRNIC_LINK_TOLD_WAYS];
 	u32 told_next;
 	struct list_head pushed;
+	struct vrnic_pace pace;
 	unsigned int users;
 	u64 secret;
 };

@@ -165,6 +165,8 @@ static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	};
 	int i;
 
+	/* the rest of what was injected with it is not executed */
+	vrnic_pace_settle(link);
 	if (!post_record(link, &rec, NULL, answer))
 		return;
 	for (i = 0; i < ARRAY_SIZE(h->counter); i++)

@@ -370,6 +370,7 @@ static void msgs_drop(struct vrnic_link *link)
 /* Free all that a link has, and fail its requests. The queue pair, in whatever state, has ended. */
 void vrnic_link_drain(struct vrnic_link *link)
 {
+	vrnic_pace_settle(link);
 	msgs_drop(link);
 	vrnic_nflights_lost(link);
 	land(link);

@@ -375,6 +375,8 @@ static int finish_quiet(struct vrnic_link *link, struct sk_buff *skb)
 	if (err)
 		return err;
 	rx->refused = rx->status != IB_WC_SUCCESS;
+	if (rx->refused)
+		vrnic_pace_settle(link);
 	return rx->refused ? -EREMOTEIO : 0;
 }
 
@@ -479,6 +481,8 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 	if (len && rx->status == IB_WC_SUCCESS && !rx->unknown && rx->h.op != VRNIC_NWIRE_PUTS)
 		serve_place(link, skb);
 	rx->left -= len;
+	if (rx->h.op == VRNIC_NWIRE_PUT || rx->h.op == VRNIC_NWIRE_MESSAGE)
+		vrnic_pace_landed(link, len);
 	if (!end)
 		return 0;
 	WRITE_ONCE(link->heard, jiffies);

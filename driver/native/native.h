@@ -16,6 +16,8 @@
  *	    vrnic_rgets.lock
  *	  stall_lock		spinlock; injectors that wait for room in a reception ring
  *	    vrnic_crew.lock
+ *	  vrnic_pacer.lock	spinlock, bh; portions that peers on other hosts were asked for
+ *	    vrnic_crew.lock
  *	  trigger_lock		spinlock; injectors that wait for a counter; also inside bind_lock
  *	    vrnic_counter.lock
  *	    vrnic_crew.lock
@@ -123,6 +125,7 @@ struct vrnic_endpoint {
  * @away: a struct vrnic_nflight has a copy of the operation, and goes on with it
  * @status: enum ib_wc_status
  * @vendor_err: enum vrnic_vendor_err
+ * @paced: RGET: vrnic_pace_may_ask() has let it ask
  * @tries: how often the operation found no room at the peer, or no memory
  * @done: bytes moved by earlier bursts
  * @value: RMW: the old value
@@ -137,6 +140,7 @@ struct vrnic_nop {
 	bool finished;
 	bool checked;
 	bool away;
+	bool paced;
 	u8 status;
 	u8 vendor_err;
 	u16 tries;
@@ -253,6 +257,7 @@ struct vrnic_trigger {
  * @stalled_on: FIFO whose reception ring this injector waits for, referenced; or NULL; protected by
  *	stall_lock
  * @trigger: what it waits for, if @op is a WAIT
+ * @turn: for the pacer, if @op is an RGET that a peer injected
  * @doomed: ring: descriptors that fail because a WAIT before them has failed
  */
 struct vrnic_injector {
@@ -290,6 +295,7 @@ struct vrnic_injector {
 	struct list_head stall;
 	struct vrnic_fifo *stalled_on;
 	struct vrnic_trigger trigger;
+	struct vrnic_turn turn;
 	u32 doomed;
 };
 

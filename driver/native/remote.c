@@ -321,6 +321,7 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	struct vrnic_nhdr h = { .op = VRNIC_NWIRE_RGET, .data = d->length };
 	struct vrnic_nmsg *msg = &inj->req.msg;
 	struct vrnic_seg descs, copy = { .len = d->length };
+	u32 nr = d->length / sizeof(*d);
 	int verr;
 
 	verr = vrnic_wire_open_own(inj, d->local_addr, d->length, false, &descs);
@@ -334,11 +335,16 @@ static enum vrnic_step ask_rget(struct vrnic_injector *inj)
 	if (!copy.kva)
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);
+	/* a peer asks this end for what to send next: several peers take turns */
+	if (inj->rget && !vrnic_pace_may_ask(inj, vrnic_pace_bytes(copy.kva, nr))) {
+		kvfree(copy.kva);
+		return VRNIC_STEP_WAIT;
+	}
 	/*
 	 * Let the peer name the counters in the descriptors that it runs for this process. But if a
 	 * peer injected this RGET, that peer chose the descriptors, and gets no rights by them.
 	 */
-	if (!inj->rget && vrnic_grant(inj->link, copy.kva, d->length / sizeof(*d))) {
+	if (!inj->rget && vrnic_grant(inj->link, copy.kva, nr)) {
 		kvfree(copy.kva);
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_FULL);

@@ -499,6 +499,8 @@ static void rget_failed(struct vrnic_injector *inj)
 		.vendor_err = op->vendor_err,
 	};
 	vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
+	if (op->paced)
+		vrnic_pace_settle(inj->link);
 	vrnic_nop_failed(inj, &op->failure);
 }
 
@@ -554,6 +556,7 @@ static void rget_drop(struct vrnic_injector *inj)
 {
 	vrnic_wire_forget(inj);
 	vrnic_untrigger(inj);
+	vrnic_pace_leave(inj);
 	inj->op.active = false;
 	inj->rget->next = inj->rget->nr;
 }

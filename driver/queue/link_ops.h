@@ -41,6 +41,8 @@ enum vrnic_refusal {
  *	one (a train); else 0
  * @light: may softirq hand the packet to @receive? If not, a thread does. Called for the first
  *	packet of the queue, which @receive gets next, if it is one of a message
+ * @congested: packets of the peer have met congestion: routers have marked them, or (@lost) they are
+ *	missing, and others have to wait in a queue
  * @ran: a run of the queue pair is about to end
  * @broken: the queue pair is in ERR: let nobody post from now on; may be called again
  * @flushed: all messages were flushed, so none is in use any more; may be called again
@@ -58,6 +60,7 @@ struct vrnic_link_ops {
 	int (*receive)(struct vrnic_link *link, struct sk_buff *skb, u32 *why);
 	u32 (*left)(const struct vrnic_link *link);
 	bool (*light)(struct vrnic_link *link, struct sk_buff *skb);
+	void (*congested)(struct vrnic_link *link, bool lost);
 	void (*ran)(struct vrnic_link *link);
 	void (*broken)(struct vrnic_link *link);
 	void (*flushed)(struct vrnic_link *link);

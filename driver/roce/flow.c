@@ -55,6 +55,8 @@ static void receive_connected(struct vrnic_qp *qp, struct sk_buff *skb)
 	}
 	if (pkt->ce) {
 		vrnic_rate_marked(qp, vrnic_pkt_count(pkt));
+		if (qp->link)
+			qp->link_ops->congested(qp->link, false);
 		/* the packet, or a part of the train, may come here again: count it only once */
 		pkt->ce = false;
 	}

@@ -87,6 +87,12 @@ static bool is_queued(const struct vrnic_req *q)
 	return q->rtt > q->rtt_min + q->rtt_min / 4 + QUEUED_NS;
 }
 
+/* Do the packets of this queue pair, or their acknowledgments, stand in a queue on the wire? */
+bool vrnic_req_queued(const struct vrnic_qp *qp)
+{
+	return is_queued(&qp->roce->req);
+}
+
 /* The least window that losses leave. A small one does not slow down packets that queue anyway. */
 static u32 window_min(const struct vrnic_req *q)
 {

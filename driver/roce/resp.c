@@ -13,6 +13,7 @@
 #include "lib/ack.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
+#include "queue/link_ops.h"
 #include "queue/qp.h"
 #include "queue/target.h"
 #include "roce/resp.h"
@@ -257,6 +258,8 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 	vrnic_early_asked(&r->early, r->served.psn);
 	vrnic_early_drop_answered(&r->early);
 	vrnic_resp_nak(qp, VRNIC_AETH_NAK | VRNIC_NAK_PSN);
+	if (qp->link && vrnic_req_queued(qp))
+		qp->link_ops->congested(qp->link, true);
 }
 
 /* If the missing packet has come, put the first early packet behind it back into the queue. */

@@ -523,6 +523,7 @@ void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 
 /* roce/req_retry.c */
+bool vrnic_req_queued(const struct vrnic_qp *qp);
 void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at);
 
 /* roce/req_ack.c */
