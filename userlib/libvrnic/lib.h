@@ -196,6 +196,7 @@ struct vrnic_transfers {
  * @rts_handler: gets offers
  * @rts_arg: for @rts_handler
  * @transfers: self-paced transfers
+ * @hosts: endpoints with peers on other hosts that send such transfers here
  */
 struct vrnic_context {
 	struct vrnic_client *client;
@@ -230,6 +231,7 @@ struct vrnic_context {
 	vrnic_rts_handler rts_handler;
 	void *rts_arg;
 	struct vrnic_transfers transfers;
+	uint32_t hosts;
 };
 
 /**
@@ -244,6 +246,7 @@ struct vrnic_context {
  *	go to the wrong peer
  * @ending: number of its transfers that threads are ending. Such a thread uses the endpoint
  *	without the lock, so the endpoint stays
+ * @incoming: number of those that this end has accepted, and that are not over
  * @end: vrnic_context.inject.next after the last descriptor to it
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
@@ -257,6 +260,7 @@ struct vrnic_endpoint {
 	uint64_t host;
 	bool dead;
 	uint32_t ending;
+	uint32_t incoming;
 	uint32_t end;
 	struct vrnic_op_list ops;
 	struct vrnic_pool_chunk *pool;

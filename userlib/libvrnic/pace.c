@@ -13,6 +13,10 @@
  *	row k		RGET	sends batch k + 1 to the origin's engine
  *	last batch	PUT, NOTIFY at the origin, NOTIFY at the target
  *
+ * The target's engine executes row k when it is the turn of this origin, if several origins are on
+ * other hosts (driver/native/pacer.c). So that portion 0 waits for its turn, too, there may be a
+ * batch in front that has the RGET alone.
+ *
  * If the target wants the message piece by piece, there are MESSAGEs to its reception FIFO in the
  * place of a PUT. A full FIFO stops the origin's engine, so the target's process sets the pace.
  *
@@ -243,7 +247,7 @@ static struct vrnic_ndesc put_table(const struct vrnic_transfer *x, const struct
 static int post_rows(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 {
 	struct vrnic_request req = {
-		.desc = put_table(x, plan, (plan->nr - 1) * sizeof(struct vrnic_ndesc)),
+		.desc = put_table(x, plan, (plan->batches - 1) * sizeof(struct vrnic_ndesc)),
 	};
 
 	return vrnic_transfer_post(x, &req, VRNIC_QUEUE);
@@ -285,7 +289,7 @@ static int start(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 	ret = vrnic_post_room(ctx, ctx->inject.entries < 3 ? ctx->inject.entries : 3);
 	if (ret && !(ret == -EAGAIN && x->done.flags & VRNIC_QUEUE))
 		return ret;
-	if (plan->nr > 1) {
+	if (plan->batches > 1) {
 		ret = plan->rts->comp_mask & VRNIC_RTS_ROWS ? post_locations(x, plan) :
 							      post_rows(x, plan);
 		if (ret)
@@ -328,6 +332,7 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	if (!x)
 		return -ENOMEM;
 	x->peer_id = plan->rts->id;
+	vrnic_transfer_sends(x);
 	x->message = plan->message;
 	if (plan->pieces) {
 		x->deliver = wr->deliver;
@@ -349,6 +354,7 @@ int vrnic_accept_message(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
 		.message = message,
 		.local = (uintptr_t)mr->addr,
 		.rkey = mr->rkey,
+		.hosts = vrnic_transfer_hosts(ep),
 	};
 	int ret = vrnic_plan_cut(&plan, 0);
 
@@ -420,11 +426,11 @@ int vrnic_accept(struct vrnic_endpoint *ep, const struct vrnic_rts *rts,
 	plan.pieces = wants_pieces(wr);
 	plan.local = (uintptr_t)wr->local;
 	plan.rkey = plan.pieces ? 0 : wr->mr->rkey;
-	ret = vrnic_plan_cut(&plan, wr->portion);
-	if (ret)
-		return ret;
 	vrnic_lock(ep->context);
-	ret = accept_locked(ep, &plan, wr, done);
+	plan.hosts = vrnic_transfer_hosts(ep);
+	ret = vrnic_plan_cut(&plan, wr->portion);
+	if (!ret)
+		ret = accept_locked(ep, &plan, wr, done);
 	vrnic_unlock(ep->context);
 	return ret;
 }

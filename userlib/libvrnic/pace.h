@@ -23,6 +23,7 @@
  * @id: this process's number for the transfer
  * @incoming: this process is the target
  * @peer_id: if @incoming: the origin's number for the transfer
+ * @sends: if @incoming: it is one of @ep->incoming
  * @alone: the peer's process knows nothing of the transfer
  * @length: bytes
  * @unit: what the counters of @done fall by: @length, or 1 for a long message
@@ -48,6 +49,7 @@ struct vrnic_transfer {
 	uint32_t id;
 	bool incoming;
 	uint32_t peer_id;
+	bool sends;
 	bool alone;
 	uint64_t length;
 	uint64_t unit;
@@ -74,8 +76,11 @@ struct vrnic_transfer {
  * @message: the message is this one, for a handler; or NULL
  * @local: where the message goes, unless @pieces
  * @rkey: remote key of @local's region
+ * @hosts: if the peer is on another host: peers on other hosts that send, with this one; else 0
  * @portion: bytes of each portion but the last
  * @nr: portions
+ * @lead: batch 0 moves nothing, and only asks for batch 1
+ * @batches: of descriptors: one for each portion, and that one
  */
 struct vrnic_plan {
 	const struct vrnic_rts *rts;
@@ -83,8 +88,11 @@ struct vrnic_plan {
 	struct vrnic_long *message;
 	uint64_t local;
 	uint32_t rkey;
+	uint32_t hosts;
 	uint64_t portion;
 	uint32_t nr;
+	bool lead;
+	uint32_t batches;
 };
 
 /* pace.c */
@@ -113,6 +121,8 @@ struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan);
 
 /* transfer.c */
+uint32_t vrnic_transfer_hosts(const struct vrnic_endpoint *ep);
+void vrnic_transfer_sends(struct vrnic_transfer *x);
 struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 					  uint64_t length, bool incoming,
 					  const struct vrnic_done *done);

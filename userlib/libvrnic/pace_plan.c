@@ -10,6 +10,7 @@
 #include "pace.h"
 
 #define PORTION		(1ULL << 20)	/* bytes of a portion, unless the program chooses */
+#define PORTION_LEAST	(1ULL << 16)	/* the same, if many hosts send */
 #define PORTION_PIECES	(1ULL << 15)	/* the same, if it goes in pieces */
 #define PIECE		((uint64_t)VRNIC_MAX_MESSAGE)
 #define PORTIONS_MAX	(1U << 20)
@@ -20,10 +21,26 @@ static uint64_t ceil_div(uint64_t n, uint64_t by)
 	return n / by + !!(n % by);
 }
 
+/*
+ * Hosts that send at the same time take turns (driver/native/pacer.c), portion by portion. The more
+ * they are, the shorter is a turn, so that a round of all of them takes the time of one PORTION.
+ */
+static uint64_t usual_portion(const struct vrnic_plan *plan)
+{
+	uint64_t share;
+
+	if (plan->pieces)
+		return PORTION_PIECES;
+	if (plan->hosts < 2)
+		return PORTION;
+	share = PORTION / plan->hosts / PORTION_LEAST * PORTION_LEAST;
+	return share ? share : PORTION_LEAST;
+}
+
 /* Return: bytes of a portion: more than usual if the origin's table is too short for that. */
 static uint64_t portion_of(const struct vrnic_plan *plan)
 {
-	uint64_t usual = plan->pieces ? PORTION_PIECES : PORTION;
+	uint64_t usual = usual_portion(plan);
 	uint64_t room = (uint64_t)plan->rts->table_rows + 1;
 
 	if (ceil_div(plan->rts->length, usual) <= room)
@@ -48,6 +65,9 @@ int vrnic_plan_cut(struct vrnic_plan *plan, uint64_t portion)
 	    nr > (plan->pieces ? PORTIONS_PIECES : PORTIONS_MAX))
 		return -EINVAL;
 	plan->nr = (uint32_t)nr;
+	/* the first portion waits for its turn, too: it has a row of its own */
+	plan->lead = plan->hosts > 1 && rts->length && nr <= rts->table_rows;
+	plan->batches = plan->nr + plan->lead;
 	return 0;
 }
 
@@ -60,24 +80,37 @@ static uint64_t portion_bytes(const struct vrnic_plan *plan, uint32_t k)
 }
 
 /* Return: descriptors that move portion @k. */
-static uint32_t moves(const struct vrnic_plan *plan, uint32_t k)
+static uint32_t portion_moves(const struct vrnic_plan *plan, uint32_t k)
 {
 	uint64_t bytes = portion_bytes(plan, k);
 
 	return plan->pieces ? (uint32_t)ceil_div(bytes, PIECE) : !!bytes;
 }
 
+/* Return: descriptors of batch @k that move data. */
+static uint32_t moves(const struct vrnic_plan *plan, uint32_t k)
+{
+	return plan->lead && !k ? 0 : portion_moves(plan, k - plan->lead);
+}
+
 /* Return: descriptors of batch @k: one remote get with the portion; at the end two NOTIFYs. */
 static uint32_t batch_descs(const struct vrnic_plan *plan, uint32_t k)
 {
-	return moves(plan, k) + (k + 1 < plan->nr ? 1 : 2);
+	return moves(plan, k) + (k + 1 < plan->batches ? 1 : 2);
 }
 
-/* Return: batch @k. All batches but the last one are equally long. */
+/* Return: descriptors before batch @k. All batches but the first and the last are equally long. */
+static size_t descs_before(const struct vrnic_plan *plan, uint32_t k)
+{
+	size_t others = k > 1 ? (size_t)(k - 1) * batch_descs(plan, 1) : 0;
+
+	return k ? batch_descs(plan, 0) + others : 0;
+}
+
 struct vrnic_ndesc *vrnic_plan_batch(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k)
 {
-	return (struct vrnic_ndesc *)x->piece.mem + (size_t)k * (k ? batch_descs(plan, 0) : 0);
+	return (struct vrnic_ndesc *)x->piece.mem + descs_before(plan, k);
 }
 
 uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k)
@@ -89,15 +122,16 @@ uint64_t vrnic_plan_batch_bytes(const struct vrnic_plan *plan, uint32_t k)
 struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan)
 {
-	return vrnic_plan_batch(x, plan, plan->nr - 1) + batch_descs(plan, plan->nr - 1);
+	return vrnic_plan_batch(x, plan, plan->batches - 1) +
+	       batch_descs(plan, plan->batches - 1);
 }
 
 /* Return: number of all descriptors, with those that go into the origin's table. */
 uint32_t vrnic_plan_rows(const struct vrnic_plan *plan)
 {
-	uint32_t others = plan->nr - 1;
+	uint32_t others = plan->batches - 1;
 
-	return others * (batch_descs(plan, 0) + 1) + batch_descs(plan, others);
+	return (uint32_t)descs_before(plan, others) + batch_descs(plan, others) + others;
 }
 
 /*
@@ -149,7 +183,7 @@ int vrnic_plan_location(struct vrnic_client *client, const struct vrnic_plan *pl
 			struct vrnic_type **type)
 {
 	const int64_t row = sizeof(struct vrnic_ndesc);
-	const uint64_t nr = plan->nr - 1;
+	const uint64_t nr = plan->batches - 1;
 	int ret;
 
 	ret = vrnic_type_create(client, type);
@@ -199,7 +233,7 @@ static struct vrnic_ndesc send_piece(const struct vrnic_transfer *x,
 				     const struct vrnic_plan *plan, uint32_t k, uint32_t i)
 {
 	uint64_t left = portion_bytes(plan, k) - i * PIECE;
-	uint64_t nr = (uint64_t)k * moves(plan, 0) + i;
+	uint64_t nr = (uint64_t)k * portion_moves(plan, 0) + i;
 
 	return (struct vrnic_ndesc){
 		.opcode = VRNIC_NOP_MESSAGE,
@@ -239,13 +273,14 @@ static void write_batch(const struct vrnic_transfer *x, const struct vrnic_plan 
 			uint32_t k)
 {
 	struct vrnic_ndesc *d = vrnic_plan_batch(x, plan, k);
-	bool last = k + 1 == plan->nr;
-	uint32_t i;
+	bool last = k + 1 == plan->batches;
+	uint32_t i, portion = k - plan->lead;
 
 	if (!last)
 		*d++ = ask_next(x, plan, k);
 	for (i = 0; i < moves(plan, k); i++)
-		*d++ = plan->pieces ? send_piece(x, plan, k, i) : put_portion(x, plan, k);
+		*d++ = plan->pieces ? send_piece(x, plan, portion, i) :
+				      put_portion(x, plan, portion);
 	if (last) {
 		*d++ = notify(x, plan, false);
 		*d++ = notify(x, plan, true);
@@ -257,8 +292,8 @@ void vrnic_plan_write(const struct vrnic_transfer *x, const struct vrnic_plan *p
 {
 	uint32_t k;
 
-	for (k = 0; k < plan->nr; k++)
+	for (k = 0; k < plan->batches; k++)
 		write_batch(x, plan, k);
-	for (k = 0; k + 1 < plan->nr; k++)
+	for (k = 0; k + 1 < plan->batches; k++)
 		vrnic_plan_table(x, plan)[k] = origin_row(x, plan, k);
 }

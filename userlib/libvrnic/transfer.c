@@ -145,6 +145,27 @@ static void unbind_both(struct vrnic_transfer *x)
 	x->bound = false;
 }
 
+/* Return: peers on other hosts that will send once @ep's does, or 0 if that is on this host. */
+uint32_t vrnic_transfer_hosts(const struct vrnic_endpoint *ep)
+{
+	return ep->host ? ep->context->hosts + !ep->incoming : 0;
+}
+
+/* The peer is going to send, portion by portion, until the transfer is over. */
+void vrnic_transfer_sends(struct vrnic_transfer *x)
+{
+	x->sends = true;
+	if (!x->ep->incoming++ && x->ep->host)
+		x->ep->context->hosts++;
+}
+
+static void sends_no_more(struct vrnic_transfer *x)
+{
+	if (x->sends && !--x->ep->incoming && x->ep->host)
+		x->ep->context->hosts--;
+	x->sends = false;
+}
+
 /*
  * Make a transfer: put it into the table, take references on the counters of @done, and bind
  * them to the endpoint. Caller has locked the context. Return: the transfer, or NULL.
@@ -200,6 +221,7 @@ static void transfer_put(struct vrnic_context *ctx, struct vrnic_transfer *x)
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x)
 {
 	x->over = true;
+	sends_no_more(x);
 	if (x->status)
 		vrnic_counter_destroy(x->status);
 	unbind_both(x);
