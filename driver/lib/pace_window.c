@@ -41,7 +41,7 @@ static void window_grow(struct vrnic_pace_window *w)
 {
 	u64 by = w->probing ? w->bytes : w->bytes / GROWTH;
 
-	w->bytes = min_t(u64, w->bytes + by, VRNIC_PACE_WINDOW_MAX);
+	w->bytes = min(w->bytes + by, VRNIC_PACE_WINDOW_MAX);
 }
 
 /**
@@ -79,5 +79,5 @@ void vrnic_pace_window_congested(struct vrnic_pace_window *w, bool lost)
 	w->congested = true;
 	w->probing = false;
 	w->bytes -= w->bytes / (lost ? YIELD_LOST : YIELD_MARKED);
-	w->bytes = max_t(u64, w->bytes, VRNIC_PACE_WINDOW_MIN);
+	w->bytes = max(w->bytes, VRNIC_PACE_WINDOW_MIN);
 }

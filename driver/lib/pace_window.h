@@ -13,9 +13,9 @@
 
 #include <linux/types.h>
 
-#define VRNIC_PACE_WINDOW_MIN	(128U << 10)
-#define VRNIC_PACE_WINDOW_FIRST	(256U << 10)
-#define VRNIC_PACE_WINDOW_MAX	(64U << 20)
+#define VRNIC_PACE_WINDOW_MIN	((u64)128 << 10)
+#define VRNIC_PACE_WINDOW_FIRST	((u64)256 << 10)
+#define VRNIC_PACE_WINDOW_MAX	((u64)64 << 20)
 
 /**
  * struct vrnic_pace_window - a receiver's window

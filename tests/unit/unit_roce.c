@@ -935,9 +935,14 @@ static void *link_alloc(struct vrnic_link *link, size_t bytes, bool patient)
 	return draw(4) ? calloc(1, bytes) : NULL;
 }
 
+static void link_congested(struct vrnic_link *link, bool lost)
+{
+}
+
 static const struct vrnic_link_ops link_ops = {
 	.open = link_open, .refused = link_refused, .receive = link_receive, .left = link_left,
 	.light = link_light, .describe = link_describe, .alloc = link_alloc,
+	.congested = link_congested,
 };
 
 static void check_native(struct side *s, const struct op *op)

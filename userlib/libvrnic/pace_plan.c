@@ -10,6 +10,7 @@
 #include "pace.h"
 
 #define PORTION		(1ULL << 20)	/* bytes of a portion, unless the program chooses */
+#define PORTION_LOCAL	(1ULL << 22)	/* the same, if the peer is on this host */
 #define PORTION_LEAST	(1ULL << 16)	/* the same, if many hosts send */
 #define PORTION_PIECES	(1ULL << 15)	/* the same, if it goes in pieces */
 #define PIECE		((uint64_t)VRNIC_MAX_MESSAGE)
@@ -31,8 +32,8 @@ static uint64_t usual_portion(const struct vrnic_plan *plan)
 
 	if (plan->pieces)
 		return PORTION_PIECES;
-	if (plan->hosts < 2)
-		return PORTION;
+	if (!plan->hosts)
+		return PORTION_LOCAL;
 	share = PORTION / plan->hosts / PORTION_LEAST * PORTION_LEAST;
 	return share ? share : PORTION_LEAST;
 }

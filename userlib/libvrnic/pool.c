@@ -14,6 +14,7 @@
 #include "lib.h"
 
 #define CHUNK_ROWS	1024U
+#define KEPT_ROWS	4096U	/* of a table for 128 MiB: to register one takes long */
 
 /**
  * struct vrnic_pool_chunk - a part of the pool
@@ -152,7 +153,7 @@ int vrnic_pool_alloc(struct vrnic_endpoint *ep, uint32_t rows, bool writable,
 	return 0;
 }
 
-/* Give a piece back. Its chunk is freed if it is empty, and larger than CHUNK_ROWS. */
+/* Give a piece back. Its chunk is freed if it is empty, and larger than KEPT_ROWS. */
 void vrnic_pool_free(struct vrnic_endpoint *ep, struct vrnic_piece *piece)
 {
 	struct vrnic_pool_chunk *chunk = piece->chunk, **at;
@@ -164,7 +165,7 @@ void vrnic_pool_free(struct vrnic_endpoint *ep, struct vrnic_piece *piece)
 	first = (size_t)((uint8_t *)piece->mem - chunk->mem) / VRNIC_SLOT_SIZE;
 	memset(chunk->used + first, 0, piece->rows);
 	chunk->nr_used -= piece->rows;
-	if (chunk->nr_used || chunk->rows == CHUNK_ROWS)
+	if (chunk->nr_used || chunk->rows <= KEPT_ROWS)
 		return;
 	for (at = &ep->pool; *at != chunk; at = &(*at)->next)
 		;
