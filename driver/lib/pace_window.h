@@ -6,7 +6,7 @@
  * round with congestion, and grows slowly in the others.
  *
  * A round is over when as many bytes have landed as the window has. So its time is that in which
- * the wire brings a window, whoever sends, and says nothing of the way to one sender and back.
+ * the wire brings a window, from any senders, and says nothing of the way to one of them and back.
  */
 #ifndef VRNIC_PACE_WINDOW_H
 #define VRNIC_PACE_WINDOW_H

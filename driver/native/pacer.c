@@ -6,19 +6,20 @@
  * its share. One peer alone never waits.
  *
  * How much. A portion that was asked for and has not landed is on its way. What is on its way, of
- * all peers, is kept to a window (lib/pace_window.h), which follows the marks and the losses that this
- * end sees. Of one peer no more than two portions are on their way: the one that moves, and the next.
+ * all peers, is kept to a window (lib/pace_window.h), which follows the marks and the losses that
+ * this end sees. Of one peer no more than two portions are on their way: the one that moves, and
+ * the next.
  *
- * Who. Start-time fair queueing: a portion starts where the peer's last one ended, in bytes, or where
- * the portion started that was asked for last, if that is further. Whose portion starts first is next.
- * So peers get the same number of bytes, whatever the size of their portions, and a peer that
- * was silent saves nothing up.
+ * Who. Start-time fair queueing: a portion starts where the peer's last one ended, in bytes, or
+ * where the portion started that was asked for last, if that is further. The portion that starts
+ * first is next. So peers get the same number of bytes, whatever the size of their portions, and a
+ * peer that was silent saves nothing up.
  *
  * How long. A peer that is slow, or does not send at all, must not keep the others waiting: what
  * has not landed some rounds after the peer was asked is late, and counts no more. That time begins
- * when the peer is asked, not when something lands, so to trickle does not extend it, and to be asked
- * again takes a portion that has landed. A failure of what the peer was to do ends it for all that
- * the peer was asked for: this may ask it too early, but never waits for what does not come.
+ * when the peer is asked, not when something lands, so to trickle does not extend it, and to be
+ * asked again takes a portion that has landed. A failure of what the peer was to do ends it for all
+ * that the peer was asked for: this may ask it too early, but never waits for what does not come.
  */
 
 #include <linux/jiffies.h>
@@ -108,7 +109,7 @@ static bool has_enough(const struct vrnic_pace *pace, u64 bytes)
 }
 
 /* Is there room in the window? A peer has as much as it wants while no other one has anything. */
-static bool has_room(const struct vrnic_pacer *pacer, const struct vrnic_pace *pace)
+static bool window_has_room(const struct vrnic_pacer *pacer, const struct vrnic_pace *pace)
 {
 	return pacer->asked < pacer->window.bytes || pacer->asked == pace->counted;
 }
@@ -120,7 +121,7 @@ static void serve(struct vrnic_pacer *pacer)
 	struct vrnic_turn *turn;
 
 	lockdep_assert_held(&pacer->lock);
-	while ((turn = first_turn(pacer)) && has_room(pacer, turn->pace)) {
+	while ((turn = first_turn(pacer)) && window_has_room(pacer, turn->pace)) {
 		rb_erase_cached(&turn->node, &pacer->queue);
 		pacer->waiting--;
 		give_turn(pacer, turn->pace, turn->start, turn->bytes);
@@ -157,7 +158,7 @@ static u64 late_ns(const struct vrnic_pacer *pacer)
 	return took ? clamp_t(u64, LATE_ROUNDS * took, LATE_MIN, LATE_MAX) : LATE_FIRST;
 }
 
-static void look_later(struct vrnic_pacer *pacer)
+static void late_look_soon(struct vrnic_pacer *pacer)
 {
 	schedule_delayed_work(&pacer->look, nsecs_to_jiffies(late_ns(pacer) / 2) + 1);
 }
@@ -190,7 +191,7 @@ static void look_for_late(struct work_struct *work)
 	}
 	serve(pacer);
 	if (pacer->waiting)
-		look_later(pacer);
+		late_look_soon(pacer);
 	spin_unlock_bh(&pacer->lock);
 }
 
@@ -205,7 +206,7 @@ static bool begin_turn(struct vrnic_pacer *pacer, struct vrnic_injector *inj, u6
 	if (has_enough(pace, bytes)) {
 		turn->state = VRNIC_TURN_HELD;
 		list_add_tail(&turn->entry, &pace->held);
-	} else if (first_turn(pacer) || !has_room(pacer, pace)) {
+	} else if (first_turn(pacer) || !window_has_room(pacer, pace)) {
 		pacer->window.limits = true;
 		enqueue(pacer, turn);
 	} else {
@@ -214,14 +215,14 @@ static bool begin_turn(struct vrnic_pacer *pacer, struct vrnic_injector *inj, u6
 	}
 	pacer->waiting++;
 	vrnic_count(inj->fifo->dev, PACED_WAITS);
-	look_later(pacer);
+	late_look_soon(pacer);
 	return false;
 }
 
 /**
  * vrnic_pace_may_ask() - may an injector ask its peer for a portion now?
  * @inj: injector of remote gets that executes one; it has a link, and its run bit is held
- * @bytes: bytes of the portion
+ * @bytes: bytes of the portion; 0: it asks for none
  *
  * Return: true if it has to ask now, and false if it runs again when it may.
  */
@@ -231,8 +232,13 @@ bool vrnic_pace_may_ask(struct vrnic_injector *inj, u64 bytes)
 	bool may;
 
 	/* the peer had no room for what asks it, so this is the same portion once more */
-	if (inj->op.paced || !bytes)
+	if (inj->op.paced)
 		return true;
+	if (!bytes) {
+		/* the process may have changed the descriptors while they waited */
+		vrnic_pace_leave(inj);
+		return true;
+	}
 	spin_lock_bh(&pacer->lock);
 	if (inj->turn.state == VRNIC_TURN_NONE) {
 		may = begin_turn(pacer, inj, bytes);
@@ -257,14 +263,15 @@ void vrnic_pace_leave(struct vrnic_injector *inj)
 		return;
 	pacer = &inj->fifo->dev->pacer;
 	spin_lock_bh(&pacer->lock);
+	pacer->waiting -= turn->state != VRNIC_TURN_COME;
 	if (turn->state == VRNIC_TURN_HELD)
 		list_del(&turn->entry);
 	else if (turn->state == VRNIC_TURN_QUEUED)
 		rb_erase_cached(&turn->node, &pacer->queue);
-	if (turn->state != VRNIC_TURN_COME)
-		pacer->waiting--;
+	else	/* the peer will not be asked for what its account has */
+		settle(pacer, turn->pace);
 	turn->state = VRNIC_TURN_NONE;
-	/* it may have been the first */
+	release_held(pacer, turn->pace);
 	serve(pacer);
 	spin_unlock_bh(&pacer->lock);
 }

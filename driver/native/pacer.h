@@ -67,7 +67,7 @@ enum vrnic_turn_state {
 /**
  * struct vrnic_turn - an injector that wants to ask for a portion; protected by the pacer's lock
  * @state: where it is. Only the injector's run ends COME
- * @pace: of the link, while it is HELD or QUEUED
+ * @pace: of the link that @state is about; the injector's remote get keeps the link
  * @bytes: bytes of the portion
  * @start: its place in the pacer's @queue
  * @node: in the pacer's @queue, if QUEUED

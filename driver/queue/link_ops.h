@@ -41,8 +41,8 @@ enum vrnic_refusal {
  *	one (a train); else 0
  * @light: may softirq hand the packet to @receive? If not, a thread does. Called for the first
  *	packet of the queue, which @receive gets next, if it is one of a message
- * @congested: packets of the peer have met congestion: routers have marked them, or (@lost) they are
- *	missing, and others have to wait in a queue
+ * @congested: packets of the peer have met congestion: routers have marked them, or (@lost) they
+ *	are missing, and others have to wait in a queue
  * @ran: a run of the queue pair is about to end
  * @broken: the queue pair is in ERR: let nobody post from now on; may be called again
  * @flushed: all messages were flushed, so none is in use any more; may be called again

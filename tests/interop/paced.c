@@ -95,7 +95,7 @@ static struct ibv_mr *memory(void)
 	if (map != MAP_FAILED)
 		mr = ibv_reg_mr(vrnic_client_pd(client), map, size, access);
 	if (!mr)
-		die("no memory of %u bytes", size);
+		die("%u bytes cannot be registered", size);
 	return mr;
 }
 
@@ -215,6 +215,8 @@ static void landed(struct vrnic_context *ctx, const struct vrnic_status *status,
 static void offered(struct vrnic_context *ctx, const struct vrnic_rts *rts, const void *header,
 		    size_t header_len, void *arg)
 {
+	struct vrnic_done done = { .callback = landed, .flags = VRNIC_QUEUE };
+	struct vrnic_accept_wr wr = {};
 	struct vrnic_endpoint *ep;
 	unsigned int i = 0;
 
@@ -222,10 +224,11 @@ static void offered(struct vrnic_context *ctx, const struct vrnic_rts *rts, cons
 	must(vrnic_endpoint_of(ctx, &rts->peer, &ep));
 	while (peers[i].ep != ep)
 		i++;
-	must(vrnic_accept(ep, rts, &(struct vrnic_accept_wr){ .local = peers[i].mr->addr,
-							      .mr = peers[i].mr },
-			  &(struct vrnic_done){ .local = peers[i].counter, .callback = landed,
-						.arg = &peers[i], .flags = VRNIC_QUEUE }));
+	wr.local = peers[i].mr->addr;
+	wr.mr = peers[i].mr;
+	done.local = peers[i].counter;
+	done.arg = &peers[i];
+	must(vrnic_accept(ep, rts, &wr, &done));
 	peers[i].accepted += rts->length;
 }
 

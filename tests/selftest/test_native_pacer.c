@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * S4: when a target asks several other hosts for their next portions. Those hosts are native_foe.c's:
- * each sends a remote get, as the table of a transfer does, that makes the target ask for a portion.
- * Then it sends what it pleases.
+ * S4: when a target asks several other hosts for their next portions. Those hosts are
+ * native_foe.c's: each sends a remote get, as the table of a transfer does, that makes the target
+ * ask for a portion. Then it sends what it pleases.
  */
 #include <arpa/inet.h>
 
@@ -354,6 +354,28 @@ TEST_F(pacer, s4_4_a_portion_that_is_asked_for_again_counts_once)
 	ASSERT_OK(want(self, 0, SMALL));
 	ASSERT_OK(asked(self, 0));
 	EXPECT_EQ(0, waits_since(self));
+}
+
+/* The process changes what the peer is to do, while that waits: it is no portion any more. */
+TEST_F(pacer, s4_7_what_waits_may_change)
+{
+	struct vrnic_ndesc *batch = (struct vrnic_ndesc *)self->fifo.buf.addr;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		look(self);
+		ASSERT_OK(want(self, 0, LARGE));
+		ASSERT_OK(asked(self, 0));
+		ASSERT_OK(want(self, 1, LARGE));
+		ASSERT_OK(until_waits(self, 1));
+		batch[1].opcode = i & 1 ? VRNIC_NOP_NOTIFY : VRNIC_NOP_PUT;
+		batch[1].length = i & 2 ? UINT64_MAX : 0;
+		ASSERT_OK(fail(self, 0));
+		ASSERT_OK(asked(self, 1));
+		ASSERT_OK(want(self, 1, SMALL));
+		ASSERT_OK(asked(self, 1));
+		ASSERT_OK(fail(self, 1));
+	}
 }
 
 /* Links end with portions on their way, and with a turn that waits. */

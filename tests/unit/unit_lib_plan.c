@@ -83,8 +83,8 @@ static void write_plan(struct bed *bed)
 }
 
 /* What the origin's engine does with a batch. Return: the row that it sends, or NULL. */
-static const struct vrnic_ndesc *run_batch(struct bed *bed, const struct vrnic_ndesc *d, uint64_t nr,
-					   uint64_t *moved, bool *told)
+static const struct vrnic_ndesc *run_batch(struct bed *bed, const struct vrnic_ndesc *d,
+					   uint64_t nr, uint64_t *moved, bool *told)
 {
 	const struct vrnic_ndesc *row = NULL;
 	uint64_t pieces = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The window of a receiver that its senders share: each rule by itself, then on a wire with a queue. */
+/* The window of a receiver that its senders share: each rule by itself, then on wires. */
 #include <stdbool.h>
 
 #include "lib/pace_window.h"
@@ -124,9 +124,9 @@ static void a_pause_is_no_round(void)
 }
 
 /*
- * A wire of @rate bytes a second with a queue of @room bytes, which drops what does not fit, or marks
- * from @marks on. Senders always have something to send. Return: share of the wire that is used in
- * 1,000 rounds, in per cent.
+ * A wire of @rate bytes a second with a queue of @room bytes, which drops what does not fit, or
+ * marks from @marks on. Senders always have something to send. Return: share of the wire that is
+ * used in 1,000 rounds, in per cent.
  */
 static u64 wire(u64 rate, u64 delay, u64 room, u64 marks)
 {
