@@ -162,11 +162,12 @@ static void portions_get_shorter_with_more_hosts(void)
 {
 	CHECK_EQ(4 * MIB, portion_for(64 * MIB, 0));
 	CHECK_EQ(MIB, portion_for(64 * MIB, 1));
-	CHECK_EQ(MIB / 2, portion_for(64 * MIB, 2));
-	CHECK_EQ(5 * PORTION_LEAST, portion_for(4 * MIB, 3));
-	CHECK_EQ(PORTION_LEAST, portion_for(4 * MIB, 16));
-	CHECK_EQ(PORTION_LEAST, portion_for(4 * MIB, 17));
+	CHECK_EQ(MIB, portion_for(64 * MIB, 4));
+	CHECK_EQ(12 * PORTION_LEAST, portion_for(4 * MIB, 5));
+	CHECK_EQ(MIB / 4, portion_for(4 * MIB, 16));
+	CHECK_EQ(3 * PORTION_LEAST, portion_for(4 * MIB, 17));
 	CHECK_EQ(PORTION_LEAST, portion_for(4 * MIB, 63));
+	CHECK_EQ(PORTION_LEAST, portion_for(4 * MIB, 65));
 	CHECK_EQ(PORTION_LEAST, portion_for(4 * MIB, UINT32_MAX));
 }
 

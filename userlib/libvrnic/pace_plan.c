@@ -12,6 +12,7 @@
 #define PORTION		(1ULL << 20)	/* bytes of a portion, unless the program chooses */
 #define PORTION_LOCAL	(1ULL << 22)	/* the same, if the peer is on this host */
 #define PORTION_LEAST	(1ULL << 16)	/* the same, if many hosts send */
+#define PORTIONS_ROUND	(1ULL << 22)	/* and a portion of each of them together */
 #define PORTION_PIECES	(1ULL << 15)	/* the same, if it goes in pieces */
 #define PIECE		((uint64_t)VRNIC_MAX_MESSAGE)
 #define PORTIONS_MAX	(1U << 20)
@@ -24,7 +25,7 @@ static uint64_t ceil_div(uint64_t n, uint64_t by)
 
 /*
  * Hosts that send at the same time take turns (driver/native/pacer.c), portion by portion. The more
- * they are, the shorter is a turn, so that a round of all of them takes the time of one PORTION.
+ * they are, the shorter is a turn, so that a round of all of them does not take longer and longer.
  */
 static uint64_t usual_portion(const struct vrnic_plan *plan)
 {
@@ -34,7 +35,9 @@ static uint64_t usual_portion(const struct vrnic_plan *plan)
 		return PORTION_PIECES;
 	if (!plan->hosts)
 		return PORTION_LOCAL;
-	share = PORTION / plan->hosts / PORTION_LEAST * PORTION_LEAST;
+	share = PORTIONS_ROUND / plan->hosts / PORTION_LEAST * PORTION_LEAST;
+	if (share > PORTION)
+		return PORTION;
 	return share ? share : PORTION_LEAST;
 }
 
