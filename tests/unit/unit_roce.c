@@ -1689,14 +1689,14 @@ static void many_reads_and_a_long_wire(void)
 static void messages_fail(void)
 {
 	RUN(3, LINK, .held = 5);
-	/* more than the window of a link ever has room for */
-	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 4, .window = 300, .link = true,
-	    .fails = 100, .held = 5);
 }
 
 static void messages_fail_and_their_packets_are_lost(void)
 {
 	RUN(3, LINK, .loss = { 50, 50 });
+	/* more than the window of a link ever has room for */
+	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 4, .window = 300, .link = true,
+	    .fails = 100, .loss = { 20, 20 });
 }
 
 static void messages_fail_at_a_receiver_that_is_not_ready(void)
