@@ -165,10 +165,10 @@ static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	};
 	int i;
 
-	/* the rest of what was injected with it is not executed */
-	vrnic_pace_settle(link);
 	if (!post_record(link, &rec, NULL, answer))
 		return;
+	/* the rest of what was injected with it is not executed */
+	vrnic_pace_failed(link);
 	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
 		if (vrnic_rx_may_name(link, h->counter[i]))
 			vrnic_counter_fail(h->counter[i], link->fifo->uctx, &failure,

@@ -336,6 +336,7 @@ void vrnic_link_flushed(struct vrnic_link *link)
 {
 	fail_pending(link);
 	vrnic_nflights_lost(link);
+	vrnic_pace_settle(link);
 	/* nothing is received any more, so the link may rest: vrnic_link_rest() */
 	WRITE_ONCE(link->rx.left, 0);
 	if (!link->failed) {

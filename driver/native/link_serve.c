@@ -376,7 +376,7 @@ static int finish_quiet(struct vrnic_link *link, struct sk_buff *skb)
 		return err;
 	rx->refused = rx->status != IB_WC_SUCCESS;
 	if (rx->refused)
-		vrnic_pace_settle(link);
+		vrnic_pace_failed(link);
 	return rx->refused ? -EREMOTEIO : 0;
 }
 

@@ -37,9 +37,11 @@
 #define LATE_FIRST	(100 * NSEC_PER_MSEC)	/* as long as the time of a round is not known */
 #define LATE_MAX	NSEC_PER_SEC
 #define FORGET_NS	(4ULL * NSEC_PER_SEC)	/* what is late is not waited for any longer */
+#define EXCUSES		4	/* failures in that time that end the wait for the peer itself, too */
 
 #define LEAST_PORTION	SZ_64K	/* smaller ones share the room of one */
-#define MOST_PORTION	BIT_ULL(40)
+#define MOST_PORTION	BIT_ULL(36)
+#define MOST_BYTES	(VRNIC_RGET_DESCS * MOST_PORTION)
 
 static struct vrnic_pacer *pacer_of(const struct vrnic_link *link)
 {
@@ -62,9 +64,10 @@ static bool starts_before(struct rb_node *a, const struct rb_node *b)
 		     rb_entry(b, struct vrnic_turn, node)->start) < 0;
 }
 
+/* A portion ends no further than this from the last start. Any other value is old. */
 static u64 start_of(const struct vrnic_pacer *pacer, const struct vrnic_pace *pace)
 {
-	return (s64)(pace->finish - pacer->vtime) > 0 ? pace->finish : pacer->vtime;
+	return pace->finish - pacer->vtime <= MOST_BYTES ? pace->finish : pacer->vtime;
 }
 
 /* ---- what is on its way ---- */
@@ -86,6 +89,28 @@ static void settle(struct vrnic_pacer *pacer, struct vrnic_pace *pace)
 	list_del_init(&pace->entry);
 }
 
+/*
+ * The peer will not send all that it was asked for. Others do not wait for it any longer. Nor does it
+ * wait itself, unless it says so all the time: to fail must not be a way to be asked again soon.
+ */
+static void excuse(struct vrnic_pacer *pacer, struct vrnic_pace *pace)
+{
+	u64 now = ktime_get_ns();
+
+	lockdep_assert_held(&pacer->lock);
+	if (now - pace->excused >= FORGET_NS) {
+		pace->excused = now;
+		pace->excuses = 0;
+	}
+	if (pace->excuses < EXCUSES) {
+		pace->excuses++;
+		settle(pacer, pace);
+	} else if (pace->asked) {
+		uncount(pacer, pace, pace->counted);
+		list_move_tail(&pace->entry, &pacer->late);
+	}
+}
+
 /* The caller is about to ask. A link that is dead has no account, as nobody would close it. */
 static void give_turn(struct vrnic_pacer *pacer, struct vrnic_pace *pace, u64 start, u64 bytes)
 {
@@ -102,10 +127,10 @@ static void give_turn(struct vrnic_pacer *pacer, struct vrnic_pace *pace, u64 st
 	list_move_tail(&pace->entry, &pacer->asking);
 }
 
-/* Has the peer enough to send? */
+/* Has the peer enough to send, or is it late with what it has? */
 static bool has_enough(const struct vrnic_pace *pace, u64 bytes)
 {
-	return pace->asked > max_t(u64, bytes, LEAST_PORTION);
+	return pace->asked > max_t(u64, bytes, LEAST_PORTION) || pace->asked != pace->counted;
 }
 
 /* Is there room in the window? A peer has as much as it wants while no other one has anything. */
@@ -328,8 +353,23 @@ void vrnic_pace_landed(struct vrnic_link *link, u32 bytes)
 }
 
 /**
+ * vrnic_pace_failed() - the peer could not do something that this end injected
+ * @link: link to the peer
+ */
+void vrnic_pace_failed(struct vrnic_link *link)
+{
+	struct vrnic_pacer *pacer = pacer_of(link);
+
+	spin_lock_bh(&pacer->lock);
+	excuse(pacer, &link->pace);
+	release_held(pacer, &link->pace);
+	serve(pacer);
+	spin_unlock_bh(&pacer->lock);
+}
+
+/**
  * vrnic_pace_settle() - do not wait any longer for what the peer was asked for
- * @link: link that is about to end, or whose peer could not do something that this end injected
+ * @link: link that has failed, or is about to end
  */
 void vrnic_pace_settle(struct vrnic_link *link)
 {
@@ -353,6 +393,8 @@ void vrnic_pace_congested(struct vrnic_link *link, bool lost)
 {
 	struct vrnic_pacer *pacer = pacer_of(link);
 
+	if (!READ_ONCE(link->pace.asked))
+		return;
 	spin_lock_bh(&pacer->lock);
 	if (link->pace.asked && (pacer->waiting || pacer->asked != link->pace.counted))
 		vrnic_pace_window_congested(&pacer->window, lost);

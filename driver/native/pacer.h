@@ -46,6 +46,8 @@ struct vrnic_pacer {
  * @counted: those of them that are in the pacer's @asked; the others are late
  * @since: time, in ns, when the peer was asked last
  * @finish: where its last portion ended: see pacer.c
+ * @excused: when, in ns, @excuses began to count
+ * @excuses: how often a failure has ended the wait since then
  * @held: struct vrnic_turn that wait because the peer has enough to send
  */
 struct vrnic_pace {
@@ -54,6 +56,8 @@ struct vrnic_pace {
 	u64 counted;
 	u64 since;
 	u64 finish;
+	u64 excused;
+	u32 excuses;
 	struct list_head held;
 };
 
@@ -90,6 +94,7 @@ u64 vrnic_pace_bytes(const struct vrnic_ndesc *d, u32 nr);
 bool vrnic_pace_may_ask(struct vrnic_injector *inj, u64 bytes);
 void vrnic_pace_leave(struct vrnic_injector *inj);
 void vrnic_pace_landed(struct vrnic_link *link, u32 bytes);
+void vrnic_pace_failed(struct vrnic_link *link);
 void vrnic_pace_settle(struct vrnic_link *link);
 void vrnic_pace_congested(struct vrnic_link *link, bool lost);
 

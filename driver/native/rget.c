@@ -500,7 +500,7 @@ static void rget_failed(struct vrnic_injector *inj)
 	};
 	vrnic_count(inj->fifo->dev, NATIVE_ERRORS);
 	if (op->paced)
-		vrnic_pace_settle(inj->link);
+		vrnic_pace_failed(inj->link);
 	vrnic_nop_failed(inj, &op->failure);
 }
 

@@ -335,6 +335,26 @@ TEST_F(pacer, s4_7_failures_end_the_wait)
 	EXPECT_EQ(0, late_since(self));
 }
 
+/* But not for ever: who fails all the time is asked no sooner than who is late. */
+TEST_F(pacer, s4_7_failures_are_no_way_to_be_asked_again)
+{
+	uint64_t begin = now_ns();
+	bool early;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_OK(want(self, 0, SMALL));
+		ASSERT_OK(asked(self, 0));
+		ASSERT_OK(fail(self, 0));
+	}
+	ASSERT_OK(want(self, 0, SMALL));
+	early = is_asked(self, 0, 50);
+	EXPECT_FALSE(early && now_ns() - begin < 3000000000);
+	/* in the end it may try again */
+	if (!early)
+		EXPECT_OK(asked(self, 0));
+}
+
 /* It has no room for what asks it, time after time: that is one portion. */
 TEST_F(pacer, s4_4_a_portion_that_is_asked_for_again_counts_once)
 {
