@@ -37,7 +37,7 @@
 #define LATE_FIRST	(100 * NSEC_PER_MSEC)	/* as long as the time of a round is not known */
 #define LATE_MAX	NSEC_PER_SEC
 #define FORGET_NS	(4ULL * NSEC_PER_SEC)	/* what is late is not waited for any longer */
-#define EXCUSES		4	/* failures in that time that end the wait for the peer itself, too */
+#define EXCUSES		4	/* failures in that time that let the peer itself go on at once */
 
 #define LEAST_PORTION	SZ_64K	/* smaller ones share the room of one */
 #define MOST_PORTION	BIT_ULL(36)
@@ -90,8 +90,8 @@ static void settle(struct vrnic_pacer *pacer, struct vrnic_pace *pace)
 }
 
 /*
- * The peer will not send all that it was asked for. Others do not wait for it any longer. Nor does it
- * wait itself, unless it says so all the time: to fail must not be a way to be asked again soon.
+ * The peer will not send all that it was asked for. Others do not wait for it any longer. Nor does
+ * it wait itself, unless it says so all the time: to fail must not be a way to be asked again soon.
  */
 static void excuse(struct vrnic_pacer *pacer, struct vrnic_pace *pace)
 {
