@@ -3,7 +3,7 @@
  * Transfers that pace themselves (S4), from several other hosts at once. Each peer has the next
  * portion asked for by a remote get, which this end's engine executes. Here it waits for its turn,
  * so that all peers together have no more to send than the wire takes, and none of them more than
- * its share. One peer alone never waits.
+ * its share. One peer alone does not wait for the window.
  *
  * How much. A portion that was asked for and has not landed is on its way. What is on its way, of
  * all peers, is kept to a window (lib/pace_window.h), which follows the marks and the losses that
@@ -17,9 +17,10 @@
  *
  * How long. A peer that is slow, or does not send at all, must not keep the others waiting: what
  * has not landed some rounds after the peer was asked is late, and counts no more. That time begins
- * when the peer is asked, not when something lands, so to trickle does not extend it, and to be
- * asked again takes a portion that has landed. A failure of what the peer was to do ends it for all
- * that the peer was asked for: this may ask it too early, but never waits for what does not come.
+ * when the peer is asked, not when something lands, so to trickle does not extend it. A peer that is
+ * late is asked again when that has landed, or after FORGET_NS. A failure of what the peer was to do
+ * ends the wait for all that it was asked for; the peer itself may go on at once, but only a few
+ * times in FORGET_NS.
  */
 
 #include <linux/jiffies.h>

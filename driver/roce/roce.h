@@ -298,6 +298,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @has_loaded: @loaded is valid
  * @blocked: an operation failed, so the window takes no new one
  * @wants_room: a window could not grow for want of memory, and a thread is to try again
+ * @tried: @fly.tail when a thread last did
  * @acked_at: last packet that requested an acknowledgment
  * @went_back: @fly.una when an early answer last made the requester go back; 0: not since a timeout
  * @recover: @window has shrunk already for losses of packets before this one
@@ -334,6 +335,7 @@ struct vrnic_req {
 	bool has_loaded;
 	bool blocked;
 	bool wants_room;
+	u32 tried;
 	u64 acked_at;
 	u64 went_back;
 	u64 recover;

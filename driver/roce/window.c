@@ -91,7 +91,8 @@ bool vrnic_window_grow(struct vrnic_qp *qp)
 		return false;
 	if (window_widen(qp, false))
 		return true;
-	if (!q->wants_room) {
+	/* a thread has tried since, and found none: not again before the window has moved on */
+	if (!q->wants_room && q->fly.tail - q->tried >= q->fly.nr_ops) {
 		q->wants_room = true;
 		vrnic_queue(&qp->run);
 	}
@@ -106,6 +107,7 @@ void vrnic_window_grow_patiently(struct vrnic_qp *qp)
 	if (likely(!q->wants_room))
 		return;
 	q->wants_room = false;
+	q->tried = q->fly.tail;
 	if (q->fly.nr_ops < VRNIC_LINK_OPS)
 		window_widen(qp, true);
 }
