@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Memory that links give back while nobody uses them: there may be thousands, and most are idle.
- * A link in use has a window in its queue pair, a fragment for copies of data, and a buffer for what
- * it receives. What it knows of its peer stays: types, and counters that the peer may name.
+ * A link in use has a window in its queue pair, a fragment for copies of data, and a buffer for
+ * what it receives. What it knows of its peer stays: types, and counters that the peer may name.
  */
 
 #include <linux/bitops.h>

@@ -17,10 +17,10 @@
  *
  * How long. A peer that is slow, or does not send at all, must not keep the others waiting: what
  * has not landed some rounds after the peer was asked is late, and counts no more. That time begins
- * when the peer is asked, not when something lands, so to trickle does not extend it. A peer that is
- * late is asked again when that has landed, or after FORGET_NS. A failure of what the peer was to do
- * ends the wait for all that it was asked for; the peer itself may go on at once, but only a few
- * times in FORGET_NS.
+ * when the peer is asked, not when something lands, so to trickle does not extend it. A peer that
+ * is late is asked again when that has landed, or after FORGET_NS. A failure of what the peer was
+ * to do ends the wait for all that it was asked for; the peer itself may go on at once, but only a
+ * few times in FORGET_NS.
  */
 
 #include <linux/jiffies.h>
