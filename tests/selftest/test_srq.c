@@ -14,6 +14,21 @@ TEST_F(srq, query_tells_what_was_created)
 	EXPECT_EQ(0, attr.srq_limit);
 }
 
+TEST_F(srq, numbers_differ)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_srq *other = ibv_create_srq(self->bed.b->pd, &attr);
+	uint32_t first, second, again;
+
+	ASSERT_NE(NULL, other);
+	ASSERT_OK(ibv_get_srq_num(self->bed.b->srq, &first));
+	ASSERT_OK(ibv_get_srq_num(other, &second));
+	EXPECT_NE(first, second);
+	ASSERT_OK(ibv_get_srq_num(other, &again));
+	EXPECT_EQ(second, again);
+	EXPECT_OK(ibv_destroy_srq(other));
+}
+
 TEST_F(srq, beyond_the_limits_is_refused)
 {
 	struct ibv_device_attr *dev = self->bed.dev.attr;
