@@ -23,6 +23,7 @@
 #include "lib/ids.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
+#include "mem/odp.h"
 #include "queue/cq.h"
 #include "queue/mcast.h"
 #include "queue/mmap.h"
@@ -54,6 +55,25 @@ static struct net_device *adding_to;
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
 	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
 	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
+
+#define RC_ODP_CAPS	(IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |	\
+			 IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV)
+
+/* What may use memory with its pages on demand: all that there is, but for native operations. */
+static void on_demand_caps(struct ib_device_attr *attr)
+{
+	struct ib_odp_caps *caps = &attr->odp_caps;
+
+	if (!vrnic_odp_supported())
+		return;
+	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps = RC_ODP_CAPS | VRNIC_ODP_RC_NEW;
+	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+					       IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_SRQ_RECV;
+	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
+					       IB_ODP_SUPPORT_SRQ_RECV;
+}
 
 static int vrnic_query_device(struct ib_device *ibdev,
 			      struct ib_device_attr *attr,
@@ -95,6 +115,7 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.timestamp_mask = U64_MAX,
 		.hca_core_clock = 1000000,	/* in kHz: timestamps are in nanoseconds */
 	};
+	on_demand_caps(attr);
 	return 0;
 }
 
@@ -205,6 +226,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.uverbs_abi_ver = VRNIC_ABI_VERSION,
 
 	.add_gid = vrnic_add_gid,
+	.advise_mr = vrnic_advise_mr,
 	.alloc_hw_port_stats = vrnic_alloc_hw_stats,
 	.alloc_mr = vrnic_alloc_mr,
 	.alloc_mw = vrnic_alloc_mw,

@@ -19,6 +19,7 @@
 #include "base/fault.h"
 #include "compat/icrc_pick.h"
 #include "device.h"
+#include "mem/odp.h"
 #include "native/link.h"
 #include "native/native.h"
 #include "queue/qp_table.h"
@@ -47,9 +48,12 @@ static int __init vrnic_init(void)
 	vrnic_faults_init();
 	vrnic_targets_init();
 	vrnic_hello_init();
-	err = vrnic_qps_init();
+	err = vrnic_odp_init();
 	if (err)
 		goto err_faults;
+	err = vrnic_qps_init();
+	if (err)
+		goto err_odp;
 	err = vrnic_fifos_init();
 	if (err)
 		goto err_qps;
@@ -89,6 +93,8 @@ err_fifos:
 	vrnic_fifos_exit();
 err_qps:
 	vrnic_qps_exit();
+err_odp:
+	vrnic_odp_exit();
 err_faults:
 	vrnic_faults_exit();
 	return err;
@@ -106,6 +112,7 @@ static void __exit vrnic_exit(void)
 	vrnic_virtual_exit();
 	vrnic_fifos_exit();
 	vrnic_qps_exit();
+	vrnic_odp_exit();
 	vrnic_faults_exit();
 	/* when rmmod returns, no RCU callback is left (those that are left use no module code) */
 	rcu_barrier();

@@ -159,6 +159,7 @@ static const char *const wait_names[] = {
 	[VRNIC_WAIT_BUSY] = "busy",
 	[VRNIC_WAIT_KEY] = "key",
 	[VRNIC_WAIT_WIRE] = "wire",
+	[VRNIC_WAIT_PAGE] = "page",
 };
 
 /* Why does the send ring not go on? Only the runner of a ring without a window says so in @op. */

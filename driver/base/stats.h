@@ -49,6 +49,8 @@
 	X(BAD_ICRC,		"bad_icrc")		\
 	X(MALFORMED_PKTS,	"malformed_pkts")	\
 	X(RCVD_DROPPED,		"rcvd_dropped")		\
+	X(ODP_PAGE_INS,		"odp_page_ins")		\
+	X(ODP_INVALIDATIONS,	"odp_invalidations")	\
 	X(FIFOS,		"native_fifos")		\
 	X(LINKS,		"native_links")		\
 	X(LINKS_CUT,		"native_links_cut")	\

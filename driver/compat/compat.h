@@ -139,6 +139,13 @@ static inline void vrnic_qp_counter_init(struct rdma_counter *counter)
 #define VRNIC_FILL_SRQ_OP
 #endif
 
+/* Bits for FLUSH and ATOMIC WRITE on memory that is paged on demand. */
+#ifdef VRNIC_HAVE_ODP_FLUSH
+#define VRNIC_ODP_RC_NEW	(IB_ODP_SUPPORT_FLUSH | IB_ODP_SUPPORT_ATOMIC_WRITE)
+#else
+#define VRNIC_ODP_RC_NEW	0
+#endif
+
 /* ib_umem_get() is called ib_umem_get_va() since 7.2. */
 #ifndef VRNIC_HAVE_UMEM_GET_VA
 #define ib_umem_get_va	ib_umem_get

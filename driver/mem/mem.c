@@ -6,7 +6,8 @@
  * them as arguments, checks them before it uses them, and compares in a way that cannot overflow.
  * Memory that was found stays usable until it is put: the reference on the region keeps its pages.
  *
- * Checks return 0, or the enum vrnic_vendor_err that says what is wrong.
+ * Checks return 0, the enum vrnic_vendor_err that says what is wrong, or -EAGAIN if the process's
+ * memory is changing: mem/odp.c. Then the run has to try again later.
  */
 
 #include <linux/mm.h>
@@ -17,6 +18,7 @@
 #include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
+#include "mem/odp.h"
 #include "mem/seg.h"
 #include "vrnic.h"
 
@@ -59,14 +61,15 @@ static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
 {
 	seg->mr = mr;
 	seg->held = false;
+	seg->on_demand = mr->kind == VRNIC_MR_ODP;
 	seg->len = len;
 	seg->pieces = NULL;
-	if (mr->pages) {
-		seg->kva = NULL;
-		seg->off = addr - mr->iova + mr->offset;
-	} else {
+	if (mr->kind == VRNIC_MR_DMA) {
 		seg->kva = (void *)(uintptr_t)addr;
 		seg->off = 0;
+	} else {
+		seg->kva = NULL;
+		seg->off = addr - mr->iova + mr->offset;
 	}
 }
 
@@ -138,36 +141,32 @@ void vrnic_held_put(struct vrnic_held *held)
 	held->mr = NULL;
 }
 
-/* Find the region that @key names, and take a reference; NULL if there is none. */
-static struct vrnic_mr *key_region_get(struct vrnic_dev *dev, u32 key)
+/* As vrnic_mr_get(), with the reason. @mr: region, or NULL if the key names none */
+static int region_get(struct vrnic_mr *mr)
 {
-	struct vrnic_mr *mr;
-
-	rcu_read_lock();
-	mr = key_entry(dev, key);
-	if (!mr || xa_pointer_tag(mr) || !vrnic_mr_get(mr))
-		mr = NULL;
-	rcu_read_unlock();
-	return mr;
+	if (!mr)
+		return VRNIC_VERR_KEY;
+	if (vrnic_mr_get(mr))
+		return 0;
+	/* pages are being taken out of its table: mem/odp.c */
+	return mr->kind == VRNIC_MR_ODP && !READ_ONCE(mr->closing) ? -EAGAIN : VRNIC_VERR_KEY;
 }
 
-/**
- * vrnic_seg_region() - find the memory that a region's key names
- * @dev: device
- * @pd: protection domain that the region has to have
- * @key: key that a user or a peer claims
- * @remote: @key has to be a remote key, not a local one
- * @addr: address
- * @len: bytes; no key is needed for 0 bytes
- * @access: IB_ACCESS_* that the operation needs
- * @held: where the run keeps a region for keys of this kind, or NULL
- * @seg: to be filled in; the caller has to put it
- *
- * Return: 0 or enum vrnic_vendor_err.
- */
-int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
-		     bool remote, u64 addr, u64 len, int access,
-		     struct vrnic_held *held, struct vrnic_seg *seg)
+/* Find the region that @key names, and take a reference. */
+static int key_region_get(struct vrnic_dev *dev, u32 key, struct vrnic_mr **mr)
+{
+	int verr;
+
+	rcu_read_lock();
+	*mr = key_entry(dev, key);
+	verr = xa_pointer_tag(*mr) ? VRNIC_VERR_KEY : region_get(*mr);
+	rcu_read_unlock();
+	return verr;
+}
+
+static int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key, bool remote, u64 addr,
+		      u64 len, int access, bool pinned, struct vrnic_held *held,
+		      struct vrnic_seg *seg)
 {
 	struct vrnic_mr *mr;
 	int verr;
@@ -178,14 +177,43 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	}
 	if (held_open(held, key, pd, addr, len, access, seg, &verr))
 		return verr;
-	mr = key_region_get(dev, key);
-	if (!mr)
-		return VRNIC_VERR_KEY;
+	verr = key_region_get(dev, key, &mr);
+	if (verr)
+		return verr;
+	if (pinned && mr->kind == VRNIC_MR_ODP) {
+		vrnic_mr_put(mr);
+		return VRNIC_VERR_ACCESS;
+	}
 	verr = mr_seg_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
 			   access, seg);
 	if (!verr)
 		held_keep(held, key, seg);
 	return verr;
+}
+
+/**
+ * vrnic_seg_region() - find the memory that a region's key names, for a native operation
+ * @dev: device
+ * @pd: protection domain that the region has to have
+ * @key: key that a user or a peer claims
+ * @remote: @key has to be a remote key, not a local one
+ * @addr: address
+ * @len: bytes; no key is needed for 0 bytes
+ * @access: IB_ACCESS_* that the operation needs
+ * @held: where the run keeps a region for keys of this kind, or NULL
+ * @seg: to be filled in; the caller has to put it
+ *
+ * Native operations may hold memory for long, so they refuse regions with pages on demand.
+ *
+ * Return: 0 or enum vrnic_vendor_err.
+ */
+int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
+		     bool remote, u64 addr, u64 len, int access,
+		     struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	int verr = seg_region(dev, pd, key, remote, addr, len, access, true, held, seg);
+
+	return verr == -EAGAIN ? VRNIC_VERR_ACCESS : verr;
 }
 
 /**
@@ -196,13 +224,13 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
  * @held: where the run keeps a region for local keys, or NULL
  * @seg: to be filled in; the caller has to put it
  *
- * Return: 0 or enum vrnic_vendor_err.
+ * Return: 0, -EAGAIN or enum vrnic_vendor_err.
  */
 int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	return vrnic_seg_region(user->dev, user->pd, sge->lkey, false,
-				sge->addr, sge->length, access, held, seg);
+	return seg_region(user->dev, user->pd, sge->lkey, false, sge->addr, sge->length, access,
+			  false, held, seg);
 }
 
 /**
@@ -215,7 +243,7 @@ int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
  * @held: where the run keeps a region for remote keys, or NULL
  * @seg: to be filled in; the caller has to put it
  *
- * Return: 0 or enum vrnic_vendor_err.
+ * Return: 0, -EAGAIN or enum vrnic_vendor_err.
  */
 int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
@@ -240,11 +268,10 @@ int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 
 		return verr;
 	}
 	mr = entry;
-	if (!mr || !vrnic_mr_get(mr))
-		mr = NULL;
+	verr = region_get(mr);
 	rcu_read_unlock();
-	if (!mr)
-		return VRNIC_VERR_KEY;
+	if (verr)
+		return verr;
 	verr = mr_seg_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
 	if (!verr)
 		held_keep(held, rkey, seg);
@@ -258,15 +285,16 @@ int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 
  * @access: rights that the operation needs
  * @seg: to be filled in; the caller has to put it
  *
- * Return: 0 or enum vrnic_vendor_err.
+ * Return: 0, -EAGAIN or enum vrnic_vendor_err.
  */
 int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
 		    struct vrnic_seg *seg)
 {
-	struct vrnic_mr *mr = key_region_get(user->dev, rkey);
+	struct vrnic_mr *mr;
+	int verr = key_region_get(user->dev, rkey, &mr);
 
-	if (!mr)
-		return VRNIC_VERR_KEY;
+	if (verr)
+		return verr;
 	return mr_seg_open(mr, mr->rkey == rkey, user->pd, mr->iova, mr->length,
 			   access, seg);
 }
@@ -276,6 +304,30 @@ void vrnic_seg_put(struct vrnic_seg *seg)
 	if (seg->mr && !seg->held)
 		vrnic_mr_put(seg->mr);
 	seg->mr = NULL;
+}
+
+/**
+ * vrnic_seg_ready() - may a run use bytes of a segment now?
+ * @seg: segment
+ * @pos: offset in the segment
+ * @n: bytes, of which the segment has that many; set to how many may be used
+ * @need: bytes of them without which the run can do nothing
+ * @write: to write to them; else to read
+ *
+ * Return: as vrnic_sgl_ready().
+ */
+int vrnic_seg_ready(const struct vrnic_seg *seg, u64 pos, u64 *n, u64 need, bool write)
+{
+	return seg->on_demand ? vrnic_odp_ready(seg->mr, seg->off + pos, n, need, write) : 0;
+}
+
+/* As vrnic_sgl_ready_all(), for the first bytes of a segment. */
+int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write)
+{
+	u64 some = n;
+	int verr = vrnic_seg_ready(seg, 0, &some, n, write);
+
+	return verr ?: some < n ? -EAGAIN : 0;
 }
 
 /**
@@ -299,6 +351,8 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 		return seg->kva + pos;
 	}
 	pages = seg->mr->pages;
+	if (unlikely(!pages))
+		return vrnic_odp_run(seg->mr, off, want, len);
 	start = pages[page] + offset_in_page(off);
 	run = PAGE_SIZE - offset_in_page(off);
 	while (run < want && pages[page + 1] == pages[page] + PAGE_SIZE) {
@@ -318,7 +372,7 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
  * @held: where the run keeps a region for local keys, or NULL
  * @sgl: to be filled in; the caller has to put it, but not on failure
  *
- * Return: 0 or enum vrnic_vendor_err.
+ * Return: 0, -EAGAIN or enum vrnic_vendor_err.
  */
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl)
@@ -345,6 +399,28 @@ void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
 	sgl->cur = 0;
 	sgl->pos = 0;
 	sgl->seg[0] = (struct vrnic_seg){ .kva = kva, .len = len };
+}
+
+/* vrnic_sgl_ready(), if a segment has its pages on demand. */
+int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+{
+	u64 pos = sgl->pos, done = 0, want, some;
+	unsigned int i;
+	int verr;
+
+	for (i = sgl->cur; done < *n; i++, pos = 0) {
+		want = min(*n - done, sgl->seg[i].len - pos);
+		some = want;
+		verr = vrnic_seg_ready(&sgl->seg[i], pos, &some, need > done ? need - done : 0,
+				       write);
+		if (verr)
+			return verr;
+		done += some;
+		if (some < want)
+			break;
+	}
+	*n = done;
+	return 0;
 }
 
 void vrnic_sgl_put(struct vrnic_sgl *sgl)

@@ -10,6 +10,7 @@
 struct vrnic_desc;
 struct vrnic_dev;
 struct vrnic_key_user;
+struct vrnic_odp;
 struct vrnic_seg;
 
 #define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
@@ -18,6 +19,7 @@ struct vrnic_seg;
 enum vrnic_mr_kind {
 	VRNIC_MR_DMA,	/* all of kernel memory; addresses are kernel addresses */
 	VRNIC_MR_USER,	/* pinned user memory */
+	VRNIC_MR_ODP,	/* user memory that is not pinned: mem/odp.c */
 	VRNIC_MR_FAST,	/* page list, filled in by REG_MR */
 };
 
@@ -35,10 +37,13 @@ enum vrnic_mr_kind {
  * @iova: address of the first byte, as users of the keys see it
  * @length: bytes
  * @offset: offset of the first byte in the first page
- * @pages: kernel address of each page; NULL for VRNIC_MR_DMA
+ * @pages: kernel address of each page; NULL for VRNIC_MR_DMA and VRNIC_MR_ODP
  * @nr_pages: number of entries in @pages
  * @max_pages: VRNIC_MR_FAST: room in @pages
  * @umem: VRNIC_MR_USER: the pinned memory
+ * @odp: VRNIC_MR_ODP: the pages that are there
+ * @closing: VRNIC_MR_ODP: the region is being deregistered. Until then, users that find it not
+ *	valid try again
  * @windows: number of memory windows bound to the region, or VRNIC_MR_CLOSED
  */
 struct vrnic_mr {
@@ -58,6 +63,8 @@ struct vrnic_mr {
 	u32 nr_pages;
 	u32 max_pages;
 	struct ib_umem *umem;
+	struct vrnic_odp *odp;
+	bool closing;
 	atomic_t windows;
 };
 
@@ -83,9 +90,13 @@ struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 			     u32 max_num_sg);
 int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset);
+int vrnic_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		    struct ib_sge *sges, u32 nr, struct uverbs_attr_bundle *attrs);
 int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 void vrnic_mr_on_long_use(void (*fn)(const struct vrnic_mr *mr));
 void vrnic_mr_put(struct vrnic_mr *mr);
+void vrnic_mr_drain(struct vrnic_mr *mr);
+void vrnic_mr_reopen(struct vrnic_mr *mr);
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key);
 void vrnic_key_free(struct vrnic_dev *dev, u32 key);
 int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote);

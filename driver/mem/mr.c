@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory regions: pinned user memory, kernel memory, and fast registration. */
+/* Memory regions: user memory, pinned or on demand, kernel memory, and fast registration. */
 
 #include <linux/random.h>
 #include <linux/scatterlist.h>
@@ -7,6 +7,7 @@
 #include <linux/vmalloc.h>
 
 #include <rdma/ib_umem.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "base/objects.h"
 #include "base/udata.h"
@@ -14,6 +15,7 @@
 #include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
+#include "mem/odp.h"
 #include "mem/seg.h"
 #include "vrnic.h"
 
@@ -53,7 +55,7 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 /* Does a process make regions of this kind? Only kernel consumers make the other kinds. */
 static bool is_users(enum vrnic_mr_kind kind)
 {
-	return kind == VRNIC_MR_USER;
+	return kind == VRNIC_MR_USER || kind == VRNIC_MR_ODP;
 }
 
 static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
@@ -235,12 +237,56 @@ static void mr_unpin(struct vrnic_mr *mr)
 		     IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |	\
 		     IB_ACCESS_MW_BIND | IB_ZERO_BASED |		\
 		     IB_ACCESS_HUGETLB | VRNIC_ACCESS_FLUSH |		\
-		     IB_ACCESS_RELAXED_ORDERING)
+		     IB_ACCESS_RELAXED_ORDERING | IB_ACCESS_ON_DEMAND)
 
 /* Unknown rights are an error, unless they are optional: a device may ignore those. */
 static bool access_is_known(int access)
 {
 	return !(access & ~(USER_ACCESS | IB_ACCESS_OPTIONAL));
+}
+
+/* Register memory without pinning it. No window can be bound to the region, as that may last. */
+static int mr_on_demand(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
+{
+	mr->odp = vrnic_odp_new(mr, start, length);
+	if (IS_ERR(mr->odp))
+		return PTR_ERR(mr->odp);
+	mr->offset = offset_in_page(start);
+	mr->length = length;
+	mr->iova = mr->access & IB_ZERO_BASED ? 0 : iova;
+	mr->ibmr.iova = mr->iova;
+	mr->ibmr.length = length;
+	return 0;
+}
+
+/* Get the memory of a new region: pin it, or make what brings its pages in when they are used. */
+static int mr_begin(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
+{
+	int err;
+
+	if (mr->kind == VRNIC_MR_ODP)
+		return mr_on_demand(mr, start, length, iova);
+	err = mr_pin(mr, start, length, iova);
+	if (!err)
+		mr_windows_open(mr);
+	return err;
+}
+
+/* Undo mr_begin(), and free the region. Nobody uses it. */
+static void mr_end(struct vrnic_mr *mr)
+{
+	if (mr->kind == VRNIC_MR_ODP)
+		vrnic_odp_put(mr->odp);
+	else
+		mr_unpin(mr);
+	mr_free(mr);
+}
+
+static bool length_is_valid(u64 start, u64 length, int access)
+{
+	if (access & IB_ACCESS_ON_DEMAND && vrnic_odp_is_implicit(start, length))
+		return true;
+	return length && length <= VRNIC_MAX_MR;
 }
 
 struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
@@ -249,28 +295,105 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct vrnic_mr *mr;
 	int err;
 
-	if (!length || length > VRNIC_MAX_MR || vrnic_udata_empty(udata))
+	if (!length_is_valid(start, length, access) || vrnic_udata_empty(udata))
 		return ERR_PTR(-EINVAL);
 	if (!access_is_known(access))
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = mr_new(ibpd, VRNIC_MR_USER, access);
+	mr = mr_new(ibpd, access & IB_ACCESS_ON_DEMAND ? VRNIC_MR_ODP : VRNIC_MR_USER, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	err = mr_pin(mr, start, length, iova);
-	if (err)
-		goto err_free;
+	err = mr_begin(mr, start, length, iova);
+	if (err) {
+		mr_free(mr);
+		return ERR_PTR(err);
+	}
 	err = mr_keys(mr);
-	if (err)
-		goto err_unpin;
-	mr_windows_open(mr);
+	if (err) {
+		mr_end(mr);
+		return ERR_PTR(err);
+	}
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
+}
 
-err_unpin:
-	mr_unpin(mr);
-err_free:
-	mr_free(mr);
-	return ERR_PTR(err);
+/* The region of @pd that @sge lies in. Return: the offset from its first page, or an errno. */
+static int advise_find(struct ib_pd *pd, const struct ib_sge *sge, int access,
+		       struct vrnic_odp **odp, u64 *off)
+{
+	struct vrnic_dev *dev = to_vdev(pd->device);
+	struct vrnic_mr *mr;
+	int err = -ENOENT;
+
+	rcu_read_lock();
+	mr = vrnic_ids_find(&dev->keys, sge->lkey >> 8);
+	if (!mr || xa_pointer_tag(mr) || mr->kind != VRNIC_MR_ODP || READ_ONCE(mr->closing) ||
+	    mr->lkey != sge->lkey)
+		goto out;
+	err = -EPERM;
+	if (mr->ibmr.pd != pd || (mr->access & access) != access)
+		goto out;
+	err = -EINVAL;
+	if (sge->addr < mr->iova || sge->addr - mr->iova > mr->length ||
+	    sge->length > mr->length - (sge->addr - mr->iova))
+		goto out;
+	err = -ENOENT;
+	if (!vrnic_odp_get_unless_gone(mr->odp))
+		goto out;
+	*odp = mr->odp;
+	*off = sge->addr - mr->iova + mr->offset;
+	err = 0;
+out:
+	rcu_read_unlock();
+	return err;
+}
+
+static int advise_one(struct ib_pd *pd, const struct ib_sge *sge, enum vrnic_odp_how how,
+		      bool wait)
+{
+	struct vrnic_odp *odp;
+	u64 off;
+	int err;
+
+	err = advise_find(pd, sge, how == VRNIC_ODP_WRITE ? IB_ACCESS_LOCAL_WRITE : 0, &odp, &off);
+	if (err)
+		return err;
+	if (sge->length && !wait)
+		err = vrnic_odp_page_in_later(odp, off, sge->length, how);
+	if (sge->length && (wait || err == -EBUSY))
+		err = vrnic_odp_page_in(odp, off, sge->length, how);
+	vrnic_odp_put(odp);
+	return err;
+}
+
+/* ibv_advise_mr(): bring pages of regions in before they are used. */
+int vrnic_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		    struct ib_sge *sges, u32 nr, struct uverbs_attr_bundle *attrs)
+{
+	enum vrnic_odp_how how;
+	int err;
+	u32 i;
+
+	switch (advice) {
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH:
+		how = VRNIC_ODP_READ;
+		break;
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE:
+		how = VRNIC_ODP_WRITE;
+		break;
+	case IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT:
+		how = VRNIC_ODP_SNAPSHOT;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (flags & ~IB_UVERBS_ADVISE_MR_FLAG_FLUSH)
+		return -EINVAL;
+	for (i = 0; i < nr; i++) {
+		err = advise_one(pd, &sges[i], how, flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /*
@@ -296,6 +419,19 @@ static int mr_pause(struct vrnic_mr *mr)
 	return 0;
 }
 
+/**
+ * vrnic_mr_drain() - wait until nobody uses a region, and let nobody in until vrnic_mr_reopen()
+ * @mr: region with pages on demand; only vrnic_odp.lock lets a task do this
+ *
+ * Only runs use such regions, and runs are short.
+ */
+void vrnic_mr_drain(struct vrnic_mr *mr)
+{
+	WRITE_ONCE(mr->valid, false);
+	vrnic_mr_put(mr);
+	wait_for_completion(&mr->gone);
+}
+
 static void mr_resume(struct vrnic_mr *mr)
 {
 	reinit_completion(&mr->gone);
@@ -303,6 +439,11 @@ static void mr_resume(struct vrnic_mr *mr)
 	/* pairs with vrnic_mr_get(): if it gets a reference, it sees the new memory and @valid */
 	smp_wmb();
 	refcount_set(&mr->refs, 1);
+}
+
+void vrnic_mr_reopen(struct vrnic_mr *mr)
+{
+	mr_resume(mr);
 }
 
 /* Swap the memory of @mr and @from, and copy @from's rights to @mr. */
@@ -389,6 +530,8 @@ struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	int err;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (mr->kind == VRNIC_MR_ODP || access & IB_ACCESS_ON_DEMAND)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (mr->kind != VRNIC_MR_USER || vrnic_udata_empty(udata))
 		return ERR_PTR(-EINVAL);
@@ -532,6 +675,18 @@ int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote
 	return ret;
 }
 
+/* No notifier drains the region while it ends here. Page-ins may go on, but nobody sees them. */
+static void on_demand_retire(struct vrnic_mr *mr)
+{
+	WRITE_ONCE(mr->closing, true);
+	vrnic_odp_close_begin(mr->odp);
+	vrnic_key_free(to_vdev(mr->ibmr.device), mr->lkey);
+	vrnic_key_free(to_vdev(mr->ibmr.device), mr->rkey);
+	vrnic_mr_drain(mr);
+	vrnic_odp_close_end(mr->odp);
+	mr_end(mr);
+}
+
 int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
@@ -539,6 +694,10 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	/* IBTA C10-71: a region with bound windows must not be deregistered */
 	if (!mr_windows_close(mr))
 		return -EBUSY;
+	if (mr->kind == VRNIC_MR_ODP) {
+		on_demand_retire(mr);
+		return 0;
+	}
 	WRITE_ONCE(mr->valid, false);
 	mr_retire(mr);
 	if (mr->kind == VRNIC_MR_USER)

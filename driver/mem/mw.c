@@ -192,8 +192,11 @@ int vrnic_window_bind(const struct vrnic_key_user *user, struct vrnic_window *wi
 					     d->bind.lkey >> 8);
 	int verr = VRNIC_VERR_KEY;
 
-	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA ||
-	    !vrnic_mr_get(mr))
+	if (!mr || xa_pointer_tag(mr) || mr->kind == VRNIC_MR_DMA)
+		return VRNIC_VERR_KEY;
+	if (mr->kind == VRNIC_MR_ODP)
+		return VRNIC_VERR_BIND;
+	if (!vrnic_mr_get(mr))
 		return VRNIC_VERR_KEY;
 	/* check the domain first: while a window is counted, @mr's owner cannot deregister @mr */
 	if (mr->ibmr.pd != user->pd) {

@@ -3,6 +3,8 @@
 #ifndef VRNIC_SEG_H
 #define VRNIC_SEG_H
 
+#include <linux/compiler.h>
+#include <linux/errno.h>
 #include <linux/types.h>
 #include <rdma/vrnic-abi.h>
 
@@ -48,6 +50,8 @@ struct vrnic_pieces {
  * struct vrnic_seg - a piece of memory that may be used until vrnic_seg_put()
  * @mr: region, with a reference held; NULL for kernel memory that has no region
  * @held: a struct vrnic_held owns the reference on @mr
+ * @on_demand: pages may be missing: only the bytes that vrnic_sgl_ready() or vrnic_seg_ready() has
+ *	allowed may be used
  * @kva: kernel address, if the region has no pages or there is no region; else NULL
  * @off: if @kva is NULL: offset of the piece from the start of the region's first page
  * @len: bytes
@@ -57,6 +61,7 @@ struct vrnic_pieces {
 struct vrnic_seg {
 	struct vrnic_mr *mr;
 	bool held;
+	bool on_demand;
 	void *kva;
 	u64 off;
 	u64 len;
@@ -88,6 +93,8 @@ int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 
 void vrnic_held_put(struct vrnic_held *held);
 int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
 		    struct vrnic_seg *seg);
+int vrnic_seg_ready(const struct vrnic_seg *seg, u64 pos, u64 *n, u64 need, bool write);
+int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write);
 void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
@@ -98,6 +105,7 @@ void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
+int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write);
 void vrnic_sgl_put(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
@@ -105,5 +113,47 @@ void vrnic_sgl_read(struct vrnic_sgl *src, void *to, u64 n);
 void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n, bool final);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
+
+/* May pages of the list be missing? */
+static inline bool vrnic_sgl_on_demand(const struct vrnic_sgl *sgl)
+{
+	unsigned int i;
+
+	for (i = 0; i < sgl->nr; i++)
+		if (unlikely(sgl->seg[i].on_demand))
+			return true;
+	return false;
+}
+
+/**
+ * vrnic_sgl_ready() - may a run use the bytes at the position now?
+ * @sgl: list
+ * @n: bytes, of which the list has that many left; set to how many may be used until the list is
+ *	put. If some may not, they are being brought in, and the run has to try again later
+ * @need: bytes of them without which the run can do nothing
+ * @write: to write to them; else to read
+ *
+ * Return: 0, or enum vrnic_vendor_err: one of the bytes that are needed cannot be had.
+ */
+static inline int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+{
+	return likely(!vrnic_sgl_on_demand(sgl)) ? 0 : vrnic_sgl_await(sgl, n, need, write);
+}
+
+/**
+ * vrnic_sgl_ready_all() - may a run use all of the next bytes now?
+ * @sgl: list
+ * @n: bytes, of which the list has that many left
+ * @write: to write to them; else to read
+ *
+ * Return: 0, -EAGAIN (try again later), or enum vrnic_vendor_err.
+ */
+static inline int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write)
+{
+	u64 some = n;
+	int verr = vrnic_sgl_ready(sgl, &some, n, write);
+
+	return verr ?: some < n ? -EAGAIN : 0;
+}
 
 #endif /* VRNIC_SEG_H */

@@ -55,34 +55,50 @@ static void complete_target(struct vrnic_qp *to, const struct vrnic_datagram *dg
 	vrnic_recv_complete(to, &cqe, dg->solicited);
 }
 
+/* Find the memory of the receive, of which @n bytes are to be written now. */
+static int open_recv(struct vrnic_qp *to, u64 n)
+{
+	int verr = vrnic_sgl_local(&to->key_user, to->recv.sge, to->recv.num_sge,
+				   IB_ACCESS_LOCAL_WRITE, NULL, &to->recv_sgl);
+
+	if (verr)
+		return verr;
+	verr = vrnic_sgl_ready_all(&to->recv_sgl, n, true);
+	if (verr)
+		vrnic_sgl_put(&to->recv_sgl);
+	return verr;
+}
+
 /**
  * vrnic_ud_deliver() - put a datagram into a receive of its target
  * @to: target; the caller holds its resp_lock
  * @dg: datagram
  *
- * Return: false if the datagram is to be dropped: @to does not take it, has no valid receive
- * posted, or its receive is too small. A receive that is too small stays for the next datagram.
+ * Return: 0; -EAGAIN: memory of the receive is being brought in; -EINVAL: @to does not take the
+ * datagram, has no valid receive posted, or its receive is too small. A receive that is too small
+ * stays for the next datagram.
  */
-bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
+int vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg)
 {
 	struct vrnic_sgl *dst = &to->recv_sgl;
 	int verr;
 
 	if (!vrnic_ud_accepts(to, dg) || vrnic_recv_take(to))
-		return false;
+		return -EINVAL;
 	/* anybody may send a datagram that is too long, so the target's receive must not fail */
 	if (dg->len + VRNIC_GRH_BYTES >
 	    vrnic_sge_total(to->recv.sge, to->recv.num_sge))
-		return false;
-	verr = vrnic_sgl_local(&to->key_user, to->recv.sge, to->recv.num_sge,
-			       IB_ACCESS_LOCAL_WRITE, NULL, dst);
+		return -EINVAL;
+	verr = open_recv(to, dg->len + VRNIC_GRH_BYTES);
+	if (verr == -EAGAIN)
+		return verr;
 	if (verr) {
 		fail_target(to, IB_WC_LOC_PROT_ERR, verr);
-		return false;
+		return -EINVAL;
 	}
 	vrnic_sgl_write(dst, dg->grh, VRNIC_GRH_BYTES, false);
 	dg->put(dg, dst);
 	vrnic_sgl_put(dst);
 	complete_target(to, dg);
-	return true;
+	return 0;
 }

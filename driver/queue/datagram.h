@@ -39,6 +39,6 @@ struct vrnic_datagram {
 };
 
 bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg);
-bool vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
+int vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
 
 #endif /* VRNIC_DATAGRAM_H */

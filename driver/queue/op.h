@@ -15,6 +15,7 @@ enum vrnic_op_wait {
 	VRNIC_WAIT_BUSY,	/* another runner has locked the target */
 	VRNIC_WAIT_KEY,		/* a run uses the region that is to be invalidated */
 	VRNIC_WAIT_WIRE,	/* the sockets are being opened */
+	VRNIC_WAIT_PAGE,	/* memory that is paged on demand is being brought in */
 };
 
 /**
@@ -29,7 +30,8 @@ enum vrnic_op_wait {
  * @rnr_left: RNR retries left; 7 means for ever
  * @retry_left: transport retries left
  * @waits: enum vrnic_op_wait; valid while the operation waits. For operators: see vrnic_fill_qp()
- * @tries: of a datagram: how often another runner had locked its target
+ * @tries: how often it had to wait, one time after the other: a datagram, as another runner had
+ *	locked its target, or any operation, for a page
  * @member: of a datagram to a group: group members below this number were served
  * @slots: private copy of the descriptor and of its further slots: in struct vrnic_scratch
  *

@@ -9,6 +9,7 @@
 #ifndef VRNIC_TARGET_H
 #define VRNIC_TARGET_H
 
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/time64.h>
 
@@ -16,6 +17,20 @@ struct vrnic_qp;
 
 /* After this time a runner tries a locked target again: about what a run of another takes. */
 #define VRNIC_TARGET_BUSY_NS	(20 * NSEC_PER_USEC)
+
+/**
+ * vrnic_page_patience() - how long to wait until a page that is brought in may be there
+ * @tries: how often that was waited for, one time after the other
+ *
+ * Return: ns; longer each time, as a page may come from a disk, or from another process.
+ */
+static inline u64 vrnic_page_patience(u8 *tries)
+{
+	u8 n = min(*tries, 6);
+
+	*tries = n + 1;
+	return (u64)VRNIC_TARGET_BUSY_NS << n;
+}
 
 void vrnic_target_init(struct vrnic_qp *qp);
 void vrnic_target_lock(struct vrnic_qp *qp);

@@ -83,9 +83,10 @@ static bool is_others(struct vrnic_qp *qp)
 
 /*
  * May this run handle the next packet now? Requests wait while the responder answers a READ, or
- * while the first of them invalidates a region that other operations use. Answers and CNPs do not
- * wait. next_packet() asks again for each packet: if it drops an answer with a wrong ICRC, the
- * packet behind that answer may be a request.
+ * while the first of them invalidates a region that other operations use. The next request or
+ * answer may also wait until a page is brought in. CNPs do not wait. next_packet() asks again for
+ * each packet: if it drops an answer with a wrong ICRC, the packet behind that answer may be a
+ * request.
  */
 static bool may_take(struct vrnic_qp *qp)
 {
@@ -93,8 +94,11 @@ static bool may_take(struct vrnic_qp *qp)
 
 	if (!skb || is_others(qp))
 		return false;
-	return !qp->roce || !(vrnic_resp_busy(qp) || vrnic_resp_waits(qp)) ||
-	       vrnic_pkt(skb)->info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP);
+	if (!qp->roce || vrnic_pkt(skb)->info & VRNIC_PKT_CNP)
+		return true;
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_RESP)
+		return !vrnic_req_waits(qp);
+	return !(vrnic_resp_busy(qp) || vrnic_resp_waits(qp));
 }
 
 /*

@@ -4,6 +4,9 @@
  * of READs and atomics.
  */
 
+#include <linux/ktime.h>
+#include <linux/sizes.h>
+
 #include "compat/compat.h"
 #include "lib/ack.h"
 #include "lib/hdr.h"
@@ -13,6 +16,7 @@
 #include "queue/op.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
+#include "queue/target.h"
 #include "roce/req.h"
 #include "roce/roce.h"
 #include "vrnic.h"
@@ -113,6 +117,52 @@ static void answer_done(struct vrnic_qp *qp, struct vrnic_wop *w, u32 pkts)
 	vrnic_req_progress(qp, q->fly.una - pkts);
 }
 
+/*
+ * Find the place of an answer's @n bytes, from byte @off on; @most may follow soon. Return: 0:
+ * qp->sgl has it; -EAGAIN: a page of it is being brought in, and the answer has to wait; or enum
+ * vrnic_vendor_err.
+ */
+static int open_answer(struct vrnic_qp *qp, u64 off, u64 n, u64 most)
+{
+	struct vrnic_req *q = to_req(qp);
+	int verr = vrnic_op_open(qp, &qp->op);
+
+	if (!verr) {
+		vrnic_sgl_skip(&qp->sgl, off);
+		verr = vrnic_sgl_ready(&qp->sgl, &most, n, true);
+		if (!verr && likely(most >= n)) {
+			q->page_tries = 0;
+			return 0;
+		}
+		vrnic_sgl_put(&qp->sgl);
+	}
+	if (!verr || verr == -EAGAIN) {
+		q->answer_at = ktime_get_ns() + vrnic_page_patience(&q->page_tries);
+		return -EAGAIN;
+	}
+	return verr;
+}
+
+/**
+ * vrnic_req_waits() - does the next answer wait until a page is brought in?
+ * @qp: requester
+ *
+ * Return: true if it does; then the timer runs.
+ */
+bool vrnic_req_waits(struct vrnic_qp *qp)
+{
+	struct vrnic_req *q = to_req(qp);
+
+	if (likely(!q->answer_at))
+		return false;
+	if (ktime_get_ns() < q->answer_at) {
+		vrnic_roce_wake_at(qp, q->answer_at);
+		return true;
+	}
+	q->answer_at = 0;
+	return false;
+}
+
 static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
 			     struct vrnic_wop *w, u32 i)
 {
@@ -128,12 +178,12 @@ static void rx_read_response(struct vrnic_qp *qp, struct sk_buff *skb,
 		return;
 	}
 	vrnic_req_load(qp, i);
-	verr = vrnic_op_open(qp, &qp->op);
+	verr = open_answer(qp, off, len, min_t(u64, left, SZ_64K));
 	if (verr) {
-		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
+		if (verr != -EAGAIN)
+			vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
 		return;
 	}
-	vrnic_sgl_skip(&qp->sgl, off);
 	vrnic_pkt_copy(skb, &qp->sgl, len == left);
 	vrnic_sgl_put(&qp->sgl);
 	answer_done(qp, w, vrnic_pkt_count(pkt));
@@ -148,9 +198,10 @@ static void rx_atomic_ack(struct vrnic_qp *qp, struct sk_buff *skb,
 	int verr;
 
 	vrnic_req_load(qp, i);
-	verr = vrnic_op_open(qp, &qp->op);
+	verr = open_answer(qp, 0, sizeof(orig), sizeof(orig));
 	if (verr) {
-		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
+		if (verr != -EAGAIN)
+			vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
 		return;
 	}
 	vrnic_sgl_write(&qp->sgl, &orig, sizeof(orig), true);
@@ -199,6 +250,13 @@ static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
 	return rx_answer(qp, skb, psn);
 }
 
+/* The answer waits for a page: it is the next packet to be handled, then. */
+static void answer_again(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	vrnic_rxq_return(qp, skb);
+	qp->roce->due++;
+}
+
 /* Handle the early answers, up to one for which an earlier answer is missing. */
 static void rx_early(struct vrnic_qp *qp)
 {
@@ -207,6 +265,10 @@ static void rx_early(struct vrnic_qp *qp)
 
 	while ((skb = vrnic_early_peek(&q->early, q->fly.una)) && rx_any(qp, skb)) {
 		vrnic_early_take(&q->early, skb);
+		if (unlikely(q->answer_at)) {
+			answer_again(qp, skb);
+			return;
+		}
 		kfree_skb(skb);
 	}
 }
@@ -249,10 +311,15 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 		vrnic_early_came(&q->early, own, true);
 	/* an answer to a settled request, or to one that was never sent, is dropped */
 	if (psn >= q->fly.una && psn < q->fly.top) {
-		if (rx_any(qp, skb))
+		if (rx_any(qp, skb)) {
+			if (unlikely(q->answer_at)) {
+				answer_again(qp, skb);
+				return;
+			}
 			vrnic_early_learn(&q->early, skb);
-		else if (!vrnic_early_keep(&q->early, skb, q->fly.una))
+		} else if (!vrnic_early_keep(&q->early, skb, q->fly.una)) {
 			return;
+		}
 	}
 	kfree_skb(skb);
 	rx_early(qp);

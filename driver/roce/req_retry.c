@@ -347,7 +347,12 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 		q->timer_at = 0;
 	if (q->rnr_until && now >= q->rnr_until)
 		q->rnr_until = 0;
-	if (q->deadline && now >= q->deadline)
+	if (!q->deadline || now < q->deadline)
+		return;
+	/* an answer that waits for a page of this host is no silence of the peer */
+	if (q->answer_at)
+		q->deadline = now + NSEC_PER_MSEC;
+	else
 		timed_out(qp, now);
 }
 

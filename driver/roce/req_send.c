@@ -12,6 +12,7 @@
 #include "queue/op.h"
 #include "queue/opcode.h"
 #include "queue/qp.h"
+#include "queue/target.h"
 #include "roce/rate.h"
 #include "roce/req.h"
 #include "roce/roce.h"
@@ -154,6 +155,33 @@ static u32 ack_every(const struct vrnic_req *q)
 	return q->window < VRNIC_WINDOW_PKTS ? q->window / 8 : VRNIC_ACK_EVERY;
 }
 
+/* Pages with the next bytes are being brought in. */
+static void send_later(struct vrnic_qp *qp)
+{
+	vrnic_roce_wake_at(qp, ktime_get_ns() + vrnic_page_patience(&to_req(qp)->page_tries));
+}
+
+/*
+ * Find the memory of the operation in qp->op, from byte @off on. @want: bytes to be sent soon.
+ * Return: bytes that can be sent now, a packet at least; 0: none, and *@verr tells why, with
+ * -EAGAIN: not yet.
+ */
+static u64 open_data(struct vrnic_qp *qp, u64 off, u64 want, int *verr)
+{
+	u64 n = want, packet = min_t(u64, want, qp->roce->mtu);
+
+	*verr = vrnic_op_open(qp, &qp->op);
+	if (*verr)
+		return 0;
+	vrnic_sgl_skip(&qp->sgl, off);
+	*verr = vrnic_sgl_ready(&qp->sgl, &n, packet, false);
+	if (!*verr && likely(n >= packet))
+		return n;
+	vrnic_sgl_put(&qp->sgl);
+	*verr = *verr ?: -EAGAIN;
+	return 0;
+}
+
 /* Return: false if nothing more can be sent now. */
 static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		      struct vrnic_budget *budget, u32 room)
@@ -162,18 +190,29 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	u64 off = packet_off(qp, w, q->fly.cur - w->first);
 	struct vrnic_tx tx;
 	bool ok = true;
+	u64 there;
 	int verr;
 	u32 n;
 
-	verr = vrnic_op_open(qp, &qp->op);
+	there = open_data(qp, off, min_t(u64, w->total - off, VRNIC_BURST * qp->roce->mtu), &verr);
+	if (verr == -EAGAIN) {
+		send_later(qp);
+		return false;
+	}
 	if (verr) {
 		vrnic_req_fail(qp, w, IB_WC_LOC_PROT_ERR, verr);
 		return true;
 	}
-	vrnic_sgl_skip(&qp->sgl, off);
 	for (n = 0; ok && n < room && q->fly.cur < vrnic_wop_end(w) &&
 	     window_open(q) && budget->bytes; n++) {
 		fill_data(qp, &tx, off, w->head);
+		if (unlikely(tx.len > there)) {
+			if (!n)
+				send_later(qp);
+			ok = n;
+			break;
+		}
+		there -= tx.len;
 		if (w->skip && q->fly.cur + 1 == vrnic_wop_end(w))
 			fill_skip(&tx, !off);
 		tx.ackreq = q->fly.cur + 1 == vrnic_wop_end(w) ||
@@ -185,6 +224,8 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);
 	}
 	vrnic_sgl_put(&qp->sgl);
+	if (n)
+		q->page_tries = 0;
 	return ok;
 }
 
@@ -321,6 +362,13 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 	}
 }
 
+static enum vrnic_step uc_wait(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	op->waits = VRNIC_WAIT_PAGE;
+	qp->run.wait_until = ktime_get_ns() + vrnic_page_patience(&op->tries);
+	return VRNIC_STEP_WAIT;
+}
+
 /**
  * vrnic_roce_execute_uc() - send a message of a UC queue pair
  * @qp: requester
@@ -335,15 +383,22 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 				      struct vrnic_budget *budget)
 {
 	struct vrnic_req *q = to_req(qp);
+	u64 there, begun = op->done;
 	struct vrnic_tx tx = {};
-	int verr = vrnic_op_open(qp, op);
+	int verr;
 
+	there = open_data(qp, op->done, min(op->total - op->done, budget->bytes + qp->roce->mtu),
+			  &verr);
+	if (verr == -EAGAIN)
+		return uc_wait(qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	vrnic_sgl_skip(&qp->sgl, op->done);
 	local_bh_disable();
 	do {
 		fill_data(qp, &tx, op->done, 0);
+		if (tx.len > there)
+			break;
+		there -= tx.len;
 		tx.psn = q->fly.next++;
 		tx.copy = true;
 		/* without this packet the peer drops the rest of the message, so do not send it */
@@ -357,5 +412,10 @@ enum vrnic_step vrnic_roce_execute_uc(struct vrnic_qp *qp, struct vrnic_op *op,
 	vrnic_roce_push(qp);
 	local_bh_enable();
 	vrnic_sgl_put(&qp->sgl);
-	return op->done == op->total ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
+	if (op->done == op->total)
+		return VRNIC_STEP_DONE;
+	if (unlikely(op->done == begun))
+		return uc_wait(qp, op);
+	op->tries = 0;
+	return VRNIC_STEP_MORE;
 }

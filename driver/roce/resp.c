@@ -44,7 +44,7 @@ bool vrnic_resp_busy(const struct vrnic_qp *qp)
 }
 
 /**
- * vrnic_resp_waits() - does the next request wait until nothing uses the region to invalidate?
+ * vrnic_resp_waits() - does the next request wait for a page, or until a region is not in use?
  * @qp: target
  *
  * Return: true if it does; then the timer runs.
@@ -374,9 +374,10 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (rx == VRNIC_RX_AGAIN) {
 		vrnic_rxq_return(qp, skb);
 		qp->roce->due++;
-		r->retry_at = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
+		r->retry_at = ktime_get_ns() + vrnic_page_patience(&r->page_tries);
 		return;
 	}
+	r->page_tries = 0;
 	if (rx == VRNIC_RX_DONE) {
 		resp_advance(qp, pkt);
 		/* the MSN of the answer counts the request */

@@ -16,7 +16,7 @@
 enum vrnic_rx {
 	VRNIC_RX_DONE,	/* executed */
 	VRNIC_RX_DROP,	/* refused, or dropped: the request is not executed */
-	VRNIC_RX_AGAIN,	/* the region to invalidate is in use: try again in a while */
+	VRNIC_RX_AGAIN,	/* the region to invalidate is in use, or a page is brought in: try again */
 };
 
 static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)

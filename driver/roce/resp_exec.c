@@ -99,6 +99,21 @@ static enum vrnic_rx resp_not_ready(struct vrnic_qp *qp)
 	return VRNIC_RX_DROP;
 }
 
+#define PAGE_TRIES	5
+
+/*
+ * A page of this host is being brought in. If that takes long, do not let the requester think that
+ * nobody is there: it has to try again later, as if a receive were missing.
+ */
+static enum vrnic_rx resp_wait_page(struct vrnic_qp *qp)
+{
+	struct vrnic_resp *r = to_resp(qp);
+
+	if (qp->type != IB_QPT_RC || r->page_tries < PAGE_TRIES)
+		return VRNIC_RX_AGAIN;
+	return resp_not_ready(qp);
+}
+
 /* Take a receive into qp->recv, if none is there. Return: VRNIC_RX_DONE if there is one now. */
 static enum vrnic_rx resp_need_recv(struct vrnic_qp *qp)
 {
@@ -171,6 +186,24 @@ static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 	return resp_refuse_recv(qp, IB_WC_LOC_PROT_ERR, ret, VRNIC_NAK_ACCESS);
 }
 
+/* Find the memory of the receive, of which @n bytes from @off on are to be written now. */
+static int open_recv(struct vrnic_qp *qp, u64 off, u64 n)
+{
+	struct vrnic_recv *recv = &qp->recv;
+	int verr;
+
+	verr = vrnic_sgl_local(&qp->key_user, recv->sge, recv->num_sge,
+			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
+			       &qp->recv_sgl);
+	if (verr)
+		return verr;
+	vrnic_sgl_skip(&qp->recv_sgl, off);
+	verr = vrnic_sgl_ready_all(&qp->recv_sgl, n, true);
+	if (verr)
+		vrnic_sgl_put(&qp->recv_sgl);
+	return verr;
+}
+
 static enum vrnic_rx resp_fill_recv(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -180,13 +213,12 @@ static enum vrnic_rx resp_fill_recv(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
 		return resp_refuse_length(qp);
-	verr = vrnic_sgl_local(&qp->key_user, recv->sge, recv->num_sge,
-			       IB_ACCESS_LOCAL_WRITE, &qp->hold.recv,
-			       &qp->recv_sgl);
+	verr = open_recv(qp, r->len, vrnic_pkt_bytes(pkt));
+	if (verr == -EAGAIN)
+		return resp_wait_page(qp);
 	if (verr)
 		return resp_refuse_recv(qp, IB_WC_LOC_PROT_ERR, verr,
 					VRNIC_NAK_OPERATION);
-	vrnic_sgl_skip(&qp->recv_sgl, r->len);
 	vrnic_pkt_copy(skb, &qp->recv_sgl, pkt->info & VRNIC_PKT_END);
 	vrnic_sgl_put(&qp->recv_sgl);
 	return VRNIC_RX_DONE;
@@ -208,9 +240,12 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	} else if (!qp->recv.active) {
 		return resp_refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
-	rx = r->moved ? VRNIC_RX_DONE : resp_fill_recv(qp, skb);
-	if (rx == VRNIC_RX_DONE && pkt->info & VRNIC_PKT_IETH)
-		rx = resp_invalidate(qp, skb);
+	if (!r->moved) {
+		rx = resp_fill_recv(qp, skb);
+		if (rx != VRNIC_RX_DONE)
+			return rx;
+	}
+	rx = pkt->info & VRNIC_PKT_IETH ? resp_invalidate(qp, skb) : VRNIC_RX_DONE;
 	/* after AGAIN the data stay in place: the next try may find their memory invalidated */
 	r->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
@@ -229,7 +264,7 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
  * @len: bytes
  * @access: IB_ACCESS_REMOTE_*
  *
- * Return: 0: the caller has to call vrnic_sgl_put(); else enum vrnic_vendor_err.
+ * Return: 0: the caller has to call vrnic_sgl_put(); -EAGAIN; else enum vrnic_vendor_err.
  */
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 		    int access)
@@ -241,6 +276,31 @@ int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len,
 	sgl->pos = 0;
 	return vrnic_seg_remote(&qp->key_user, rkey, va, len, access, &qp->hold.remote,
 				&sgl->seg[0]);
+}
+
+/* As vrnic_resp_open(), for bytes that are to be used now. Return: VRNIC_RX_DONE if they can be. */
+static enum vrnic_rx open_now(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access)
+{
+	int verr = vrnic_resp_open(qp, rkey, va, len, access);
+
+	if (!verr) {
+		verr = vrnic_sgl_ready_all(&qp->recv_sgl, len, access != IB_ACCESS_REMOTE_READ);
+		if (likely(!verr))
+			return VRNIC_RX_DONE;
+		vrnic_sgl_put(&qp->recv_sgl);
+	}
+	return verr == -EAGAIN ? resp_wait_page(qp) : resp_refuse_access(qp);
+}
+
+/* May the requester use this memory, now or later? Return: VRNIC_RX_DONE if so. */
+static enum vrnic_rx check_rights(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access)
+{
+	int verr = vrnic_resp_open(qp, rkey, va, len, access);
+
+	if (verr)
+		return verr == -EAGAIN ? resp_wait_page(qp) : resp_refuse_access(qp);
+	vrnic_sgl_put(&qp->recv_sgl);
+	return VRNIC_RX_DONE;
 }
 
 /* Begin a WRITE: if the memory that its first packet names is not all allowed, refuse all of it. */
@@ -263,10 +323,7 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	 */
 	if (pkt->info & VRNIC_PKT_END && !(pkt->info & VRNIC_PKT_IMM))
 		return VRNIC_RX_DONE;
-	if (vrnic_resp_open(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE))
-		return resp_refuse_access(qp);
-	vrnic_sgl_put(&qp->recv_sgl);
-	return VRNIC_RX_DONE;
+	return check_rights(qp, r->rkey, r->va, r->left, IB_ACCESS_REMOTE_WRITE);
 }
 
 static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
@@ -291,8 +348,9 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
-	if (vrnic_resp_open(qp, r->rkey, r->va, len, IB_ACCESS_REMOTE_WRITE))
-		return resp_refuse_access(qp);
+	rx = open_now(qp, r->rkey, r->va, len, IB_ACCESS_REMOTE_WRITE);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
 	vrnic_pkt_copy(skb, &qp->recv_sgl, end);
 	vrnic_sgl_put(&qp->recv_sgl);
 	r->va += len;
@@ -317,13 +375,14 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_resp *r = to_resp(qp);
 	u32 len = be32_to_cpu(reth->len);
 	struct vrnic_res *res;
+	enum vrnic_rx rx;
 
 	if (!resp_allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
 		return resp_refuse_request(qp);
-	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
-			    IB_ACCESS_REMOTE_READ))
-		return resp_refuse_access(qp);
-	vrnic_sgl_put(&qp->recv_sgl);
+	rx = check_rights(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
+			  IB_ACCESS_REMOTE_READ);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
 	res = keep_res(qp, skb, vrnic_psn_count(len, qp->roce->mtu));
 	res->va = be64_to_cpu(reth->va);
 	res->rkey = be32_to_cpu(reth->rkey);
@@ -354,12 +413,13 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_atomiceth *eth = vrnic_pkt_ext(skb);
 	u64 va = be64_to_cpu(eth->va), old = 0, *word;
 	struct vrnic_res *res;
+	enum vrnic_rx rx;
 
 	if (!resp_allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
 		return resp_refuse_request(qp);
-	if (vrnic_resp_open(qp, be32_to_cpu(eth->rkey), va, sizeof(u64),
-			    IB_ACCESS_REMOTE_ATOMIC))
-		return resp_refuse_access(qp);
+	rx = open_now(qp, be32_to_cpu(eth->rkey), va, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
 	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
 	if (word)
 		old = resp_atomic_apply(vrnic_pkt(skb)->opcode, word, eth);
@@ -375,15 +435,16 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_reth *reth = vrnic_pkt_ext(skb);
 	u64 va = be64_to_cpu(reth->va), value, *word;
+	enum vrnic_rx rx;
 
 	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
 	    vrnic_pkt(skb)->len != sizeof(u64) ||
 	    be32_to_cpu(reth->len) != sizeof(u64) ||
 	    skb_copy_bits(skb, vrnic_pkt(skb)->payload, &value, sizeof(value)))
 		return resp_refuse_request(qp);
-	if (vrnic_resp_open(qp, be32_to_cpu(reth->rkey), va, sizeof(u64),
-			    IB_ACCESS_REMOTE_WRITE))
-		return resp_refuse_access(qp);
+	rx = open_now(qp, be32_to_cpu(reth->rkey), va, sizeof(u64), IB_ACCESS_REMOTE_WRITE);
+	if (rx != VRNIC_RX_DONE)
+		return rx;
 	word = vrnic_seg_word(&qp->recv_sgl.seg[0], sizeof(*word));
 	if (word)
 		WRITE_ONCE(*word, value);
@@ -413,6 +474,8 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 					be64_to_cpu(reth->va),
 					be32_to_cpu(reth->len),
 					VRNIC_ACCESS_FLUSH, NULL, &seg);
+	if (verr == -EAGAIN)
+		return resp_wait_page(qp);
 	if (verr)
 		return resp_refuse_access(qp);
 	vrnic_seg_put(&seg);

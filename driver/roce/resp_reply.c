@@ -10,6 +10,7 @@
 #include "mem/seg.h"
 #include "queue/qp.h"
 #include "queue/qp_error.h"
+#include "queue/target.h"
 #include "roce/rate.h"
 #include "roce/resp.h"
 #include "roce/roce.h"
@@ -85,30 +86,61 @@ static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
 	vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
 }
 
+/*
+ * Find the memory of the answer. *@n: bytes that can be sent soon; set to how many can be sent now,
+ * at least a packet's. Return: as vrnic_resp_open().
+ */
+static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 *n)
+{
+	u64 packet = min(reply->left, qp->roce->mtu);
+	int verr;
+
+	verr = vrnic_resp_open(qp, reply->rkey, reply->va, reply->left, IB_ACCESS_REMOTE_READ);
+	if (verr)
+		return verr;
+	verr = vrnic_sgl_ready(&qp->recv_sgl, n, packet, false);
+	if (!verr && likely(*n >= packet))
+		return 0;
+	vrnic_sgl_put(&qp->recv_sgl);
+	return verr ?: -EAGAIN;
+}
+
 /**
  * vrnic_resp_reply() - go on with the answer to a READ
  * @qp: target
  * @budget: its bytes bound this burst
  *
- * Return: false if the rate lets nothing be sent now; then the timer runs.
+ * Return: false if nothing can be sent now, for the rate, or as a page is brought in; then the
+ * timer runs.
  */
 bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	struct vrnic_reply *reply = &to_resp(qp)->reply;
-	u64 n, until, room;
+	u64 n, until, room, there;
+	int verr;
 
 	room = vrnic_rate_room(qp, &until);
 	if (!room) {
 		vrnic_roce_wake_at(qp, until);
 		return false;
 	}
-	if (vrnic_resp_open(qp, reply->rkey, reply->va, reply->left,
-			    IB_ACCESS_REMOTE_READ)) {
+	there = min_t(u64, reply->left, budget->bytes + qp->roce->mtu);
+	verr = reply_open(qp, reply, &there);
+	if (verr == -EAGAIN) {
+		vrnic_roce_wake_at(qp, ktime_get_ns() +
+				   vrnic_page_patience(&to_resp(qp)->page_tries));
+		return false;
+	}
+	if (verr) {
 		reply_refuse(qp, reply);
 		return true;
 	}
+	to_resp(qp)->page_tries = 0;
 	do {
 		n = min_t(u64, reply->left, qp->roce->mtu);
+		if (n > there)
+			break;
+		there -= n;
 		budget->bytes -= min(budget->bytes, n);
 		room -= min(room, n + VRNIC_HDR_BYTES);
 	} while (reply_one(qp, reply) && budget->bytes && room);

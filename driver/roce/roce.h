@@ -298,6 +298,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @has_loaded: @loaded is valid
  * @blocked: an operation failed, so the window takes no new one
  * @wants_room: a window could not grow for want of memory, and a thread is to try again
+ * @page_tries: how often the next packet, or the next answer, waited for a page of this host
  * @tried: @fly.tail when a thread last did
  * @acked_at: last packet that requested an acknowledgment
  * @went_back: @fly.una when an early answer last made the requester go back; 0: not since a timeout
@@ -321,6 +322,8 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @timed_at: when @timed was sent
  * @rnr_until: end, in ns, of the wait after an RNR NAK; 0: none
  * @rnr_since: native link: when the first RNR NAK since the last progress came
+ * @answer_at: time, in ns, to try again to put the next answer in place, as a page is brought in;
+ *	0: no answer waits
  * @timer_at: when the timer fires, in ns; 0: the timer is not running
  */
 struct vrnic_req {
@@ -335,6 +338,7 @@ struct vrnic_req {
 	bool has_loaded;
 	bool blocked;
 	bool wants_room;
+	u8 page_tries;
 	u32 tried;
 	u64 acked_at;
 	u64 went_back;
@@ -358,6 +362,7 @@ struct vrnic_req {
 	u64 timed_at;
 	u64 rnr_until;
 	u64 rnr_since;
+	u64 answer_at;
 	u64 timer_at;
 };
 
@@ -387,7 +392,9 @@ struct vrnic_reply {
  * @kind: bit of VRNIC_PKT_DATA of the message in progress; 0: no message is
  * @uc_drop: UC: drop the rest of the message
  * @moved: the data of the next request are in place, but it waits to invalidate a key
- * @retry_at: time, in ns, to try that again; 0: no request waits
+ * @retry_at: time, in ns, to try the next request again, which waits for that, or for a page; 0:
+ *	none waits
+ * @page_tries: how often the next request, or the next packet of an answer, waited for a page
  * @naked: a NAK for @served.psn is out; the next one waits for that packet, or for @again
  * @again: the requester has gone back after that NAK, and @served.psn was lost once more
  * @replied: the present run has sent an answer other than an acknowledgment
@@ -409,6 +416,7 @@ struct vrnic_resp {
 	bool again;
 	bool refused;
 	bool replied;
+	u8 page_tries;
 	u64 retry_at;
 	struct vrnic_early early;
 	u64 va;
@@ -530,6 +538,7 @@ void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at);
 
 /* roce/req_ack.c */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);
+bool vrnic_req_waits(struct vrnic_qp *qp);
 
 /* roce/ud_wire.c */
 void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb);

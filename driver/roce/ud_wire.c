@@ -167,7 +167,7 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (dg.with_imm)
 		dg.imm = (__force u32)*(const __be32 *)(deth + 1);
 	put_grh(&dg, skb, pkt->ipv6);
-	if (!for_device(qp, skb) || !vrnic_ud_deliver(qp, &dg))
+	if (!for_device(qp, skb) || vrnic_ud_deliver(qp, &dg))
 		vrnic_count(qp->dev, UD_DROPPED);
 	kfree_skb(skb);
 }

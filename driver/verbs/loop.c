@@ -53,6 +53,12 @@ static enum vrnic_step wait_for(struct vrnic_qp *qp, u64 ns, enum vrnic_op_wait 
 	return VRNIC_STEP_WAIT;
 }
 
+/* Pages of the operation are being brought in. */
+static enum vrnic_step wait_page(struct vrnic_qp *qp)
+{
+	return wait_for(qp, vrnic_page_patience(&qp->op.tries), VRNIC_WAIT_PAGE);
+}
+
 /* The peer has no receive posted: wait for its RNR timer, or fail if no retry is left. */
 static enum vrnic_step wait_rnr(struct loop *l)
 {
@@ -169,18 +175,61 @@ static int loop_open_remote(struct loop *l, u64 len, int access)
 				access, &l->qp->hold.remote, &sgl->seg[0]);
 }
 
-/* Copy as many bytes as the budget allows, in the operation's direction; put the peer's memory. */
-static enum vrnic_step loop_burst(struct loop *l)
+/*
+ * The memory of the peer that the operation names cannot be used: wait, or let @refuse fail the
+ * operation.
+ */
+static enum vrnic_step loop_no_memory(struct loop *l, int verr,
+				      enum vrnic_step (*refuse)(struct loop *l, int verr))
+{
+	return verr == -EAGAIN ? wait_page(l->qp) : refuse(l, verr);
+}
+
+/*
+ * See how many of *@n bytes can be copied, if memory has its pages on demand. Return: 0; -EAGAIN:
+ * none now; else why none: *@own tells whether the requester's memory is the reason.
+ */
+static int loop_ready(struct loop *l, u64 *n, bool *own)
+{
+	bool in = l->op->info->data == VRNIC_DATA_IN;
+	u64 want = *n;
+	int verr;
+
+	verr = vrnic_sgl_ready(&l->qp->sgl, n, 1, in);
+	*own = verr;
+	/* ask for all pages that are missing, at both ends */
+	if (!verr)
+		verr = vrnic_sgl_ready(&l->peer->recv_sgl, *n ? n : &want, 1, !in);
+	return verr ?: *n ? 0 : -EAGAIN;
+}
+
+/*
+ * Copy as many bytes as the budget allows, in the operation's direction; put the peer's memory.
+ * @refuse fails the operation if the process of the peer lacks the memory.
+ */
+static enum vrnic_step loop_burst(struct loop *l,
+				  enum vrnic_step (*refuse)(struct loop *l, int verr))
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
 	struct vrnic_op *op = l->op;
-	u64 n = min(op->total - op->done, l->budget->bytes);
-	bool final = op->done + n == op->total;
+	u64 most = min(op->total - op->done, l->budget->bytes), n = most;
+	bool final, own;
+	int verr;
 
 	if (op->done) {
 		vrnic_sgl_skip(local, op->done);
 		vrnic_sgl_skip(remote, op->done);
 	}
+	if (n) {
+		verr = loop_ready(l, &n, &own);
+		if (unlikely(verr)) {
+			vrnic_sgl_put(remote);
+			if (verr != -EAGAIN && own)
+				return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
+			return loop_no_memory(l, verr, refuse);
+		}
+	}
+	final = op->done + n == op->total;
 	if (n) {
 		if (op->info->data == VRNIC_DATA_IN)
 			vrnic_sgl_copy(local, remote, n, final);
@@ -189,7 +238,10 @@ static enum vrnic_step loop_burst(struct loop *l)
 	}
 	vrnic_sgl_put(remote);
 	op->done += n;
+	op->tries = 0;
 	l->budget->bytes -= n;
+	if (unlikely(n < most))
+		return VRNIC_STEP_WAIT;	/* for nothing: the next step asks for the rest */
 	return final ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }
 
@@ -250,6 +302,12 @@ static enum vrnic_step loop_invalidate(struct loop *l)
 	return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_ACCESS_ERR, ret);
 }
 
+/* The memory that the receive names cannot be used. */
+static enum vrnic_step loop_refuse_memory(struct loop *l, int verr)
+{
+	return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR, verr);
+}
+
 /* Copy as many bytes as the budget allows into the receive. */
 static enum vrnic_step loop_fill_recv(struct loop *l)
 {
@@ -263,9 +321,8 @@ static enum vrnic_step loop_fill_recv(struct loop *l)
 			       IB_ACCESS_LOCAL_WRITE, &l->qp->hold.recv,
 			       &l->peer->recv_sgl);
 	if (verr)
-		return loop_refuse_recv(l, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
-					verr);
-	step = loop_burst(l);
+		return loop_no_memory(l, verr, loop_refuse_memory);
+	step = loop_burst(l, loop_refuse_memory);
 	l->op->moved = step == VRNIC_STEP_DONE;
 	return step;
 }
@@ -305,8 +362,8 @@ static enum vrnic_step loop_write(struct loop *l)
 	}
 	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
 	if (verr)
-		return loop_refuse_access(l, verr);
-	step = loop_burst(l);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	step = loop_burst(l, loop_refuse_access);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
@@ -325,8 +382,8 @@ static enum vrnic_step loop_read(struct loop *l)
 		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_READ);
 	if (verr)
-		return loop_refuse_access(l, verr);
-	step = loop_burst(l);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	step = loop_burst(l, loop_refuse_access);
 	if (step != VRNIC_STEP_DONE)
 		return step;
 	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
@@ -360,7 +417,17 @@ static enum vrnic_step loop_atomic(struct loop *l)
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	verr = loop_open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (verr)
-		return loop_refuse_access(l, verr);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	verr = vrnic_sgl_ready_all(&l->qp->sgl, sizeof(old), true);
+	if (verr && verr != -EAGAIN) {
+		vrnic_sgl_put(remote);
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	}
+	verr = vrnic_sgl_ready_all(remote, sizeof(old), true) ?: verr;
+	if (verr) {
+		vrnic_sgl_put(remote);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	}
 	word = vrnic_seg_word(&remote->seg[0], sizeof(*word));
 	if (word)
 		old = loop_atomic_apply(l->d, word);
@@ -388,7 +455,12 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 				sizeof(u64), IB_ACCESS_REMOTE_WRITE,
 				&l->qp->hold.remote, &seg);
 	if (verr)
-		return loop_refuse_access(l, verr);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	verr = vrnic_seg_ready_all(&seg, sizeof(u64), true);
+	if (verr) {
+		vrnic_seg_put(&seg);
+		return loop_no_memory(l, verr, loop_refuse_access);
+	}
 	memcpy(&value, l->d->data, sizeof(value));
 	word = vrnic_seg_word(&seg, sizeof(*word));
 	if (word)
@@ -425,7 +497,7 @@ static enum vrnic_step loop_flush(struct loop *l)
 					l->d->flush_len, VRNIC_ACCESS_FLUSH,
 					NULL, &seg);
 	if (verr)
-		return loop_refuse_access(l, verr);
+		return loop_no_memory(l, verr, loop_refuse_access);
 	vrnic_seg_put(&seg);
 	smp_mb();	/* the stores of earlier operations, before the completion of the flush */
 	return VRNIC_STEP_DONE;
@@ -569,6 +641,8 @@ enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	int verr;
 
 	verr = op->moved ? 0 : vrnic_op_open(qp, op);
+	if (verr == -EAGAIN)
+		return wait_page(qp);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	step = loop_execute(qp, op, budget);

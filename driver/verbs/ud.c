@@ -120,9 +120,14 @@ static int ud_fill(struct loop_ud *l, struct vrnic_qp *qp, struct vrnic_op *op)
 	return 0;
 }
 
-/* Deliver or drop the datagram. Return: false if another runner has locked @to for too long. */
+/*
+ * Deliver or drop the datagram. Return: false if another runner has locked @to for too long, or if
+ * memory of its receive is being brought in.
+ */
 static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 {
+	int err;
+
 	/* without the lock: a sender that @to does not accept must not delay it */
 	if (!vrnic_ud_accepts(to, &l->dg)) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
@@ -130,15 +135,16 @@ static bool ud_deliver(struct vrnic_qp *to, struct loop_ud *l)
 	}
 	if (!vrnic_target_catch(to))
 		return false;
-	if (vrnic_ud_deliver(to, &l->dg)) {
+	err = vrnic_ud_deliver(to, &l->dg);
+	if (!err) {
 		vrnic_count_moved(l->qp->dev, to->dev, l->dg.len);
 		l->qp->xmit_bytes += l->dg.len;
 		to->target_rcvd += l->dg.len;
-	} else {
+	} else if (err != -EAGAIN) {
 		vrnic_count(l->qp->dev, UD_DROPPED);
 	}
 	vrnic_target_unlock(to);
-	return true;
+	return err != -EAGAIN;
 }
 
 static struct vrnic_qp *find_target(struct loop_ud *l, u32 qpn)
@@ -254,6 +260,19 @@ static enum vrnic_step ud_send(struct loop_ud *l, struct vrnic_op *op,
 	return send_one(l, op);
 }
 
+/* Find the datagram's memory. Return: as vrnic_sgl_ready_all(). */
+static int ud_open(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	int verr = vrnic_op_open(qp, op);
+
+	if (verr)
+		return verr;
+	verr = vrnic_sgl_ready_all(&qp->sgl, op->total, false);
+	if (verr)
+		vrnic_sgl_put(&qp->sgl);
+	return verr;
+}
+
 /**
  * vrnic_loop_execute_ud() - execute a SEND of a UD or GSI queue pair
  * @qp: sender
@@ -275,7 +294,9 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 	verr = ud_fill(&l, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
-	verr = vrnic_op_open(qp, op);
+	verr = ud_open(qp, op);
+	if (verr == -EAGAIN)
+		return ud_wait(qp, vrnic_page_patience(&op->tries), VRNIC_WAIT_PAGE);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	step = ud_send(&l, op, budget);

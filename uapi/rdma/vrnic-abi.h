@@ -308,7 +308,7 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_ENDPOINT	= 15,	/* no such endpoint */
 	VRNIC_VERR_COUNTER	= 16,	/* no such counter, or not open to peers */
 	VRNIC_VERR_TYPE		= 17,	/* no such type, or sizes differ */
-	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned */
+	VRNIC_VERR_FAULT	= 18,	/* address cannot be pinned, or has no page */
 	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
 	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went during the operation */
 	VRNIC_VERR_INJECTED	= 21,	/* fault injection failed the request */
