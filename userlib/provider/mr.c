@@ -57,6 +57,12 @@ int vrnic_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		    struct ibv_sge *sges, uint32_t nr)
+{
+	return ibv_cmd_advise_mr(pd, advice, flags, sges, nr);
+}
+
 struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp;

@@ -107,6 +107,7 @@ static void vrnic_free_context(struct ibv_context *context)
  * promised, which is true: the driver copies with an ordinary memory copy.
  */
 static const struct verbs_context_ops vrnic_ops = {
+	.advise_mr = vrnic_advise_mr,
 	.alloc_mw = vrnic_alloc_mw,
 	.alloc_parent_domain = vrnic_alloc_parent_domain,
 	.alloc_pd = vrnic_alloc_pd,

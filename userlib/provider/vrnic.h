@@ -320,6 +320,8 @@ static inline void vrnic_pd_put(struct ibv_pd *pd)
 /* mr.c */
 struct ibv_mr *vrnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
+int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		    struct ibv_sge *sges, uint32_t nr);
 int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrnic_dereg_mr(struct verbs_mr *vmr);
