@@ -286,6 +286,8 @@ def floors(results):
             ("WRITE 8 B message rate to rxe", ratio(rate("vrnic"), rate("rxe")), 12),
             ("WRITE 8 B latency, rxe to vrnic", ratio(lat("rxe"), lat("vrnic")), 10),
         ]
+    found.append(("WRITE 1 MiB, memory on demand to pinned",
+                  ratio(results.get("vrnic", "ib_write_bw_odp", mib, "MBps"), bw("vrnic", "write", mib)), 0.9))
     found += native_floors(results)
     return [(text, figure, floor, None if figure is None else figure >= floor)
             for text, figure, floor in found]
