@@ -18,6 +18,7 @@
 #include "native/native.h"
 #include "native/type.h"
 #include "queue/qp_table.h"
+#include "queue/srq.h"
 #include "ucontext.h"
 #include "vrnic.h"
 
@@ -234,6 +235,7 @@ DECLARE_UVERBS_NAMED_OBJECT(
 
 const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
+	UAPI_DEF_CHAIN(vrnic_srq_defs),
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),
 	UAPI_DEF_CHAIN(vrnic_endpoint_defs),
 	UAPI_DEF_CHAIN(vrnic_counter_defs),

@@ -9,6 +9,24 @@
 #include "queue/rq.h"
 
 /**
+ * vrnic_rq_ring() - allocate memory for a receive ring
+ * @ring: to be filled in
+ * @max_wr: number of requests; rounded up to a power of two
+ * @max_sge: most segments of a request
+ * @gfp: flags for the allocation
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int vrnic_rq_ring(struct vrnic_ring *ring, u32 max_wr, u32 max_sge, gfp_t gfp)
+{
+	u32 stride = roundup_pow_of_two(sizeof(struct vrnic_recv_desc) +
+					max(max_sge, 1U) *
+					sizeof(struct vrnic_sge));
+
+	return vrnic_ring_alloc(ring, max_wr, stride, gfp);
+}
+
+/**
  * vrnic_rq_init() - make an empty receive ring
  * @rq: to be filled in; zeroed by the caller
  * @max_wr: number of requests; rounded up to a power of two
@@ -19,13 +37,10 @@
  */
 int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp)
 {
-	u32 stride = roundup_pow_of_two(sizeof(struct vrnic_recv_desc) +
-					max(max_sge, 1U) *
-					sizeof(struct vrnic_sge));
 	int err;
 
 	spin_lock_init(&rq->lock);
-	err = vrnic_ring_alloc(&rq->ring, max_wr, stride, gfp);
+	err = vrnic_rq_ring(&rq->ring, max_wr, max_sge, gfp);
 	if (err)
 		return err;
 	rq->max_sge = max_sge;

@@ -41,6 +41,7 @@ struct vrnic_recv {
 	struct vrnic_sge *sge;
 };
 
+int vrnic_rq_ring(struct vrnic_ring *ring, u32 max_wr, u32 max_sge, gfp_t gfp);
 int vrnic_rq_init(struct vrnic_rq *rq, u32 max_wr, u32 max_sge, gfp_t gfp);
 int vrnic_rq_post(struct vrnic_rq *rq, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad);

@@ -3,14 +3,24 @@
 #ifndef VRNIC_SRQ_H
 #define VRNIC_SRQ_H
 
+#include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "queue/rq.h"
 
+/**
+ * struct vrnic_srq - a shared receive queue
+ * @ibsrq: the core's part
+ * @rq: receive ring
+ * @srqn: number that the process is told
+ * @resize: serialises calls that replace the ring of @rq; the core does not serialise them
+ */
 struct vrnic_srq {
 	struct ib_srq ibsrq;
 	struct vrnic_rq rq;
 	u32 srqn;
+	struct mutex resize;	/* serialises calls that replace rq.ring */
 };
 
 static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)
@@ -18,6 +28,7 @@ static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)
 	return container_of(ibsrq, struct vrnic_srq, ibsrq);
 }
 
+extern const struct uapi_definition vrnic_srq_defs[];
 int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		     struct ib_udata *udata);
 int vrnic_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,

@@ -75,9 +75,11 @@ static int make_cqs(struct script *s)
 
 static int use_srq(struct ibv_srq *srq)
 {
-	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct ibv_srq_attr attr = { .srq_limit = 2, .max_wr = 32 };
 	int ret = -ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT);
 
+	if (!ret)
+		ret = -ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR);
 	return ret ? ret : -ibv_query_srq(srq, &attr);
 }
 

@@ -102,29 +102,6 @@ TEST_F(srq, limit_beyond_its_size_is_refused)
 	EXPECT_NE(0, ibv_modify_srq(self->bed.b->srq, &attr, IBV_SRQ_LIMIT));
 }
 
-TEST_F(srq, resize_if_advertised)
-{
-	struct bed *bed = &self->bed;
-	struct ibv_srq_attr attr = { .max_wr = 500 };
-	int i;
-
-	for (i = 0; i < 30; i++)
-		ASSERT_OK(post_recv(bed->b, &bed->dst, i * 64, 64, i));
-	if (!(bed->dev.attr->device_cap_flags & IBV_DEVICE_SRQ_RESIZE)) {
-		EXPECT_NE(0, ibv_modify_srq(bed->b->srq, &attr, IBV_SRQ_MAX_WR));
-		SKIP(return, "the device does not advertise SRQ resize");
-	}
-	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, IBV_SRQ_MAX_WR));
-	for (; i < 400; i++)
-		ASSERT_OK(post_recv(bed->b, &bed->dst, i * 64, 64, i));
-	for (i = 0; i < 400; i++) {
-		ASSERT_DONE(RUN(bed->a, .op = IBV_WR_SEND, .local = &bed->src,
-				.len = 64));
-		ASSERT_DONE(wait_recv(bed->b));
-		ASSERT_EQ(i, bed->b->rwc.wr_id);
-	}
-}
-
 #define SENDERS	4
 
 static int open_more(struct bed *bed, struct side *a, struct side *b)

@@ -113,6 +113,7 @@ static void answers(void)
 	CHECK_EQ(24, sizeof(struct vrnic_create_cq_resp));
 	CHECK_EQ(48, sizeof(struct vrnic_create_qp_resp));
 	CHECK_EQ(32, sizeof(struct vrnic_create_srq_resp));
+	CHECK_EQ(16, sizeof(struct vrnic_resize_srq_req));
 	CHECK_EQ(8, sizeof(struct vrnic_create_ah_resp));
 }
 

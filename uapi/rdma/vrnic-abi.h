@@ -395,6 +395,27 @@ struct vrnic_create_srq_resp {
 };
 
 /**
+ * struct vrnic_resize_srq_req - what VRNIC_METHOD_SRQ_RESIZE changes
+ * @max_wr: number of requests that there has to be room for
+ * @limit: VRNIC_RESIZE_SRQ_LIMIT: the limit to arm; else zero
+ * @flags: VRNIC_RESIZE_SRQ_LIMIT or 0: the limit stays as it is
+ * @reserved: zero
+ *
+ * The answer tells how to map the new ring. Entries keep their indices: a request that was posted
+ * as entry i is entry i of the new ring. From the command until it has mapped the new ring, the
+ * process must not post. EINVAL: the requests that are inside, or the limit, do not fit; nothing
+ * changes.
+ */
+struct vrnic_resize_srq_req {
+	__u32 max_wr;
+	__u32 limit;
+	__u32 flags;
+	__u32 reserved;
+};
+
+#define VRNIC_RESIZE_SRQ_LIMIT	(1U << 0)
+
+/**
  * struct vrnic_create_ah_resp - answer to create_ah
  * @ah: for struct vrnic_desc.ah
  * @reserved: zero
@@ -870,6 +891,17 @@ enum vrnic_objects {
 	VRNIC_OBJECT_COUNTER,
 	VRNIC_OBJECT_TYPE,
 	VRNIC_OBJECT_GROUP,
+};
+
+/* Of UVERBS_OBJECT_SRQ. The core's modify_srq has no answer, in which the new ring could be. */
+enum vrnic_srq_methods {
+	VRNIC_METHOD_SRQ_RESIZE = (1U << 12),
+};
+
+enum vrnic_srq_resize_attrs {
+	VRNIC_ATTR_SRQ_RESIZE_HANDLE = (1U << 12),	/* in: object */
+	VRNIC_ATTR_SRQ_RESIZE_REQ,	/* in: struct vrnic_resize_srq_req */
+	VRNIC_ATTR_SRQ_RESIZE_RESP,	/* out: struct vrnic_ring_info */
 };
 
 enum vrnic_doorbell_methods {

@@ -88,6 +88,7 @@ SIZE(vrnic_create_qp_resp, 48);
 AT(vrnic_create_qp_resp, rq, 24);
 SIZE(vrnic_create_srq_resp, 32);
 AT(vrnic_create_srq_resp, srqn, 24);
+SIZE(vrnic_resize_srq_req, 16);
 SIZE(vrnic_create_ah_resp, 8);
 
 #define SAME(a, b)	static_assert((a) == (b), #a " is not " #b)

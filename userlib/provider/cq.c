@@ -13,6 +13,23 @@
 #define CQ_TIMESTAMPS	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
+void vrnic_cq_init(struct vrnic_cq *cq, bool one_thread)
+{
+	vrnic_lock_init(&cq->lock, one_thread);
+	vrnic_lock_init(&cq->arm_lock, one_thread);
+	pthread_mutex_init(&cq->sides_lock, NULL);
+	vrnic_gate_init(&cq->gate, &cq->lock, &cq->arm_lock);
+}
+
+void vrnic_cq_fini(struct vrnic_cq *cq)
+{
+	vrnic_gate_fini(&cq->gate);
+	pthread_mutex_destroy(&cq->sides_lock);
+	vrnic_sides_free(cq);
+	vrnic_lock_destroy(&cq->arm_lock);
+	vrnic_lock_destroy(&cq->lock);
+}
+
 static bool cq_one_thread(const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
@@ -100,12 +117,6 @@ struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* Have polls of @ring fail, because the kernel no longer writes to it. */
-static void ring_fail(struct vrnic_ring *ring)
-{
-	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR, __ATOMIC_RELAXED);
-}
-
 /* Replace the ring. If the new one cannot be mapped, polls fail from then on. */
 static int swap_ring(struct vrnic_cq *cq, int cqe)
 {
@@ -120,7 +131,7 @@ static int swap_ring(struct vrnic_cq *cq, int cqe)
 		return ret;
 	ret = vrnic_ring_map(&ring, cq->vcq.cq.context, &resp.ring);
 	if (ret) {
-		ring_fail(&cq->ring);
+		vrnic_ring_fail(&cq->ring);
 		return ret;
 	}
 	vrnic_ring_unmap(&cq->ring, cq->vcq.cq.context);
@@ -133,9 +144,9 @@ int vrnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct vrnic_cq *cq = to_vcq(ibcq);
 	int ret;
 
-	vrnic_cq_resize_begin(cq);
+	vrnic_gate_close(&cq->gate);
 	ret = swap_ring(cq, cqe);
-	vrnic_cq_resize_end(cq);
+	vrnic_gate_open(&cq->gate);
 	return ret;
 }
 

@@ -12,9 +12,6 @@
 
 void vrnic_cq_init(struct vrnic_cq *cq, bool one_thread);
 void vrnic_cq_fini(struct vrnic_cq *cq);
-void vrnic_cq_resize_begin(struct vrnic_cq *cq);
-void vrnic_cq_resize_end(struct vrnic_cq *cq);
-void vrnic_cq_await_resize(struct vrnic_cq *cq, struct vrnic_lock *lock);
 
 /**
  * vrnic_ring_peek_cqe() - look at a completion
@@ -38,9 +35,7 @@ vrnic_ring_peek_cqe(const struct vrnic_ring *ring, uint32_t i)
 /* Take @lock, which is one of @cq's, when no thread resizes @cq. */
 static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 {
-	vrnic_lock(lock);
-	if (__builtin_expect(cq->resizing, false))
-		vrnic_cq_await_resize(cq, lock);
+	vrnic_gate_lock(&cq->gate, lock);
 }
 
 /**

@@ -58,15 +58,15 @@ static int put_recv(struct vrnic_rq *rq, const struct ibv_recv_wr *wr)
 }
 
 /**
- * vrnic_rq_post() - post a list of receive requests
- * @rq: the ring
+ * vrnic_rq_put() - post a list of receive requests
+ * @rq: the ring, whose lock the caller holds
  * @wr: the list
  * @bad: the first request that was not posted, on failure
  *
  * Return: 0 or an errno: EIO if the device is gone, so no message takes the requests.
  */
-int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
-		  struct ibv_recv_wr **bad)
+int vrnic_rq_put(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad)
 {
 	int ret = 0;
 
@@ -74,7 +74,6 @@ int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 		*bad = wr;
 		return EIO;
 	}
-	vrnic_lock(&rq->lock);
 	for (; wr; wr = wr->next) {
 		ret = put_recv(rq, wr);
 		if (ret) {
@@ -83,7 +82,6 @@ int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 		}
 	}
 	vrnic_ring_publish(&rq->ring);
-	vrnic_unlock(&rq->lock);
 	return ret;
 }
 
@@ -98,7 +96,9 @@ int vrnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		*bad = wr;
 		return EINVAL;
 	}
-	ret = vrnic_rq_post(&qp->rq, wr, bad);
+	vrnic_lock(&qp->rq.lock);
+	ret = vrnic_rq_put(&qp->rq, wr, bad);
+	vrnic_unlock(&qp->rq.lock);
 	if (!(vrnic_ring_flags(&qp->rq.ring) & VRNIC_RING_DOORBELL))
 		return ret;
 	err = vrnic_doorbell_ring(ibqp);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "abi.h"
 #include "vrnic.h"
 
@@ -11,9 +13,15 @@ static int srq_setup(struct vrnic_srq *srq, struct ibv_pd *pd,
 		     const struct vrnic_create_srq_resp *resp,
 		     const struct ibv_srq_init_attr *attr)
 {
+	int ret;
+
+	ret = vrnic_rq_init(&srq->rq, pd->context, &resp->rq,
+			    attr->attr.max_sge, vrnic_pd_one_thread(pd));
+	if (ret)
+		return ret;
 	srq->srqn = resp->srqn;
-	return vrnic_rq_init(&srq->rq, pd->context, &resp->rq,
-			     attr->attr.max_sge, vrnic_pd_one_thread(pd));
+	vrnic_gate_init(&srq->gate, &srq->rq.lock, NULL);
+	return 0;
 }
 
 struct ibv_srq *vrnic_create_srq(struct ibv_pd *pd,
@@ -45,10 +53,65 @@ free_srq:
 	return NULL;
 }
 
+/* Make @info the ring. If it cannot be mapped, posts fail from then on. */
+static int swap_ring(struct vrnic_rq *rq, struct ibv_context *context,
+		     const struct vrnic_ring_info *info)
+{
+	struct vrnic_ring ring;
+	int ret;
+
+	ret = info->stride == rq->ring.stride ? vrnic_ring_map(&ring, context, info) : EPROTO;
+	if (ret) {
+		vrnic_ring_fail(&rq->ring);
+		return ret;
+	}
+	ring.next = rq->ring.next;	/* entries have kept their indices */
+	ring.cons = vrnic_ring_cons(&ring);
+	vrnic_ring_unmap(&rq->ring, context);
+	rq->ring = ring;
+	return 0;
+}
+
+/* A module that cannot resize does not know the method. Return: 0 or an errno. */
+static int resize_in_kernel(struct ibv_srq *srq, const struct ibv_srq_attr *attr, int mask,
+			    struct vrnic_ring_info *info)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_SRQ, VRNIC_METHOD_SRQ_RESIZE, 3);
+	struct vrnic_resize_srq_req req = { .max_wr = attr->max_wr };
+	int ret;
+
+	if (mask & IBV_SRQ_LIMIT) {
+		req.flags = VRNIC_RESIZE_SRQ_LIMIT;
+		req.limit = attr->srq_limit;
+	}
+	fill_attr_in_obj(cmd, VRNIC_ATTR_SRQ_RESIZE_HANDLE, srq->handle);
+	fill_attr_in_ptr(cmd, VRNIC_ATTR_SRQ_RESIZE_REQ, &req);
+	fill_attr_out_ptr(cmd, VRNIC_ATTR_SRQ_RESIZE_RESP, info);
+	ret = execute_ioctl(srq->context, cmd);
+	return ret == EPROTONOSUPPORT ? EOPNOTSUPP : ret;
+}
+
+static int resize(struct vrnic_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct vrnic_ring_info info = {};
+	int ret;
+
+	vrnic_gate_close(&srq->gate);
+	ret = resize_in_kernel(&srq->vsrq.srq, attr, mask, &info);
+	if (!ret)
+		ret = swap_ring(&srq->rq, srq->vsrq.srq.context, &info);
+	vrnic_gate_open(&srq->gate);
+	return ret;
+}
+
 int vrnic_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct ibv_modify_srq cmd = {};
 
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EOPNOTSUPP;
+	if (mask & IBV_SRQ_MAX_WR)
+		return resize(to_vsrq(srq), attr, mask);
 	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
 }
 
@@ -68,6 +131,7 @@ int vrnic_destroy_srq(struct ibv_srq *ibsrq)
 	if (ret)
 		return ret;
 	vrnic_rq_fini(&srq->rq, ibsrq->context);
+	vrnic_gate_fini(&srq->gate);
 	vrnic_pd_put(ibsrq->pd);
 	free(srq);
 	return 0;
@@ -79,8 +143,14 @@ int vrnic_get_srq_num(struct ibv_srq *srq, uint32_t *srqn)
 	return 0;
 }
 
-int vrnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+int vrnic_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad)
 {
-	return vrnic_rq_post(&to_vsrq(srq)->rq, wr, bad);
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+	int ret;
+
+	vrnic_gate_lock(&srq->gate, &srq->rq.lock);
+	ret = vrnic_rq_put(&srq->rq, wr, bad);
+	vrnic_unlock(&srq->rq.lock);
+	return ret;
 }

@@ -2,9 +2,10 @@
 /*
  * The provider's objects, and what each file offers to the others.
  *
- * Locks: one for each side (send, receive) of a queue pair, one for each SRQ, four for each CQ.
- * Only those of a CQ nest: vrnic_cq.gate outside of vrnic_cq.lock, and that outside of
- * vrnic_cq.arm_lock or vrnic_cq.sides_lock. No spinlock is held during an ioctl().
+ * Locks: one for each side (send, receive) of a queue pair, two for each SRQ, four for each CQ.
+ * They nest like this: vrnic_gate.mutex of an SRQ outside of vrnic_srq.rq.lock; that of a CQ
+ * outside of vrnic_cq.lock, and that outside of vrnic_cq.arm_lock or vrnic_cq.sides_lock. No
+ * spinlock is held during an ioctl().
  */
 #ifndef VRNIC_PROVIDER_H
 #define VRNIC_PROVIDER_H
@@ -48,6 +49,24 @@ struct vrnic_context {
 struct vrnic_lock {
 	pthread_spinlock_t spin;
 	bool unused;
+};
+
+/**
+ * struct vrnic_gate - keeps threads away from a ring that is being replaced: gate.c
+ * @mutex: protects @waiting
+ * @opened: signalled when @closed or @waiting goes back to zero
+ * @waiting: number of threads that found @closed set, and have not got their lock since
+ * @lock: lock of the ring
+ * @other: one more lock or NULL
+ * @closed: written with @mutex, @lock and @other; read with any of them
+ */
+struct vrnic_gate {
+	pthread_mutex_t mutex;	/* protects @waiting */
+	pthread_cond_t opened;
+	unsigned int waiting;
+	struct vrnic_lock *lock;
+	struct vrnic_lock *other;
+	bool closed;
 };
 
 /**
@@ -117,10 +136,11 @@ struct vrnic_sides;
 /**
  * struct vrnic_cq - a completion queue
  * @vcq: libibverbs' part
+ * @gate: keeps all other threads away from @ring while one thread replaces it
  * @lock: protects @ring and @cur; held from start_poll to end_poll
  * @arm_lock: protects @ring's arm word: arming must not wait for @lock, since a
  *	program may arm before it calls end_poll
- * @ring: completions. While one thread replaces it, @resizing keeps all other threads away.
+ * @ring: completions
  * @cur: extended poll: the completion that the read functions look at
  * @copy: the completion that was taken last; its place in the ring is the kernel's again
  * @idle: polls since the last one that found a completion
@@ -128,23 +148,19 @@ struct vrnic_sides;
  * @parent: parent domain that it was made in, or NULL
  * @arms: how often it was armed; written with @arm_lock
  * @raised: value of @arms when the arm word was last found cleared; written with @lock
- * @resizing: written with @gate, @lock and @arm_lock; read with any of them
  * @sides: the queue pairs that complete here; NULL: none yet. Read with @lock, without
  *	@sides_lock; written with @sides_lock, and with both to take a queue pair out
  * @sides_lock: protects writes of @sides. Adding a queue pair takes this lock alone, because a
  *	program may create one before it calls end_poll, which releases @lock.
- * @gate: protects @waiting
- * @opened: signalled when @resizing or @waiting goes back to zero
- * @waiting: number of threads that found @resizing set, and have not got their lock since
  *
  * A thread that posts reads @vain, @arms and @raised without a lock. It must not read
  * the ring, which may be unmapped meanwhile.
  */
 struct vrnic_cq {
 	struct verbs_cq vcq;
+	struct vrnic_gate gate;
 	struct vrnic_lock lock;
 	struct vrnic_lock arm_lock;
-	bool resizing;
 	struct vrnic_ring ring;
 	const struct vrnic_cqe *cur;
 	struct vrnic_cqe copy;
@@ -155,9 +171,6 @@ struct vrnic_cq {
 	uint32_t raised;
 	struct vrnic_sides *sides;
 	pthread_mutex_t sides_lock;	/* protects writes of @sides */
-	pthread_mutex_t gate;	/* protects @waiting */
-	pthread_cond_t opened;
-	unsigned int waiting;
 };
 
 /**
@@ -174,10 +187,18 @@ struct vrnic_rq {
 	uint32_t max_sge;
 };
 
+/**
+ * struct vrnic_srq - a shared receive queue
+ * @vsrq: libibverbs' part
+ * @srqn: its number
+ * @gate: keeps all other threads away from the ring of @rq while one thread replaces it
+ * @rq: receive ring
+ */
 struct vrnic_srq {
 	struct verbs_srq vsrq;
-	struct vrnic_rq rq;
 	uint32_t srqn;
+	struct vrnic_gate gate;
+	struct vrnic_rq rq;
 };
 
 /**
@@ -290,6 +311,21 @@ static inline void vrnic_unlock(struct vrnic_lock *lock)
 		pthread_spin_unlock(&lock->spin);
 }
 
+/* gate.c */
+void vrnic_gate_init(struct vrnic_gate *gate, struct vrnic_lock *lock, struct vrnic_lock *other);
+void vrnic_gate_fini(struct vrnic_gate *gate);
+void vrnic_gate_close(struct vrnic_gate *gate);
+void vrnic_gate_open(struct vrnic_gate *gate);
+void vrnic_gate_await(struct vrnic_gate *gate, struct vrnic_lock *lock);
+
+/* Take @lock, which is one of @gate's, when the gate is open. */
+static inline void vrnic_gate_lock(struct vrnic_gate *gate, struct vrnic_lock *lock)
+{
+	vrnic_lock(lock);
+	if (__builtin_expect(gate->closed, false))
+		vrnic_gate_await(gate, lock);
+}
+
 /* cpu.c */
 bool vrnic_has_one_cpu(void);
 
@@ -397,6 +433,12 @@ int vrnic_ring_map(struct vrnic_ring *ring, struct ibv_context *context,
 		   const struct vrnic_ring_info *info);
 void vrnic_ring_unmap(struct vrnic_ring *ring, struct ibv_context *context);
 
+/* Have all use of @ring fail, because the kernel has another one, which could not be mapped. */
+static inline void vrnic_ring_fail(struct vrnic_ring *ring)
+{
+	__atomic_fetch_or(&ring->hdr->flags, VRNIC_RING_ERROR, __ATOMIC_RELAXED);
+}
+
 /* Start the ring anew. The kernel has put the indices in its header back to zero. */
 static inline void vrnic_ring_reset(struct vrnic_ring *ring)
 {
@@ -409,8 +451,8 @@ int vrnic_rq_init(struct vrnic_rq *rq, struct ibv_context *context,
 		  const struct vrnic_ring_info *info, uint32_t max_sge,
 		  bool one_thread);
 void vrnic_rq_fini(struct vrnic_rq *rq, struct ibv_context *context);
-int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
-		  struct ibv_recv_wr **bad);
+int vrnic_rq_put(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
+		 struct ibv_recv_wr **bad);
 int vrnic_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad);
 

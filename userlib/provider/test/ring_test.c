@@ -168,6 +168,8 @@ static const struct {
 	{ "credit_many", test_credit_many },
 	{ "resize_starves_nobody", test_resize_starves_nobody },
 	{ "post_beside_resize", test_post_beside_resize },
+	{ "srq_resize", test_srq_resize },
+	{ "srq_map_fails", test_srq_map_fails },
 	{ "stress", test_stress },
 };
 

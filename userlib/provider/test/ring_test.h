@@ -92,5 +92,7 @@ void test_map_fails(void);
 void test_one_cpu(void);
 void test_resize_starves_nobody(void);
 void test_post_beside_resize(void);
+void test_srq_resize(void);
+void test_srq_map_fails(void);
 
 #endif /* VRNIC_RING_TEST_H */
