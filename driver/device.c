@@ -284,6 +284,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.query_port = vrnic_query_port,
 	.query_qp = vrnic_query_qp,
 	.query_srq = vrnic_query_srq,
+	.query_ucontext = vrnic_query_ucontext,
 	.reg_user_mr = vrnic_reg_user_mr_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,

@@ -28,14 +28,18 @@
 #define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER | \
 			 VRNIC_FEATURE_PIECES | VRNIC_FEATURE_WAIT)
 
+/* What a library has to know of this module. */
+#define ABOUT_MODULE						\
+	((struct vrnic_alloc_ucontext_resp) {			\
+		.abi_version = VRNIC_ABI_VERSION,		\
+		.max_inline = VRNIC_MAX_INLINE,			\
+		.max_sge = VRNIC_MAX_SGE,			\
+		.features = FEATURES,				\
+	})
+
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
-	struct vrnic_alloc_ucontext_resp resp = {
-		.abi_version = VRNIC_ABI_VERSION,
-		.max_inline = VRNIC_MAX_INLINE,
-		.max_sge = VRNIC_MAX_SGE,
-		.features = FEATURES,
-	};
+	struct vrnic_alloc_ucontext_resp resp = ABOUT_MODULE;
 	struct vrnic_ucontext *uc = to_vuc(uctx);
 	int err;
 
@@ -54,6 +58,19 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	/* taken now, because uc->mm has no owner, and so no memcg, once this process exits */
 	uc->memcg = get_mem_cgroup_from_mm(uc->mm);
 	return 0;
+}
+
+/*
+ * For a library that imports the context: in another process, or a second time in the same one. Its
+ * rings, its doorbell file and its files for events are its own. The rest is shared: the numbers of
+ * objects, the crew, and the process whose memory the native interface uses.
+ */
+int vrnic_query_ucontext(struct ib_ucontext *uctx, struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_alloc_ucontext_resp resp = ABOUT_MODULE;
+
+	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
 }
 
 /* The core has destroyed all objects of the context. */
@@ -233,7 +250,35 @@ DECLARE_UVERBS_NAMED_OBJECT(
 			     "[vrnic-doorbell]", O_RDWR),
 	&UVERBS_METHOD(VRNIC_METHOD_DOORBELL_ALLOC));
 
+ADD_UVERBS_ATTRIBUTES_SIMPLE(
+	vrnic_query_context,
+	UVERBS_OBJECT_DEVICE,
+	UVERBS_METHOD_QUERY_CONTEXT,
+	UVERBS_ATTR_PTR_OUT(VRNIC_ATTR_QUERY_CONTEXT_RESP,
+			    UVERBS_ATTR_STRUCT(struct vrnic_alloc_ucontext_resp, features),
+			    UA_MANDATORY));
+
+/* The core has found the domain in the context, and that is all that is asked. */
+static int UVERBS_HANDLER(VRNIC_METHOD_PD_QUERY)(
+	struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(
+	VRNIC_METHOD_PD_QUERY,
+	UVERBS_ATTR_IDR(VRNIC_ATTR_PD_QUERY_HANDLE,
+			UVERBS_OBJECT_PD,
+			UVERBS_ACCESS_READ,
+			UA_MANDATORY));
+
+ADD_UVERBS_METHODS(vrnic_pd_methods,
+		   UVERBS_OBJECT_PD,
+		   &UVERBS_METHOD(VRNIC_METHOD_PD_QUERY));
+
 const struct uapi_definition vrnic_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &vrnic_query_context),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &vrnic_pd_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
 	UAPI_DEF_CHAIN(vrnic_srq_defs),
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),

@@ -39,6 +39,7 @@ static inline struct vrnic_ucontext *to_vuc(struct ib_ucontext *ibuc)
 
 extern const struct uapi_definition vrnic_uapi_defs[];
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata);
+int vrnic_query_ucontext(struct ib_ucontext *uctx, struct uverbs_attr_bundle *attrs);
 void vrnic_dealloc_ucontext(struct ib_ucontext *uctx);
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx);
 

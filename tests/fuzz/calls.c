@@ -163,6 +163,23 @@ static int make_native(struct script *s)
 					    false);
 }
 
+/* A second context on the same file, with the domain and the region of the first. */
+static int import_all(const struct script *s)
+{
+	struct ibv_context *ctx = ibv_import_device(dup(s->dev.ctx->cmd_fd));
+	struct ibv_pd *pd = ctx ? ibv_import_pd(ctx, s->dev.pd->handle) : NULL;
+	struct ibv_mr *mr = pd ? ibv_import_mr(pd, s->buf.mr->handle) : NULL;
+	int ret = mr ? 0 : -errno;
+
+	if (mr)
+		ibv_unimport_mr(mr);
+	if (pd)
+		ibv_unimport_pd(pd);
+	if (ctx)
+		ibv_close_device(ctx);
+	return ret;
+}
+
 int script_begin(struct script *s)
 {
 	int ret;
@@ -171,6 +188,8 @@ int script_begin(struct script *s)
 	ret = dev_open(&s->dev);
 	if (!ret)
 		ret = make_memory(s);
+	if (!ret)
+		ret = import_all(s);
 	if (!ret)
 		ret = make_cqs(s);
 	if (!ret)

@@ -904,6 +904,20 @@ enum vrnic_srq_resize_attrs {
 	VRNIC_ATTR_SRQ_RESIZE_RESP,	/* out: struct vrnic_ring_info */
 };
 
+/* Of UVERBS_METHOD_QUERY_CONTEXT: what alloc_ucontext answered, for a library that imports it. */
+enum vrnic_query_context_attrs {
+	VRNIC_ATTR_QUERY_CONTEXT_RESP = (1U << 12),	/* out: struct vrnic_alloc_ucontext_resp */
+};
+
+/* Of UVERBS_OBJECT_PD. QUERY fails if the context has no such protection domain. */
+enum vrnic_pd_methods {
+	VRNIC_METHOD_PD_QUERY = (1U << 12),
+};
+
+enum vrnic_pd_query_attrs {
+	VRNIC_ATTR_PD_QUERY_HANDLE = (1U << 12),	/* in: object */
+};
+
 enum vrnic_doorbell_methods {
 	VRNIC_METHOD_DOORBELL_ALLOC = (1U << 12),
 };

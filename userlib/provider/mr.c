@@ -63,6 +63,31 @@ int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 	return ibv_cmd_advise_mr(pd, advice, flags, sges, nr);
 }
 
+/* Use a region that another context of the same file has registered. */
+struct ibv_mr *vrnic_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	ret = ibv_cmd_query_mr(pd, vmr, handle);
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	vrnic_pd_get(pd);
+	return &vmr->ibv_mr;
+}
+
+void vrnic_unimport_mr(struct ibv_mr *mr)
+{
+	vrnic_pd_put(mr->pd);
+	free(verbs_get_mr(mr));
+}
+
 struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp;

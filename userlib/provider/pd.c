@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "vrnic.h"
 
 struct ibv_pd *vrnic_alloc_pd(struct ibv_context *context)
@@ -53,6 +55,40 @@ int vrnic_dealloc_pd(struct ibv_pd *ibpd)
 		return ret;
 	free(pd);
 	return 0;
+}
+
+/* Use a protection domain of the kernel that another context of the same file has made. */
+struct ibv_pd *vrnic_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_PD, VRNIC_METHOD_PD_QUERY, 1);
+	struct vrnic_pd *pd;
+	int ret;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	fill_attr_in_obj(cmd, VRNIC_ATTR_PD_QUERY_HANDLE, handle);
+	ret = execute_ioctl(context, cmd);
+	if (ret) {
+		free(pd);
+		errno = ret;
+		return NULL;
+	}
+	pd->pd.context = context;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+/* The verb cannot fail. A domain that a parent domain still contains stays in memory. */
+void vrnic_unimport_pd(struct ibv_pd *ibpd)
+{
+	struct vrnic_pd *pd = to_vpd(ibpd);
+
+	if (atomic_load(&pd->users))
+		verbs_warn(verbs_get_ctx(ibpd->context),
+			   "ibv_unimport_pd: a parent domain contains the domain\n");
+	else
+		free(pd);
 }
 
 struct ibv_td *vrnic_alloc_td(struct ibv_context *context,

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
+
 #include "abi.h"
 #include "vrnic.h"
 
@@ -131,6 +133,8 @@ static const struct verbs_context_ops vrnic_ops = {
 	.detach_mcast = vrnic_detach_mcast,
 	.free_context = vrnic_free_context,
 	.get_srq_num = vrnic_get_srq_num,
+	.import_mr = vrnic_import_mr,
+	.import_pd = vrnic_import_pd,
 	.modify_qp = vrnic_modify_qp,
 	.modify_qp_rate_limit = vrnic_modify_qp_rate_limit,
 	.modify_srq = vrnic_modify_srq,
@@ -147,10 +151,12 @@ static const struct verbs_context_ops vrnic_ops = {
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_mr = vrnic_rereg_mr,
 	.resize_cq = vrnic_resize_cq,
+	.unimport_mr = vrnic_unimport_mr,
+	.unimport_pd = vrnic_unimport_pd,
 };
 
-/* Return: 0 or an errno. */
-static int open_in_kernel(struct vrnic_context *ctx)
+/* Ask the kernel for a context. Return: 0 or an errno. */
+static int open_in_kernel(struct vrnic_context *ctx, struct vrnic_alloc_ucontext_resp *about)
 {
 	struct vrnic_cmd_get_context cmd = {};
 	struct vrnic_cmd_get_context_resp resp = {};
@@ -158,21 +164,41 @@ static int open_in_kernel(struct vrnic_context *ctx)
 
 	ret = ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd),
 				  &resp.ibv_resp, sizeof(resp));
+	*about = resp.drv_payload;
+	return ret;
+}
+
+/* Ask about the context that another part of the program, or another process, has opened. */
+static int query_in_kernel(struct vrnic_context *ctx, struct vrnic_alloc_ucontext_resp *about)
+{
+	DECLARE_COMMAND_BUFFER_LINK(driver, UVERBS_OBJECT_DEVICE,
+				    UVERBS_METHOD_QUERY_CONTEXT, 1, NULL);
+
+	fill_attr_out_ptr(driver, VRNIC_ATTR_QUERY_CONTEXT_RESP, about);
+	return ibv_cmd_query_context(&ctx->vctx.context, driver);
+}
+
+/* Return: 0 or an errno. */
+static int start(struct vrnic_context *ctx, bool import)
+{
+	struct vrnic_alloc_ucontext_resp about = {};
+	int ret;
+
+	ret = import ? query_in_kernel(ctx, &about) : open_in_kernel(ctx, &about);
 	if (ret)
 		return ret;
-	if (resp.abi_version < VRNIC_ABI_OLDEST ||
-	    resp.abi_version > VRNIC_ABI_VERSION) {
+	if (about.abi_version < VRNIC_ABI_OLDEST ||
+	    about.abi_version > VRNIC_ABI_VERSION) {
 		verbs_err(&ctx->vctx,
 			  "the module speaks ABI %u, this provider %u to %u\n",
-			  resp.abi_version, VRNIC_ABI_OLDEST, VRNIC_ABI_VERSION);
+			  about.abi_version, VRNIC_ABI_OLDEST, VRNIC_ABI_VERSION);
 		return EPROTO;
 	}
-	ctx->features = resp.features;
+	ctx->features = about.features;
 	return vrnic_doorbell_open(ctx);
 }
 
-static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
-						 int cmd_fd, void *private_data)
+static struct verbs_context *new_context(struct ibv_device *device, int cmd_fd, bool import)
 {
 	struct vrnic_context *ctx;
 	int ret;
@@ -182,7 +208,7 @@ static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
 	if (!ctx)
 		return NULL;
 	ctx->one_cpu = vrnic_has_one_cpu();
-	ret = open_in_kernel(ctx);
+	ret = start(ctx, import);
 	if (ret) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
@@ -191,6 +217,21 @@ static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
 	}
 	verbs_set_ops(&ctx->vctx, &vrnic_ops);
 	return &ctx->vctx;
+}
+
+static struct verbs_context *vrnic_alloc_context(struct ibv_device *device,
+						 int cmd_fd, void *private_data)
+{
+	return new_context(device, cmd_fd, false);
+}
+
+/*
+ * The two contexts of one file have each their own rings, doorbell file and files for events.
+ * @cmd_fd is closed with the context, and on failure, as when a device is opened.
+ */
+static struct verbs_context *vrnic_import_context(struct ibv_device *device, int cmd_fd)
+{
+	return new_context(device, cmd_fd, true);
 }
 
 static struct verbs_device *vrnic_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
@@ -219,6 +260,7 @@ static const struct verbs_device_ops vrnic_device_ops = {
 	.match_table = vrnic_matches,
 	.alloc_context = vrnic_alloc_context,
 	.alloc_device = vrnic_alloc_device,
+	.import_context = vrnic_import_context,
 	.uninit_device = vrnic_uninit_device,
 };
 

@@ -332,6 +332,8 @@ bool vrnic_has_one_cpu(void);
 /* pd.c */
 struct ibv_pd *vrnic_alloc_pd(struct ibv_context *context);
 int vrnic_dealloc_pd(struct ibv_pd *pd);
+struct ibv_pd *vrnic_import_pd(struct ibv_context *context, uint32_t handle);
+void vrnic_unimport_pd(struct ibv_pd *pd);
 struct ibv_td *vrnic_alloc_td(struct ibv_context *context,
 			      struct ibv_td_init_attr *attr);
 int vrnic_dealloc_td(struct ibv_td *td);
@@ -361,6 +363,8 @@ int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrnic_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *vrnic_import_mr(struct ibv_pd *pd, uint32_t handle);
+void vrnic_unimport_mr(struct ibv_mr *mr);
 struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vrnic_dealloc_mw(struct ibv_mw *mw);
 int vrnic_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
