@@ -23,9 +23,9 @@
 
 #include "compat/compat.h"
 #include "lib/ids_find.h"
+#include "mem/mmap.h"
 #include "native/counter.h"
 #include "native/native.h"
-#include "queue/mmap.h"
 #include "ucontext.h"
 #include "vrnic.h"
 

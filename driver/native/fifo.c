@@ -17,9 +17,9 @@
 
 #include "engine/engine.h"
 #include "lib/ids_find.h"
+#include "mem/mmap.h"
 #include "native/link.h"
 #include "native/native.h"
-#include "queue/mmap.h"
 #include "queue/ring.h"
 #include "queue/ring_mem.h"
 #include "ucontext.h"

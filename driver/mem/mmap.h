@@ -9,7 +9,7 @@
 struct vm_area_struct;
 
 /**
- * struct vrnic_mmap - memory that a process maps: a ring, or counters
+ * struct vrnic_mmap - memory that processes map: a ring, counters, or device memory
  * @rdma: the core's part
  * @mem: the memory
  * @private: only the process that opened the context may map it, and the mapping is not copied at
@@ -21,6 +21,8 @@ struct vrnic_mmap {
 	bool private;
 };
 
+void *vrnic_mmap_mem(size_t bytes, gfp_t gfp);
+struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t bytes);
 struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
