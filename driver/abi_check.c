@@ -46,6 +46,7 @@ static_assert(sizeof(struct vrnic_create_qp_resp) == 48);
 static_assert(sizeof(struct vrnic_create_srq_resp) == 32);
 static_assert(sizeof(struct vrnic_resize_srq_req) == 16);
 static_assert(sizeof(struct vrnic_create_ah_resp) == 8);
+static_assert(sizeof(struct vrnic_dm_info) == 24);
 
 static_assert(sizeof(struct vrnic_ndesc) == VRNIC_SLOT_SIZE);
 CHECK_OFFSET(vrnic_ndesc, num_slots, 2);

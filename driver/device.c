@@ -21,6 +21,7 @@
 #include "device.h"
 #include "engine/threads.h"
 #include "lib/ids.h"
+#include "mem/dm.h"
 #include "mem/mem.h"
 #include "mem/mmap.h"
 #include "mem/mw.h"
@@ -114,6 +115,7 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_fast_reg_page_list_len = VRNIC_PAGE_LIST,
 		.max_pkeys = 1,
 		.timestamp_mask = U64_MAX,
+		.max_dm_size = vrnic_dm_max(),
 		.hca_core_clock = 1000000,	/* in kHz: timestamps are in nanoseconds */
 	};
 	on_demand_caps(attr);
@@ -203,6 +205,7 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	vrnic_engine_stop(&dev->engine);
 	WARN_ON(!xa_empty(&dev->avs));
 	vrnic_objects_gone(dev);
+	WARN_ON(atomic_long_read(&dev->dm_pages));
 	vrnic_mcast_exit(dev);
 	vrnic_ids_exit(&dev->types);
 	vrnic_ids_exit(&dev->keys);
@@ -228,6 +231,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 
 	.add_gid = vrnic_add_gid,
 	.advise_mr = vrnic_advise_mr,
+	.alloc_dm = vrnic_alloc_dm,
 	.alloc_hw_port_stats = vrnic_alloc_hw_stats,
 	.alloc_mr = vrnic_alloc_mr,
 	.alloc_mw = vrnic_alloc_mw,
@@ -244,6 +248,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.create_qp = vrnic_create_qp,
 	.create_srq = vrnic_create_srq,
 	.create_user_ah = vrnic_create_ah,
+	.dealloc_dm = vrnic_dealloc_dm,
 	.dealloc_driver = vrnic_dealloc_driver,
 	.dealloc_mw = vrnic_dealloc_mw,
 	.dealloc_pd = vrnic_dealloc_pd,
@@ -285,6 +290,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.query_qp = vrnic_query_qp,
 	.query_srq = vrnic_query_srq,
 	.query_ucontext = vrnic_query_ucontext,
+	.reg_dm_mr = vrnic_reg_dm_mr,
 	.reg_user_mr = vrnic_reg_user_mr_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,

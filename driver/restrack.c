@@ -367,6 +367,7 @@ static const char *const mr_kinds[] = {
 	[VRNIC_MR_DMA] = "dma",
 	[VRNIC_MR_USER] = "user",
 	[VRNIC_MR_FAST] = "fast",
+	[VRNIC_MR_DM] = "device",
 };
 
 int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)

@@ -15,6 +15,7 @@
 #include "base/udata.h"
 #include "engine/engine.h"
 #include "engine/threads.h"
+#include "mem/dm.h"
 #include "native/native.h"
 #include "native/type.h"
 #include "queue/qp_table.h"
@@ -84,7 +85,10 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 	vrnic_crew_put(uc->crew);
 }
 
-/* Nothing is left to do: the core unmaps the rings, and there is no device memory. */
+/*
+ * Nothing is left to do. The core destroys the objects, so nobody serves the rings or reaches device
+ * memory any more. Processes may keep both mapped, since the page tables hold the pages.
+ */
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 {
 }
@@ -281,6 +285,7 @@ const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &vrnic_pd_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
 	UAPI_DEF_CHAIN(vrnic_srq_defs),
+	UAPI_DEF_CHAIN(vrnic_dm_defs),
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),
 	UAPI_DEF_CHAIN(vrnic_endpoint_defs),
 	UAPI_DEF_CHAIN(vrnic_counter_defs),

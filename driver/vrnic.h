@@ -39,6 +39,7 @@ struct vrnic_wire;
  * @counted: sum of the counters that are gone; protected by the lock of @counters
  * @objects: number of objects, by enum vrnic_object
  * @of_users: those of @objects that belong to processes, not to kernel consumers
+ * @dm_pages: pages of device memory that processes have
  * @faults: faults to inject, for tests
  * @port_up: port state that was announced last; protected by RTNL
  * @rescan: work that makes the core look at the addresses of lo again
@@ -67,6 +68,7 @@ struct vrnic_dev {
 	u64 counted[VRNIC_QP_STAT_NR];
 	atomic_t objects[VRNIC_OBJECTS];
 	atomic_t of_users[VRNIC_OBJECTS];
+	atomic_long_t dm_pages;
 	struct vrnic_faults *faults;
 	bool port_up;
 	struct work_struct rescan;

@@ -7,6 +7,7 @@
 #include <linux/refcount.h>
 #include <rdma/ib_verbs.h>
 
+struct uverbs_attr_bundle;
 struct vrnic_desc;
 struct vrnic_dev;
 struct vrnic_key_user;
@@ -21,6 +22,7 @@ enum vrnic_mr_kind {
 	VRNIC_MR_USER,	/* pinned user memory */
 	VRNIC_MR_ODP,	/* user memory that is not pinned: mem/odp.c */
 	VRNIC_MR_FAST,	/* page list, filled in by REG_MR */
+	VRNIC_MR_DM,	/* device memory; addresses are offsets from the start of the region */
 };
 
 /**
@@ -37,7 +39,8 @@ enum vrnic_mr_kind {
  * @iova: address of the first byte, as users of the keys see it
  * @length: bytes
  * @offset: offset of the first byte in the first page
- * @pages: kernel address of each page; NULL for VRNIC_MR_DMA and VRNIC_MR_ODP
+ * @pages: kernel address of each page; NULL for VRNIC_MR_DMA and VRNIC_MR_ODP; for VRNIC_MR_DM a
+ *	part of the table of the device memory, which lives as long as its regions
  * @nr_pages: number of entries in @pages
  * @max_pages: VRNIC_MR_FAST: room in @pages
  * @umem: VRNIC_MR_USER: the pinned memory
@@ -83,6 +86,8 @@ bool vrnic_mr_get(struct vrnic_mr *mr);
 struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 iova, int access, struct ib_udata *udata);
+struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
+			      struct uverbs_attr_bundle *attrs);
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
 				  struct ib_pd *pd, struct ib_udata *udata);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory regions: user memory, pinned or on demand, kernel memory, and fast registration. */
+/*
+ * Memory regions: user memory, pinned or on demand, kernel memory, fast registration, and device
+ * memory.
+ */
 
 #include <linux/random.h>
 #include <linux/scatterlist.h>
@@ -13,6 +16,7 @@
 #include "base/udata.h"
 #include "compat/compat.h"
 #include "lib/ids_find.h"
+#include "mem/dm.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
 #include "mem/odp.h"
@@ -55,7 +59,7 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 /* Does a process make regions of this kind? Only kernel consumers make the other kinds. */
 static bool is_users(enum vrnic_mr_kind kind)
 {
-	return kind == VRNIC_MR_USER || kind == VRNIC_MR_ODP;
+	return kind == VRNIC_MR_USER || kind == VRNIC_MR_ODP || kind == VRNIC_MR_DM;
 }
 
 static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
@@ -396,6 +400,41 @@ int vrnic_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u3
 	return 0;
 }
 
+/* Only user memory has huge pages, or comes on demand. */
+#define DM_ACCESS	(USER_ACCESS & ~(IB_ACCESS_HUGETLB | IB_ACCESS_ON_DEMAND))
+
+/*
+ * The core has checked that the region is in the device memory, and that its addresses begin at 0.
+ * The region may be empty, as with hardware. The core keeps the device memory until it has
+ * deregistered the region.
+ */
+struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
+			      struct uverbs_attr_bundle *attrs)
+{
+	struct vrnic_dm *dm = to_vdm(ibdm);
+	struct vrnic_mr *mr;
+	int err;
+
+	if (attr->access_flags & ~(DM_ACCESS | IB_ACCESS_OPTIONAL))
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = mr_new(ibpd, VRNIC_MR_DM, attr->access_flags);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->pages = dm->pages + (attr->offset >> PAGE_SHIFT);
+	mr->offset = offset_in_page(attr->offset);
+	mr->nr_pages = PFN_UP(mr->offset + attr->length);
+	mr->length = attr->length;
+	mr->ibmr.length = attr->length;
+	err = mr_keys(mr);
+	if (err) {
+		mr_free(mr);
+		return ERR_PTR(err);
+	}
+	mr_windows_open(mr);
+	WRITE_ONCE(mr->valid, true);
+	return &mr->ibmr;
+}
+
 /*
  * Stop all use of @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is being
  * killed, and the use goes on.
@@ -702,7 +741,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	mr_retire(mr);
 	if (mr->kind == VRNIC_MR_USER)
 		mr_unpin(mr);
-	else
+	else if (mr->kind != VRNIC_MR_DM)
 		kvfree(mr->pages);
 	mr_free(mr);
 	return 0;

@@ -425,6 +425,18 @@ struct vrnic_create_ah_resp {
 	__u32 reserved;
 };
 
+/**
+ * struct vrnic_dm_info - answer to VRNIC_METHOD_DM_QUERY
+ * @offset: for mmap(2) on the uverbs file
+ * @bytes: length of the mapping: whole pages
+ * @length: bytes that were allocated; the mapping's other bytes belong to nobody
+ */
+struct vrnic_dm_info {
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+	__aligned_u64 length;
+};
+
 /*
  * The native interface has operations that verbs lack. libvrnic is its library.
  * Documentation/native.rst explains it, and the numbers S1 to S5.5 in comments.
@@ -929,6 +941,16 @@ enum vrnic_doorbell_alloc_attrs {
 	 * alloc_ucontext. Optional: an older module ignores it.
 	 */
 	VRNIC_ATTR_DOORBELL_ALLOC_FEATURES,
+};
+
+/* of the core's object UVERBS_OBJECT_DM */
+enum vrnic_dm_methods {
+	VRNIC_METHOD_DM_QUERY = (1U << 12),
+};
+
+enum vrnic_dm_query_attrs {
+	VRNIC_ATTR_DM_QUERY_HANDLE = (1U << 12),	/* in: object */
+	VRNIC_ATTR_DM_QUERY_RESP,	/* out: struct vrnic_dm_info */
 };
 
 enum vrnic_fifo_methods {
