@@ -90,6 +90,9 @@ SIZE(vrnic_create_srq_resp, 32);
 AT(vrnic_create_srq_resp, srqn, 24);
 SIZE(vrnic_resize_srq_req, 16);
 SIZE(vrnic_create_ah_resp, 8);
+SIZE(vrnic_dm_info, 24);
+AT(vrnic_dm_info, bytes, 8);
+AT(vrnic_dm_info, length, 16);
 
 #define SAME(a, b)	static_assert((a) == (b), #a " is not " #b)
 

@@ -110,6 +110,7 @@ static void vrnic_free_context(struct ibv_context *context)
  */
 static const struct verbs_context_ops vrnic_ops = {
 	.advise_mr = vrnic_advise_mr,
+	.alloc_dm = vrnic_alloc_dm,
 	.alloc_mw = vrnic_alloc_mw,
 	.alloc_parent_domain = vrnic_alloc_parent_domain,
 	.alloc_pd = vrnic_alloc_pd,
@@ -132,7 +133,9 @@ static const struct verbs_context_ops vrnic_ops = {
 	.destroy_srq = vrnic_destroy_srq,
 	.detach_mcast = vrnic_detach_mcast,
 	.free_context = vrnic_free_context,
+	.free_dm = vrnic_free_dm,
 	.get_srq_num = vrnic_get_srq_num,
+	.import_dm = vrnic_import_dm,
 	.import_mr = vrnic_import_mr,
 	.import_pd = vrnic_import_pd,
 	.modify_qp = vrnic_modify_qp,
@@ -147,10 +150,12 @@ static const struct verbs_context_ops vrnic_ops = {
 	.query_qp = vrnic_query_qp,
 	.query_rt_values = vrnic_query_rt_values,
 	.query_srq = vrnic_query_srq,
+	.reg_dm_mr = vrnic_reg_dm_mr,
 	.reg_mr = vrnic_reg_mr,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_mr = vrnic_rereg_mr,
 	.resize_cq = vrnic_resize_cq,
+	.unimport_dm = vrnic_unimport_dm,
 	.unimport_mr = vrnic_unimport_mr,
 	.unimport_pd = vrnic_unimport_pd,
 };

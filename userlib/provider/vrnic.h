@@ -131,6 +131,20 @@ struct vrnic_credit {
 	const struct vrnic_polled *polled;
 };
 
+/**
+ * struct vrnic_dm - device memory
+ * @vdm: libibverbs' part
+ * @mem: the mapping
+ * @bytes: length of the mapping
+ * @length: bytes that were allocated
+ */
+struct vrnic_dm {
+	struct verbs_dm vdm;
+	uint8_t *mem;
+	size_t bytes;
+	size_t length;
+};
+
 struct vrnic_sides;
 
 /**
@@ -273,6 +287,11 @@ static inline struct vrnic_ah *to_vah(struct ibv_ah *ah)
 	return container_of(ah, struct vrnic_ah, ah);
 }
 
+static inline struct vrnic_dm *to_vdm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct vrnic_dm, vdm.dm);
+}
+
 static inline struct vrnic_cq *to_vcq(struct ibv_cq *cq)
 {
 	return container_of(cq, struct vrnic_cq, vcq.cq);
@@ -363,12 +382,20 @@ int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrnic_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *vrnic_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+			       size_t length, unsigned int access);
 struct ibv_mr *vrnic_import_mr(struct ibv_pd *pd, uint32_t handle);
 void vrnic_unimport_mr(struct ibv_mr *mr);
 struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vrnic_dealloc_mw(struct ibv_mw *mw);
 int vrnic_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		  struct ibv_mw_bind *bind);
+
+/* dm.c */
+struct ibv_dm *vrnic_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int vrnic_free_dm(struct ibv_dm *dm);
+struct ibv_dm *vrnic_import_dm(struct ibv_context *context, uint32_t handle);
+void vrnic_unimport_dm(struct ibv_dm *dm);
 
 /* ah.c */
 struct ibv_ah *vrnic_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
