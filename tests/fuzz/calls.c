@@ -60,6 +60,32 @@ static int make_memory(struct script *s)
 	return mr ? -ibv_dereg_mr(mr) : -errno;
 }
 
+/* Device memory with a region, both once more by another context of the same file. */
+static int make_dm(struct script *s)
+{
+	struct ibv_alloc_dm_attr attr = { .length = SCRIPT_LEN };
+	struct ibv_context *ctx;
+	struct ibv_dm *dm;
+	int ret;
+
+	s->dm = ibv_alloc_dm(s->dev.ctx, &attr);
+	if (!s->dm)
+		return -errno;
+	s->dm_mr = ibv_reg_dm_mr(s->dev.pd, s->dm, 64, SCRIPT_LEN - 64,
+				 ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED);
+	if (!s->dm_mr)
+		return -errno;
+	ctx = ibv_import_device(dup(s->dev.ctx->cmd_fd));
+	if (!ctx)
+		return -errno;
+	dm = ibv_import_dm(ctx, s->dm->handle);
+	ret = dm ? 0 : -errno;
+	if (dm)
+		ibv_unimport_dm(dm);
+	ibv_close_device(ctx);
+	return ret;
+}
+
 static int make_cqs(struct script *s)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -191,6 +217,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = import_all(s);
 	if (!ret)
+		ret = make_dm(s);
+	if (!ret)
 		ret = make_cqs(s);
 	if (!ret)
 		ret = make_pairs(s);
@@ -209,7 +237,7 @@ void script_refused(struct script *s)
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 		.fd = -1,
 	};
-	struct ibv_alloc_dm_attr dm = { .length = 4096 };
+	struct ibv_alloc_dm_attr dm = { .length = ~0UL };
 	struct ibv_wq_init_attr wq = {
 		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
 		.pd = s->dev.pd, .cq = ibv_cq_ex_to_cq(s->cqx),
@@ -223,6 +251,7 @@ void script_refused(struct script *s)
 	ibv_create_flow(s->pair[2].a.qp, &flow);
 	ibv_create_counters(s->dev.ctx, &(struct ibv_counters_init_attr){});
 	ibv_rereg_mr(s->buf.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0);
+	ibv_rereg_mr(s->dm_mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0);
 	ibv_reg_dmabuf_mr(s->dev.pd, 0, 4096, 0, -1, 0);
 	raw_lookup(&s->fifo, "nobody", 0, 0, &nobody);
 }
@@ -256,6 +285,10 @@ int script_end(struct script *s)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)
 		ret = -ibv_dealloc_mw(s->mw[i]);
+	if (!ret)
+		ret = -ibv_dereg_mr(s->dm_mr);
+	if (!ret)
+		ret = -ibv_free_dm(s->dm);
 	buf_close(&s->buf);
 	dev_close(&s->dev);
 	return ret;

@@ -51,6 +51,8 @@ struct script {
 	uint32_t type[2], type_handle[2];
 	struct pair pair[SCRIPT_TYPES];
 	struct buf buf;
+	struct ibv_dm *dm;
+	struct ibv_mr *dm_mr;
 	struct ibv_mw *mw[2];
 	struct ibv_ah *ah;
 	struct ibv_cq_ex *cqx;

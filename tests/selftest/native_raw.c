@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -76,6 +77,16 @@ int raw_destroy(struct ibv_context *ctx, uint16_t object, uint16_t method,
 
 	call_start(&call, object, method);
 	call_attr(&call, attr, 0, handle);
+	return call_run(&call, ctx);
+}
+
+int raw_dm_query(struct ibv_context *ctx, uint32_t handle, struct vrnic_dm_info *info)
+{
+	struct call call;
+
+	call_start(&call, UVERBS_OBJECT_DM, VRNIC_METHOD_DM_QUERY);
+	call_attr(&call, VRNIC_ATTR_DM_QUERY_HANDLE, 0, handle);
+	call_ptr(&call, VRNIC_ATTR_DM_QUERY_RESP, info, sizeof(*info));
 	return call_run(&call, ctx);
 }
 

@@ -36,6 +36,8 @@ struct raw_fifo {
 	struct buf buf;
 };
 
+/* How to map device memory: 0 or -errno. */
+int raw_dm_query(struct ibv_context *ctx, uint32_t handle, struct vrnic_dm_info *info);
 /* Another doorbell file of a context, or -errno. */
 int raw_open_bell(struct ibv_context *ctx);
 /* VRNIC_FEATURE_* of the module: 0 or -errno. */

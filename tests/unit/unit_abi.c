@@ -115,6 +115,7 @@ static void answers(void)
 	CHECK_EQ(32, sizeof(struct vrnic_create_srq_resp));
 	CHECK_EQ(16, sizeof(struct vrnic_resize_srq_req));
 	CHECK_EQ(8, sizeof(struct vrnic_create_ah_resp));
+	CHECK_EQ(24, sizeof(struct vrnic_dm_info));
 }
 
 /* Numbers that are on disk in every built program. */
