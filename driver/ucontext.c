@@ -86,8 +86,8 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 }
 
 /*
- * Nothing is left to do. The core destroys the objects, so nobody serves the rings or reaches device
- * memory any more. Processes may keep both mapped, since the page tables hold the pages.
+ * Nothing is left to do. The core destroys the objects, so nobody serves the rings, or reaches
+ * device memory, any more. Processes may keep both mapped, since the page tables hold the pages.
  */
 void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 {

@@ -14,8 +14,8 @@
 #define WORD	sizeof(uint32_t)
 
 /*
- * Copy the 8 bytes at @dm by one load or store, if they are aligned, else 4. A program may poll on a
- * word that a peer writes, or write one that peers poll on. @host may have any alignment.
+ * Copy the 8 bytes at @dm by one load or store, if they are aligned, else 4. A program may poll on
+ * a word that a peer writes, or write one that peers poll on. @host may have any alignment.
  *
  * Return: bytes that were copied.
  */
