@@ -80,6 +80,28 @@ TEST_F(flush, after_writes)
 	EXPECT_EQ(-1, buf_differs(&self->buf, 0, LEN, 1, 0));
 }
 
+TEST_F(flush, device_memory)
+{
+	struct ibv_alloc_dm_attr attr = { .length = LEN };
+	struct side *b = self->bed.b;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+
+	if (!self->bed.dev.ex.max_dm_size)
+		SKIP(return, "the device has no memory of its own");
+	dm = ibv_alloc_dm(b->dev->ctx, &attr);
+	ASSERT_NE(NULL, dm);
+	mr = ibv_reg_dm_mr(b->pd, dm, 8, LEN - 8, ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	ASSERT_NE(NULL, mr);
+	EXPECT_DONE(flush(&self->bed, mr->rkey, NULL, LEN - 8, IBV_FLUSH_GLOBAL,
+			  IBV_FLUSH_RANGE));
+	EXPECT_DONE(flush(&self->bed, mr->rkey, NULL, 0, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR));
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, flush(&self->bed, mr->rkey, NULL, LEN,
+						   IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(ibv_free_dm(dm));
+}
+
 TEST_F(flush, needs_the_right)
 {
 	struct bed *bed = &self->bed;

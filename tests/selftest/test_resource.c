@@ -286,6 +286,31 @@ TEST_F(resource, a_region_tells_its_pages)
 	free(mem);
 }
 
+TEST_F(resource, a_region_of_device_memory_says_so)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED;
+	size_t page = sysconf(_SC_PAGESIZE), len = 2 * page + 4;
+	struct ibv_alloc_dm_attr attr = { .length = 4 * page };
+	struct bed *bed = self->bed;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+
+	if (!bed->a->dev->ex.max_dm_size)
+		SKIP(return, "the device has no memory of its own");
+	dm = ibv_alloc_dm(bed->a->dev->ctx, &attr);
+	ASSERT_NE(NULL, dm);
+	mr = ibv_reg_dm_mr(bed->a->pd, dm, page - 4, len, access);
+	ASSERT_NE(NULL, mr);
+	ASSERT_OK(show_one("", "mr", "mrlen", len));
+	EXPECT_STREQ("device", word("kind"));
+	EXPECT_EQ(3, number("pages"));
+	EXPECT_EQ(access, number("access"));
+	EXPECT_EQ(1, number("valid"));
+	EXPECT_EQ(0, number("iova"));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(ibv_free_dm(dm));
+}
+
 /* Addresses and PSNs are for the administrator, and so is the number of messages. */
 TEST_F(resource, a_user_is_not_told_all)
 {
