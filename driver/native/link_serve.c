@@ -14,6 +14,7 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "lib/hdr.h"
 #include "lib/link_wire.h"
 #include "mem/seg.h"
@@ -214,22 +215,36 @@ static bool asks_typed(const struct vrnic_nawait *await)
 	return await && await->op->d.flags & VRNIC_NDESC_TYPED;
 }
 
-/* Can the message be received in softirq? */
-static bool message_is_light(struct vrnic_link *link, const struct vrnic_nhdr *h)
+/* Can a message with this header be received in softirq? */
+static bool message_is_light(struct vrnic_link *link, u8 op, u8 flags, u32 counter0, u32 counter1)
 {
-	if (h->op == VRNIC_NWIRE_ANSWER)
+	if (op == VRNIC_NWIRE_ANSWER)
 		return !asks_typed(first_await(link));
-	return is_light(h->op, h->flags) && counter_is_light(link, h->counter[0]) &&
-	       counter_is_light(link, h->counter[1]);
+	return is_light(op, flags) && counter_is_light(link, counter0) &&
+	       counter_is_light(link, counter1);
+}
+
+/* Find the header of a message, in the packet or copied to @room. Return: NULL if there is none. */
+static const struct vrnic_nwire *find_header(struct sk_buff *skb, struct vrnic_nwire *room)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+
+	if (pkt->len < sizeof(*room))
+		return NULL;
+	return skb_header_pointer(skb, pkt->payload, sizeof(*room), room);
 }
 
 static bool read_header(struct sk_buff *skb, struct vrnic_nhdr *h)
 {
-	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_nwire w;
+	const struct vrnic_nwire *at = find_header(skb, &w);
 
-	return pkt->len >= sizeof(w) && !skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) &&
-	       vrnic_nwire_read(&w, h);
+	if (!at)
+		return false;
+	/* it need not be aligned in the packet */
+	if (at != &w)
+		memcpy(&w, at, sizeof(w));
+	return vrnic_nwire_read(&w, h);
 }
 
 static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
@@ -244,7 +259,8 @@ static int serve_start(struct vrnic_link *link, struct sk_buff *skb)
 	pkt->payload += sizeof(struct vrnic_nwire);
 	pkt->len -= sizeof(struct vrnic_nwire);
 	/* vrnic_native_light() saw something else: have it sent again */
-	if (pkt->light && !message_is_light(link, &rx->h))
+	if (pkt->light && !message_is_light(link, rx->h.op, rx->h.flags, rx->h.counter[0],
+					    rx->h.counter[1]))
 		return -EAGAIN;
 	if (rx->h.op == VRNIC_NWIRE_PUTS && !(pkt->info & VRNIC_PKT_END))
 		return -EPROTO;
@@ -515,17 +531,18 @@ u32 vrnic_native_left(const struct vrnic_link *link)
 bool vrnic_native_light(struct vrnic_link *link, struct sk_buff *skb)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
-	struct vrnic_nhdr h;
-	struct vrnic_nwire w;
+	const struct vrnic_nwire *w;
+	struct vrnic_nwire room;
 
 	if (!(pkt->info & VRNIC_PKT_NATIVE) || pkt->info & VRNIC_PKT_SKIP)
 		return true;
 	if (!(pkt->info & VRNIC_PKT_START))
 		return link->rx.h.op == VRNIC_NWIRE_ANSWER ? !asks_typed(link->rx.await) :
 			is_light(link->rx.h.op, link->rx.h.flags);
-	/* serve_start() refuses what cannot be read */
-	return skb_copy_bits(skb, pkt->payload, &w, sizeof(w)) || !vrnic_nwire_read(&w, &h) ||
-	       message_is_light(link, &h);
+	/* serve_start() reads the header as a whole, and refuses what cannot be read */
+	w = find_header(skb, &room);
+	return !w || message_is_light(link, w->op, w->flags, get_unaligned_be32(&w->counter[0]),
+				      get_unaligned_be32(&w->counter[1]));
 }
 
 /**
