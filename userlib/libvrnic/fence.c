@@ -12,13 +12,20 @@ static bool has_target(const struct vrnic_done *done)
 	return done && done->target;
 }
 
+static void fence_request(struct vrnic_request *req, uint8_t opcode)
+{
+	req->desc = (struct vrnic_ndesc){ .opcode = opcode };
+	vrnic_request_plain(req);
+}
+
 VRNIC_EXPORT
 int vrnic_fence(struct vrnic_endpoint *ep, const struct vrnic_done *done)
 {
-	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE } };
+	struct vrnic_request req;
 
 	if (!ep || has_target(done))
 		return -EINVAL;
+	fence_request(&req, VRNIC_NOP_FENCE);
 	return vrnic_post(ep->context, ep, &req, done);
 }
 
@@ -26,10 +33,11 @@ VRNIC_EXPORT
 int vrnic_fence_all(struct vrnic_context *context,
 		    const struct vrnic_done *done)
 {
-	struct vrnic_request req = { .desc = { .opcode = VRNIC_NOP_FENCE_ALL } };
+	struct vrnic_request req;
 
 	if (!context || has_target(done))
 		return -EINVAL;
+	fence_request(&req, VRNIC_NOP_FENCE_ALL);
 	return vrnic_post(context, NULL, &req, done);
 }
 
@@ -175,13 +183,12 @@ static int fence_wait(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 		.callback = fence_done,
 		.arg = &waiter,
 	};
-	struct vrnic_request req = {
-		.desc = { .opcode = ep ? VRNIC_NOP_FENCE : VRNIC_NOP_FENCE_ALL },
-	};
+	struct vrnic_request req;
 	int ret;
 
 	if (status && vrnic_is_extended(status->comp_mask, 0))
 		return -E2BIG;
+	fence_request(&req, ep ? VRNIC_NOP_FENCE : VRNIC_NOP_FENCE_ALL);
 	vrnic_lock(ctx);
 	ret = vrnic_post_locked(ctx, ep, &req, &done, false);
 	vrnic_unlock(ctx);

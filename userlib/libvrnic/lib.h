@@ -475,6 +475,15 @@ struct vrnic_request {
 	struct vrnic_ndesc wait;
 };
 
+/* A request of a descriptor alone: it has neither parts nor data in the ring, and names no type. */
+static inline void vrnic_request_plain(struct vrnic_request *req)
+{
+	req->nr_parts = 0;
+	req->nr_data = 0;
+	req->types[0] = NULL;
+	req->types[1] = NULL;
+}
+
 int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);
 int vrnic_done_check(const struct vrnic_context *ctx, const struct vrnic_done *done);
 int vrnic_post(struct vrnic_context *ctx, struct vrnic_endpoint *ep,

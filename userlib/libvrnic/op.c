@@ -78,10 +78,7 @@ static inline int post_plain(uint8_t opcode, struct vrnic_endpoint *ep,
 		.lkey = wr->mr->lkey,
 		.rkey = wr->rkey,
 	};
-	req.nr_parts = 0;
-	req.nr_data = 0;
-	req.types[0] = NULL;
-	req.types[1] = NULL;
+	vrnic_request_plain(&req);
 	return vrnic_post(ep->context, ep, &req, done);
 }
 

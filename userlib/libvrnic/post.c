@@ -490,6 +490,9 @@ static int set_slots(struct vrnic_context *ctx, struct vrnic_request *req)
 {
 	size_t bytes = VRNIC_SLOT_SIZE;
 
+	req->desc.num_slots = 1;
+	if (!req->nr_parts && !req->nr_data)
+		return 0;
 	if (!add_length(&bytes, req->parts, req->nr_parts) ||
 	    !add_length(&bytes, req->data, req->nr_data))
 		return -EMSGSIZE;
