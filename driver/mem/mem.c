@@ -590,6 +590,23 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 }
 
 /**
+ * vrnic_seg_read() - copy from the start of a segment to kernel memory
+ * @src: source; its bytes do not lie in pieces
+ * @to: target
+ * @n: bytes
+ */
+void vrnic_seg_read(const struct vrnic_seg *src, void *to, u64 n)
+{
+	u64 done, len;
+	void *from;
+
+	for (done = 0; done < n; done += len) {
+		from = vrnic_seg_run(src, done, n - done, &len);
+		memcpy(to + done, from, len);
+	}
+}
+
+/**
  * vrnic_seg_copy() - copy from one segment to another
  * @dst: target
  * @dst_pos: offset in the target

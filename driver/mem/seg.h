@@ -97,6 +97,7 @@ int vrnic_seg_ready(const struct vrnic_seg *seg, u64 pos, u64 *n, u64 need, bool
 int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write);
 void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
+void vrnic_seg_read(const struct vrnic_seg *src, void *to, u64 n);
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
 u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n, bool to_user, bool final);

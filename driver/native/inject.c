@@ -244,7 +244,6 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 {
 	inj->fifo = fifo;
 	inj->req.await.op = &inj->op;
-	INIT_LIST_HEAD(&inj->flights);
 	INIT_LIST_HEAD(&inj->pushed);
 	init_llist_head(&inj->landed);
 	INIT_LIST_HEAD(&inj->stall);
@@ -255,6 +254,7 @@ void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 /* The run ends: put the target and the regions that the injector kept. */
 void vrnic_injector_release(struct vrnic_injector *inj)
 {
+	inj->found = NULL;
 	vrnic_held_put(&inj->local);
 	vrnic_held_put(&inj->remote);
 	if (inj->peer)
@@ -404,7 +404,7 @@ static void nflights_free(struct vrnic_injector *inj)
 			land_finish(inj, flight);
 		vrnic_nflight_free(inj, flight);
 	}
-	WARN_ON_ONCE(!list_empty(&inj->flights));
+	WARN_ON_ONCE(inj->nr_flights);
 }
 
 /* Free what @inj holds, but not @inj. Nobody runs @inj any more, and no link uses @inj->req. */
@@ -578,6 +578,17 @@ static bool has_endpoint(const struct vrnic_ndesc *d)
 	return d->opcode != VRNIC_NOP_FENCE_ALL && d->opcode != VRNIC_NOP_WAIT;
 }
 
+/*
+ * Find an endpoint, often that of the descriptor before. No endpoint is destroyed while the
+ * injector runs, so what this run has found stays.
+ */
+static struct vrnic_endpoint *endpoint_of(struct vrnic_injector *inj, u32 number)
+{
+	if (!inj->found || inj->found->number != number)
+		inj->found = vrnic_endpoint_named(inj->fifo, number);
+	return inj->found;
+}
+
 /* Take a private copy of the next descriptor. Return: false if there is none. */
 static bool inject_fetch(struct vrnic_injector *inj)
 {
@@ -604,7 +615,7 @@ static bool inject_fetch(struct vrnic_injector *inj)
 	op->value = 0;
 	op->failure = (struct vrnic_failure){};
 	inject_copy_slot(ring, 0, &op->d);
-	op->ep = has_endpoint(&op->d) ? vrnic_endpoint_named(inj->fifo, op->d.endpoint) : NULL;
+	op->ep = has_endpoint(&op->d) ? endpoint_of(inj, op->d.endpoint) : NULL;
 	if (op->ep)
 		op->ep->posted++;
 	if (!op->d.num_slots || op->d.num_slots > avail) {
@@ -684,8 +695,8 @@ enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj)
 	return VRNIC_STEP_WAIT;
 }
 
-/* Is it too early for the next step? Not for a WAIT that is over. */
-bool vrnic_injector_waits(struct vrnic_injector *inj)
+/* Is it too early for the next step of an injector that has something to wait for? */
+bool vrnic_injector_must_wait(struct vrnic_injector *inj)
 {
 	if (vrnic_trigger_fired(inj))
 		inj->run.wait_until = 0;
@@ -756,8 +767,8 @@ static void inject_finish(struct vrnic_injector *inj)
 	vrnic_nop_failed(inj, &op->failure);
 }
 
-/* Deliver the record, if the descriptor asked for one. Return: false if there is no room. */
-static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *op)
+/* Deliver the record of an operation. Return: false if there is no room. */
+static bool deliver_record(struct vrnic_injector *inj, const struct vrnic_nop *op)
 {
 	struct vrnic_record rec = {
 		.kind = VRNIC_REC_COMPLETION,
@@ -769,8 +780,6 @@ static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *o
 		.value = op->d.opcode == VRNIC_NOP_RMW ? op->value : op->done,
 	};
 
-	if (!(op->d.flags & VRNIC_NDESC_SIGNALED))
-		return true;
 	if (is_fence(op) && op->status != IB_WC_SUCCESS) {
 		rec.failed_opcode = op->failure.opcode;
 		rec.failed_cookie = op->failure.cookie;
@@ -779,6 +788,12 @@ static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *o
 		return true;
 	vrnic_stall(inj, inj->fifo);
 	return false;
+}
+
+/* The same, if the descriptor asked for a record. */
+static bool inject_deliver(struct vrnic_injector *inj, const struct vrnic_nop *op)
+{
+	return !(op->d.flags & VRNIC_NDESC_SIGNALED) || deliver_record(inj, op);
 }
 
 /* Is the operation one that goes on without the injector? */
@@ -895,14 +910,18 @@ static bool waits_for_room(const struct vrnic_injector *inj)
 	return inj->op.ep && inj->op.d.opcode == VRNIC_NOP_MESSAGE && !inj->req.posted;
 }
 
+static bool any_landed(const struct vrnic_injector *inj)
+{
+	return inj->landing || !llist_empty(&inj->landed);
+}
+
 /* Do one step. Return: true if there may be more to do at once. */
 static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
-	struct vrnic_nflight *flight = vrnic_nflights_next(inj);
 	enum vrnic_step step;
 
-	if (flight)
-		return inject_land(inj, flight, budget);
+	if (any_landed(inj))
+		return inject_land(inj, vrnic_nflights_next(inj), budget);
 	if (vrnic_injector_waits(inj))
 		return false;
 	if (!inj->op.active) {
@@ -964,8 +983,7 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 	if (inj->nr_flights != inj->nr_laned && vrnic_is_gathering(r))
 		vrnic_ring_gather_behind(&inj->fifo->ring, 0);
 	/* if the budget was just enough for all descriptors, no thread need go on */
-	if (!inj->op.active && !inj->landing && llist_empty(&inj->landed) &&
-	    !vrnic_ring_avail(&inj->fifo->ring))
+	if (!inj->op.active && !any_landed(inj) && !vrnic_ring_avail(&inj->fifo->ring))
 		verdict = VRNIC_IDLE;
 	return verdict;
 }

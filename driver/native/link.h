@@ -542,7 +542,6 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 bool vrnic_wire_tell(struct vrnic_injector *inj);
 bool vrnic_wire_waits(const struct vrnic_injector *inj);
 void vrnic_wire_forget(struct vrnic_injector *inj);
-void vrnic_wire_header(const struct vrnic_nop *op, struct vrnic_nhdr *h);
 int vrnic_wire_open_own(struct vrnic_injector *inj, u64 addr, u64 len, bool write,
 			struct vrnic_seg *seg);
 

@@ -33,6 +33,9 @@ void vrnic_nmsg_release(struct vrnic_nmsg *msg)
 {
 	while (msg->nr)
 		vrnic_seg_put(&msg->seg[--msg->nr]);
+	/* to free none takes a while, too, and few messages have a buffer */
+	if (!msg->buf)
+		return;
 	kvfree(msg->buf);
 	msg->buf = NULL;
 }

@@ -171,7 +171,6 @@ struct vrnic_nop {
  * @over: the link is done with the flight, and hands it back behind those that were posted before
  * @link: in struct vrnic_link.flights until then, or in struct vrnic_lane.queue; protected by
  *	their locks. While @inj collects puts: of the first, the list of the others
- * @entry: in @inj->flights
  * @landed: in @inj->landed, once the link or the lane has handed it back
  * @room: bytes that @data has room for
  * @data: data of an INLINE descriptor, or of a small put; in a lane: of all slots behind the first
@@ -187,7 +186,6 @@ struct vrnic_nflight {
 	bool sent;
 	bool over;
 	struct list_head link;
-	struct list_head entry;
 	struct llist_node landed;
 	u32 room;
 	u8 data[];
@@ -223,13 +221,13 @@ struct vrnic_trigger {
  * @run: the engine's handle; its run bit protects all below, except @stall and @stalled_on
  * @fifo: FIFO with this injector
  * @op: the operation in progress
+ * @found: endpoint that the run has found last, or NULL
  * @peer: target on this host, with a reference until the run ends; or NULL
  * @local: region of @fifo's process that is kept until the run ends
  * @remote: region of @peer that is kept until the run ends
  * @link: link to the target of @op, if the target is on another host; then @peer is NULL
  * @req: request over @link
- * @flights: struct vrnic_nflight that were posted and are not counted yet
- * @nr_flights: number of @flights
+ * @nr_flights: number of struct vrnic_nflight that were posted and are not counted yet
  * @nr_laned: number of those in lanes; the others are messages of links
  * @nr_orphans: number of those in lanes for peers on this host whose endpoint was destroyed
  * @nr_gets: number of GETs among these others
@@ -264,12 +262,12 @@ struct vrnic_injector {
 	struct vrnic_runnable run;
 	struct vrnic_fifo *fifo;
 	struct vrnic_nop op;
+	struct vrnic_endpoint *found;
 	struct vrnic_fifo *peer;
 	struct vrnic_held local;
 	struct vrnic_held remote;
 	struct vrnic_link *link;
 	struct vrnic_nreq req;
-	struct list_head flights;
 	u32 nr_flights;
 	u32 nr_laned;
 	u32 nr_orphans;
@@ -527,7 +525,14 @@ void vrnic_injector_free(struct vrnic_injector *inj);
 bool vrnic_injector_hold(struct vrnic_injector *inj,
 			 const struct vrnic_address *peer);
 bool vrnic_injector_ready(struct vrnic_injector *inj);
-bool vrnic_injector_waits(struct vrnic_injector *inj);
+bool vrnic_injector_must_wait(struct vrnic_injector *inj);
+
+/* Is it too early for the next step? Not for a WAIT that is over. */
+static inline bool vrnic_injector_waits(struct vrnic_injector *inj)
+{
+	return (inj->run.wait_until || inj->req.posted) && vrnic_injector_must_wait(inj);
+}
+
 void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
@@ -576,5 +581,39 @@ u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 		     const struct vrnic_ndesc_rmw *rmw);
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj);
 enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj);
+
+/* native/remote.c, native/remote_flight.c */
+
+/**
+ * vrnic_wire_header() - fill in the header of a request for all of an operation
+ * @op: PUT, GET or RMW of a ring
+ * @h: to be filled in, but for its @id
+ */
+static inline void vrnic_wire_header(const struct vrnic_nop *op, struct vrnic_nhdr *h)
+{
+	const struct vrnic_ndesc *d = &op->d;
+
+	*h = (struct vrnic_nhdr){
+		.key = d->rkey,
+		.addr = d->remote_addr,
+		.total = d->length,
+		.counter = { d->target_counter },
+	};
+	switch (d->opcode) {
+	case VRNIC_NOP_PUT:
+		h->op = VRNIC_NWIRE_PUT;
+		h->data = d->length;
+		break;
+	case VRNIC_NOP_GET:
+		h->op = VRNIC_NWIRE_GET;
+		h->arg = d->length;
+		break;
+	default:
+		h->op = VRNIC_NWIRE_RMW;
+		h->pos = op->rmw.operand;
+		h->cookie = op->rmw.compare;
+		h->arg = d->arg;
+	}
+}
 
 #endif /* VRNIC_NATIVE_H */

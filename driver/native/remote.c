@@ -145,38 +145,6 @@ static void put_counters(const struct vrnic_injector *inj, struct vrnic_nhdr *h)
 	h->counter[1] = inj->rget ? inj->op.d.remote_counter : 0;
 }
 
-/**
- * vrnic_wire_header() - fill in the header of a request for all of an operation
- * @op: PUT, GET or RMW of a ring
- * @h: to be filled in, but for its @id
- */
-void vrnic_wire_header(const struct vrnic_nop *op, struct vrnic_nhdr *h)
-{
-	const struct vrnic_ndesc *d = &op->d;
-
-	*h = (struct vrnic_nhdr){
-		.key = d->rkey,
-		.addr = d->remote_addr,
-		.total = d->length,
-		.counter = { d->target_counter },
-	};
-	switch (d->opcode) {
-	case VRNIC_NOP_PUT:
-		h->op = VRNIC_NWIRE_PUT;
-		h->data = d->length;
-		break;
-	case VRNIC_NOP_GET:
-		h->op = VRNIC_NWIRE_GET;
-		h->arg = d->length;
-		break;
-	default:
-		h->op = VRNIC_NWIRE_RMW;
-		h->pos = op->rmw.operand;
-		h->cookie = op->rmw.compare;
-		h->arg = d->arg;
-	}
-}
-
 /* Check the local memory of the whole operation before the first byte moves. */
 static int remote_check_own(struct vrnic_injector *inj)
 {

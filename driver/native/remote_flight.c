@@ -97,7 +97,7 @@ static int copy_put(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 				&inj->local, &seg);
 	if (verr)
 		return verr;
-	vrnic_seg_copy(&copy, 0, &seg, 0, d->length, false);
+	vrnic_seg_read(&seg, flight->data, d->length);
 	vrnic_seg_put(&seg);
 	vrnic_nmsg_add(&flight->msg, &copy);
 	return 0;
@@ -156,7 +156,7 @@ static void fill_header(struct vrnic_nflight *flight)
 		return;
 	}
 	vrnic_wire_header(&flight->op, &h);
-	h.id = flight->await.id;
+	h.id = flight->asks ? flight->await.id : 0;
 	vrnic_nwire_fill(&flight->msg.hdr, &h);
 }
 
@@ -284,6 +284,8 @@ static void nflight_init(struct vrnic_nflight *flight, struct vrnic_injector *in
 	flight->asks = inj->op.d.opcode != VRNIC_NOP_PUT;
 	flight->sent = false;
 	flight->over = false;
+	if (!flight->asks)
+		return;
 	flight->await = (struct vrnic_nawait){
 		.op = &flight->op,
 		.flight = flight,
@@ -341,7 +343,6 @@ static void note_flight(struct vrnic_injector *inj, const struct vrnic_nflight *
 /* From now on the operation of @inj goes on as @flight. */
 void vrnic_nflight_depart(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
-	list_add_tail(&flight->entry, &inj->flights);
 	note_flight(inj, flight, 1);
 	inj->op.away = true;
 	inj->op.ep = NULL;
@@ -652,7 +653,6 @@ struct vrnic_nflight *vrnic_nflights_next(struct vrnic_injector *inj)
 void vrnic_nflight_free(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	inj->landing = flight->landed.next;
-	list_del(&flight->entry);
 	note_flight(inj, flight, -1);
 	if (flight->lane)
 		vrnic_lane_landed(flight);
