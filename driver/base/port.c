@@ -14,10 +14,10 @@
 static DEFINE_HASHTABLE(devs, 6);
 static DEFINE_SPINLOCK(devs_lock);	/* protects writes of devs */
 
-/* 84 bytes are for IPv6, UDP, BTH, RETH, immediate data and ICRC, around the data of a WRITE. */
+/* 88 bytes: IPv6, UDP, BTH, XRCETH, RETH, immediate data and ICRC, around the data of a WRITE. */
 enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
 {
-	int mtu = READ_ONCE(dev->ndev->mtu) - 84;
+	int mtu = READ_ONCE(dev->ndev->mtu) - 88;
 
 	return mtu < 256 ? IB_MTU_256 : ib_mtu_int_to_enum(mtu);
 }

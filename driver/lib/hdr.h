@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The headers of a RoCEv2 packet: IBTA chapters 5 and 9, annexes A17 and A19.
+ * The headers of a RoCEv2 packet: IBTA chapters 5 and 9, annexes A14, A17 and A19.
  * This file needs nothing from ib_core.
  *
  *	IP, UDP, BTH, extension headers, payload, 0 to 3 bytes of pad, ICRC
  *
- * The extension headers follow the BTH in a fixed order: DETH, FETH, RETH,
- * AtomicETH, AETH, AtomicAckETH, ImmDt, IETH; an opcode has at most two.
+ * The extension headers follow the BTH in a fixed order: DETH, XRCETH, FETH, RETH,
+ * AtomicETH, AETH, AtomicAckETH, ImmDt, IETH; an opcode has at most two besides XRCETH.
  */
 #ifndef VRNIC_HDR_H
 #define VRNIC_HDR_H
@@ -22,6 +22,7 @@
 #define VRNIC_SVC_RC		0x00
 #define VRNIC_SVC_UC		0x20
 #define VRNIC_SVC_UD		0x60
+#define VRNIC_SVC_XRC		0xa0
 
 #define VRNIC_BTH_CNP		0x81	/* congestion notification, A17.9.3 */
 #define VRNIC_CNP_BYTES		16	/* reserved bytes of its payload, zero */
@@ -93,6 +94,8 @@ enum vrnic_bth_op {
 #define VRNIC_PKT_NATIVE	0x80000U	/* message of a native link */
 #define VRNIC_PKT_HELLO		0x100000U	/* datagram about native links */
 #define VRNIC_PKT_SKIP		0x200000U	/* in place of a packet that got VRNIC_NAK_FAILED */
+#define VRNIC_PKT_XRC		0x400000U	/* the service is XRC */
+#define VRNIC_PKT_XRCETH	0x800000U	/* first of them: a request of XRC has it */
 
 /* Requests whose messages have any number of packets. */
 #define VRNIC_PKT_DATA	(VRNIC_PKT_SEND | VRNIC_PKT_WRITE | VRNIC_PKT_NATIVE)
@@ -177,7 +180,14 @@ struct vrnic_atomicack {
 #define VRNIC_FETH_RANGE	0x00000030U	/* 0 range, 1 whole region */
 #define VRNIC_FETH_RANGE_SHIFT	4
 
-#define VRNIC_EXT_MAX		28	/* bytes of extension headers: AtomicETH */
+/* XRC: number of the SRQ at the target; the upper 8 bits are reserved. */
+struct vrnic_xrceth {
+	__be32 srqn;
+};
+
+#define VRNIC_XRCETH_SRQN	0x00ffffffU
+
+#define VRNIC_EXT_MAX		28	/* bytes of extension headers, without XRCETH: AtomicETH */
 
 /*
  * Bytes that a data packet has on the wire besides its data, within a few bytes: IPv6, UDP, BTH,
@@ -266,6 +276,10 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 	switch (opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
 		return info;
+	case VRNIC_SVC_XRC:
+		if (!info)
+			return 0;
+		return info | VRNIC_PKT_XRC | (info & VRNIC_PKT_RESP ? 0 : VRNIC_PKT_XRCETH);
 	case VRNIC_SVC_UC:
 		return info & VRNIC_PKT_RC_ONLY ? 0 : info;
 	case VRNIC_SVC_UD:
@@ -288,7 +302,7 @@ static inline u32 vrnic_pkt_info(u8 opcode)
 	}
 }
 
-/* Bytes of the extension headers. */
+/* Bytes of the extension headers, without XRCETH. */
 static inline u32 vrnic_ext_len(u32 info)
 {
 	u32 len = 0;
@@ -308,6 +322,12 @@ static inline u32 vrnic_ext_len(u32 info)
 	if (info & (VRNIC_PKT_IMM | VRNIC_PKT_IETH))
 		len += sizeof(__be32);
 	return len;
+}
+
+/* Bytes of all extension headers. */
+static inline u32 vrnic_exts_len(u32 info)
+{
+	return vrnic_ext_len(info) + (info & VRNIC_PKT_XRCETH ? sizeof(struct vrnic_xrceth) : 0);
 }
 
 static inline u8 vrnic_bth_pad(const struct vrnic_bth *bth)

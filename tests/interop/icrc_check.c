@@ -108,7 +108,7 @@ static const char *fault(const struct packet *p)
 		return "has an unknown opcode";
 	if (p->bth->flags & VRNIC_BTH_VERSION)
 		return "has another version";
-	if (p->udp_len < rest + vrnic_ext_len(info) + vrnic_bth_pad(p->bth))
+	if (p->udp_len < rest + vrnic_exts_len(info) + vrnic_bth_pad(p->bth))
 		return "has no room for its headers";
 	if ((p->udp_len - rest) % 4)
 		return "is not padded to 4 bytes";

@@ -147,6 +147,20 @@ static const struct {
 	{ 0x64, 8, ONLY | DATA }, { 0x65, 12, ONLY | DATA },
 	/* congestion notification */
 	{ 0x81, 0, MIDDLE | DATA },
+	/* XRC: XRCETH comes first, but not in answers */
+	{ 0xa0, 4, FIRST | DATA }, { 0xa1, 4, MIDDLE | DATA },
+	{ 0xa2, 4, LAST | DATA }, { 0xa3, 8, LAST | DATA },
+	{ 0xa4, 4, ONLY | DATA }, { 0xa5, 8, ONLY | DATA },
+	{ 0xa6, 20, FIRST | DATA }, { 0xa7, 4, MIDDLE | DATA },
+	{ 0xa8, 4, LAST | DATA }, { 0xa9, 8, LAST | DATA },
+	{ 0xaa, 20, ONLY | DATA }, { 0xab, 24, ONLY | DATA },
+	{ 0xac, 20, ONLY },
+	{ 0xad, 4, FIRST | DATA }, { 0xae, 0, MIDDLE | DATA },
+	{ 0xaf, 4, LAST | DATA }, { 0xb0, 4, ONLY | DATA },
+	{ 0xb1, 4, ONLY }, { 0xb2, 12, ONLY },
+	{ 0xb3, 32, ONLY }, { 0xb4, 32, ONLY },
+	{ 0xb6, 8, LAST | DATA }, { 0xb7, 8, ONLY | DATA },
+	{ 0xbc, 24, ONLY }, { 0xbd, 20, ONLY | DATA },
 	/* ours, of the manufacturer's range */
 	{ 0xc0, 0, FIRST | DATA }, { 0xc1, 0, MIDDLE | DATA },
 	{ 0xc2, 0, LAST | DATA }, { 0xc4, 0, ONLY | DATA },
@@ -168,7 +182,7 @@ static void opcodes_that_are(void)
 	for (i = 0; i < COUNT(opcodes); i++) {
 		info = vrnic_pkt_info(opcodes[i].opcode);
 		CHECK(info != 0);
-		CHECK_EQ(opcodes[i].ext, vrnic_ext_len(info));
+		CHECK_EQ(opcodes[i].ext, vrnic_exts_len(info));
 		CHECK_EQ(opcodes[i].ends, ends_of(info));
 		CHECK(vrnic_ext_len(info) <= VRNIC_EXT_MAX);
 	}
@@ -204,8 +218,10 @@ static void one_kind_each(void)
 
 	for (i = 0; i < COUNT(opcodes); i++)
 		CHECK_EQ(1, __builtin_popcount(vrnic_pkt_info(opcodes[i].opcode) & kinds));
-	for (i = 0x0d; i <= 0x12; i++)
+	for (i = 0x0d; i <= 0x12; i++) {
 		CHECK(vrnic_pkt_info(i) & VRNIC_PKT_RESP);
+		CHECK(vrnic_pkt_info(VRNIC_SVC_XRC | i) & VRNIC_PKT_RESP);
+	}
 }
 
 static const struct unit_test tests[] = {
