@@ -24,6 +24,7 @@
 #include "native/native.h"
 #include "queue/qp_table.h"
 #include "queue/target.h"
+#include "queue/xrc.h"
 #include "roce/socket.h"
 #include "verbs/verbs.h"
 
@@ -54,9 +55,12 @@ static int __init vrnic_init(void)
 	err = vrnic_qps_init();
 	if (err)
 		goto err_odp;
-	err = vrnic_fifos_init();
+	err = vrnic_xsrqs_init();
 	if (err)
 		goto err_qps;
+	err = vrnic_fifos_init();
+	if (err)
+		goto err_xsrqs;
 	err = vrnic_virtual_init();
 	if (err)
 		goto err_fifos;
@@ -91,6 +95,8 @@ err_virtual:
 	vrnic_virtual_exit();
 err_fifos:
 	vrnic_fifos_exit();
+err_xsrqs:
+	vrnic_xsrqs_exit();
 err_qps:
 	vrnic_qps_exit();
 err_odp:
@@ -111,6 +117,7 @@ static void __exit vrnic_exit(void)
 	vrnic_counters_exit();
 	vrnic_virtual_exit();
 	vrnic_fifos_exit();
+	vrnic_xsrqs_exit();
 	vrnic_qps_exit();
 	vrnic_odp_exit();
 	vrnic_faults_exit();

@@ -286,10 +286,10 @@ static void put_sender(struct details *d, const struct vrnic_qp *qp, u32 filled)
 
 static void put_receiver(struct details *d, const struct vrnic_qp *qp)
 {
-	if (qp->srq)
-		put_u32(d, "srqn", qp->srq->ibsrq.res.id);
-	else
+	if (vrnic_qp_has_rq(qp))
 		put_ring(d, &qp->rq.ring, &rq_names);
+	else if (!qp->xrc)
+		put_u32(d, "srqn", qp->srq->ibsrq.res.id);
 	put_u32(d, "recv_active", VRNIC_PEEK(qp->recv.active));
 	put_u32(d, "rxq_pkts", skb_queue_len_lockless(&qp->rxq));
 	put_u32(d, "rxq_bytes", VRNIC_PEEK(qp->rxq_bytes));

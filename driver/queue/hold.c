@@ -6,6 +6,7 @@
 #include "queue/qp.h"
 #include "queue/qp_table.h"
 #include "queue/target.h"
+#include "queue/xrc.h"
 
 /* Put the regions that the run keeps. The next operation looks them up again. */
 void vrnic_hold_regions_put(struct vrnic_hold *hold)
@@ -27,6 +28,9 @@ void vrnic_hold_release(struct vrnic_qp *qp)
 	struct vrnic_hold *hold = &qp->hold;
 
 	vrnic_hold_regions_put(hold);
+	/* without a peer on this host, this queue pair itself is the target, of packets */
+	if (unlikely(hold->xsrq))
+		vrnic_xrc_unbind(hold->peer ?: qp, hold);
 	if (!hold->peer)
 		return;
 	vrnic_target_unlock(hold->peer);

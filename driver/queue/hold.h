@@ -6,6 +6,7 @@
 #include "mem/seg.h"
 
 struct vrnic_qp;
+struct vrnic_xsrq;
 
 /**
  * struct vrnic_hold - references and a lock that a run keeps from one operation to the next
@@ -13,6 +14,7 @@ struct vrnic_qp;
  * @local: region found last by a local key of the requester
  * @remote: region found last by a remote key: of @peer or, for packets, of this queue pair
  * @recv: region found last by a local key in a receive, of the same queue pair as @remote
+ * @xsrq: SRQ that the target, an XRC target, is bound to, with a reference held; or NULL
  *
  * Operations that follow each other mostly use the same, and need no second look-up.
  */
@@ -21,6 +23,7 @@ struct vrnic_hold {
 	struct vrnic_held local;
 	struct vrnic_held remote;
 	struct vrnic_held recv;
+	struct vrnic_xsrq *xsrq;
 };
 
 void vrnic_hold_regions_put(struct vrnic_hold *hold);

@@ -32,6 +32,7 @@ enum vrnic_op_wait {
  * @waits: enum vrnic_op_wait; valid while the operation waits. For operators: see vrnic_fill_qp()
  * @tries: how often it had to wait, one time after the other: a datagram, as another runner had
  *	locked its target, or any operation, for a page
+ * @srqn: XRC: number of the SRQ at the target; 0: the descriptor names none
  * @member: of a datagram to a group: group members below this number were served
  * @slots: private copy of the descriptor and of its further slots: in struct vrnic_scratch
  *
@@ -49,6 +50,7 @@ struct vrnic_op {
 	u8 retry_left;
 	u8 waits;
 	u8 tries;
+	u32 srqn;
 	unsigned long member;
 	u8 *slots;
 };

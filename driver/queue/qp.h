@@ -32,12 +32,20 @@
 #include "queue/ring_mem.h"
 #include "queue/rq.h"
 
+struct vrnic_cq;
 struct vrnic_dev;
 struct vrnic_link;
 struct vrnic_link_ops;
 struct vrnic_roce;
 struct vrnic_qp_counter;
 struct vrnic_srq;
+
+/* Is the queue pair one of XRC, and which end? See xrc.h. */
+enum vrnic_xrc {
+	VRNIC_XRC_NO,
+	VRNIC_XRC_INI,	/* initiator: only sends */
+	VRNIC_XRC_TGT,	/* target: only receives */
+};
 
 /**
  * struct vrnic_rare - what a queue pair counts seldom, under the names of base/stats.h
@@ -67,8 +75,11 @@ struct vrnic_rare {
  *	core does not know
  * @qpn: number, unique on this host; a GSI queue pair has the number 1 on the wire instead
  * @key_user: device, domain and number that memory keys are checked against: those in the queue
- *	pair's own requests, and those that peers send to it
- * @type: IB_QPT_*
+ *	pair's own requests, and those that peers send to it. The domain of an XRC target is that of
+ *	the SRQ that it is bound to, and protected as @recv
+ * @type: IB_QPT_*; IB_QPT_RC also for XRC
+ * @xrc: enum vrnic_xrc
+ * @xrcd: XRC target: its XRC domain; only compared
  * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
  *	compared, never followed.
  * @sig_all: every send request makes a completion
@@ -98,7 +109,9 @@ struct vrnic_rare {
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
  * @post_lock: serialises post_send() of kernel consumers
  * @rq: receive ring, if vrnic_qp_has_rq()
- * @srq: shared receive ring or NULL
+ * @srq: shared receive ring or NULL. Of an XRC target: the SRQ that it is bound to, or NULL;
+ *	protected as @recv
+ * @recv_cq: where receives complete; of an XRC target as @srq
  * @resp_lock: serialises peers that use this queue pair as a target; protects @recv
  * @recv: the receive request that takes the present message; protected by @resp_lock
  * @target_rcvd: bytes of messages that peers on this host sent; protected as @recv
@@ -146,6 +159,8 @@ struct vrnic_qp {
 	u32 qpn;
 	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
+	enum vrnic_xrc xrc;
+	const struct ib_xrcd *xrcd;
 	struct ib_ucontext *uctx;
 	bool sig_all;
 	struct ib_qp_cap cap;
@@ -172,6 +187,7 @@ struct vrnic_qp {
 	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
 	struct vrnic_rq rq;
 	struct vrnic_srq *srq;
+	struct vrnic_cq *recv_cq;
 	struct mutex resp_lock;		/* protects @recv and @recv_sgl */
 	struct vrnic_recv recv;
 	u64 target_rcvd ____cacheline_aligned;
@@ -226,10 +242,17 @@ struct vrnic_link_scratch {
 	struct vrnic_seg recv_seg;
 };
 
-/* Has the queue pair a receive ring? One with an SRQ has none, nor has that of a native link. */
+/* Has it a receive ring? One with an SRQ has none, nor has one of XRC, or that of a native link. */
 static inline bool vrnic_qp_has_rq(const struct vrnic_qp *qp)
 {
-	return !qp->srq && !qp->link;
+	return !qp->xrc && !qp->srq && !qp->link;
+}
+
+/* Can @peer be the peer of @qp, a requester, by their types? */
+static inline bool vrnic_qp_suits(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
+{
+	return peer->type == qp->type &&
+	       peer->xrc == (qp->xrc ? VRNIC_XRC_TGT : VRNIC_XRC_NO);
 }
 
 /* Nothing is arranged for shorter lines. */

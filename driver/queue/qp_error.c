@@ -35,7 +35,7 @@ void vrnic_rings_fail(struct vrnic_qp *qp)
 	/* a native link rings anyway, and has no rings to ask for it */
 	if (qp->link)
 		return;
-	if (!qp->srq)
+	if (vrnic_qp_has_rq(qp))
 		vrnic_ring_ask_doorbell(&qp->rq.ring);
 	vrnic_ring_ask_doorbell(&qp->sq);
 }

@@ -16,6 +16,7 @@
 #include "queue/rq.h"
 #include "queue/srq.h"
 #include "queue/target.h"
+#include "queue/xrc.h"
 #include "vrnic.h"
 
 /* RNR timer codes, in units of 10 us; IBTA table 45. */
@@ -97,7 +98,7 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 	qp->recv.active = false;
 	cqe->cookie = qp->recv.cookie;
 	cqe->qpn = qp->qpn;
-	if (vrnic_cq_post(to_vcq(qp->ibqp->recv_cq), cqe, solicited))
+	if (vrnic_cq_post(qp->recv_cq, cqe, solicited))
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 
@@ -106,6 +107,17 @@ static void flush_one(struct vrnic_qp *qp)
 	vrnic_count(qp->dev, FLUSHED);
 	qp->rare.flushed++;
 	recv_fail(qp, IB_WC_WR_FLUSH_ERR, VRNIC_VERR_NONE);
+}
+
+/* Flush the receive that has a part of a message. If it is from an SRQ that is gone, drop it. */
+static void flush_active(struct vrnic_qp *qp)
+{
+	if (qp->xrc && !vrnic_xrc_regain(qp, &qp->hold))
+		qp->recv.active = false;
+	else
+		flush_one(qp);
+	/* before another runner locks this target */
+	vrnic_xrc_unbind(qp, &qp->hold);
 }
 
 /**
@@ -121,25 +133,25 @@ static void flush_one(struct vrnic_qp *qp)
  */
 bool vrnic_recv_flush(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
-	bool last = false;
+	bool last = false, ring = vrnic_qp_has_rq(qp);
 
 	if (!vrnic_target_trylock(qp)) {
 		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
 		return false;
 	}
 	if (qp->recv.active)
-		flush_one(qp);
-	if (!qp->srq) {
+		flush_active(qp);
+	if (ring) {
 		while (budget->descs && recv_take(qp) != -EAGAIN && qp->recv.active) {
 			flush_one(qp);
 			vrnic_budget_spend(budget, 1);
 		}
-	} else if (!qp->last_wqe) {
+	} else if (!qp->last_wqe && qp->xrc != VRNIC_XRC_INI) {
 		qp->last_wqe = true;
 		last = true;
 	}
 	vrnic_target_unlock(qp);
 	if (last)
 		vrnic_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
-	return !qp->srq && vrnic_ring_avail(&qp->rq.ring);
+	return ring && vrnic_ring_avail(&qp->rq.ring);
 }

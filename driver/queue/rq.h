@@ -32,12 +32,16 @@ struct vrnic_rq {
  * @active: there is a request, and it is not complete yet
  * @cookie: wr_id
  * @num_sge: number of segments in @sge
+ * @srqn: SRQ: its number
+ * @serial: SRQ: that of struct vrnic_srq
  * @sge: the segments that the message goes to: in struct vrnic_scratch
  */
 struct vrnic_recv {
 	bool active;
 	u64 cookie;
 	u32 num_sge;
+	u32 srqn;
+	u64 serial;
 	struct vrnic_sge *sge;
 };
 

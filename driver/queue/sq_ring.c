@@ -46,6 +46,42 @@ static bool must_fail(struct vrnic_qp *qp)
 	       vrnic_fault(qp, VRNIC_FAULT_COMPLETION);
 }
 
+/*
+ * Take the number of the SRQ out of the descriptor of an XRC initiator: only here, others read
+ * op->srqn. FLUSH has no room for the number. Return: 0 or enum vrnic_vendor_err.
+ */
+static int take_srqn(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	struct vrnic_desc *d = vrnic_op_desc(op);
+
+	if (qp->xrc != VRNIC_XRC_INI || !(d->num_slots & VRNIC_XRC_DESC))
+		return VRNIC_VERR_SLOTS;
+	if (d->opcode == VRNIC_OP_FLUSH)
+		return VRNIC_VERR_OPCODE;
+	op->srqn = VRNIC_XRC_SRQN(d->num_slots, d->num_sge);
+	d->num_slots &= VRNIC_XRC_SLOTS;
+	d->num_sge &= VRNIC_XRC_LEN;
+	return 0;
+}
+
+/*
+ * Check how many slots the descriptor claims, of which @avail are there. The number is larger than
+ * any if it has that of an SRQ in its upper bits. Return: 0 or enum vrnic_vendor_err.
+ */
+static int check_slots(struct vrnic_qp *qp, struct vrnic_op *op, u32 avail)
+{
+	struct vrnic_desc *d = vrnic_op_desc(op);
+	u32 most = min_t(u32, avail, VRNIC_MAX_SLOTS);
+	int verr;
+
+	if (likely(d->num_slots && d->num_slots <= most))
+		return 0;
+	verr = take_srqn(qp, op);
+	if (verr)
+		return verr;
+	return d->num_slots && d->num_slots <= most ? 0 : VRNIC_VERR_SLOTS;
+}
+
 /**
  * vrnic_sq_fetch() - take a private copy of the next descriptor
  * @qp: queue pair; the copy goes to @qp->op
@@ -61,6 +97,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	struct vrnic_op *op = &qp->op;
 	struct vrnic_desc *d = vrnic_op_desc(op);
 	u32 avail = vrnic_sq_posted(qp) - qp->sq.idx;
+	int verr;
 
 	if (avail > qp->sq.entries) {
 		sq_ring_broken(qp);
@@ -82,9 +119,11 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	op->rnr_left = qp->attr.rnr_retry;
 	op->retry_left = qp->attr.retry_cnt;
 	op->info = NULL;
-	if (!d->num_slots || d->num_slots > min_t(u32, avail, VRNIC_MAX_SLOTS)) {
+	op->srqn = 0;
+	verr = check_slots(qp, op, avail);
+	if (verr) {
 		d->num_slots = 1;
-		vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_SLOTS);
+		vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
 		return true;
 	}
 	if (d->num_slots > 1)

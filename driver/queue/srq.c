@@ -11,6 +11,7 @@
 #include "queue/ring_mem.h"
 #include "queue/rq.h"
 #include "queue/srq.h"
+#include "queue/xrc.h"
 #include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
@@ -33,6 +34,21 @@ static int srq_respond(struct vrnic_srq *srq, struct ib_udata *udata)
 				   offsetofend(struct vrnic_create_srq_resp, reserved));
 }
 
+/* Give the SRQ its number. Peers name an XRC SRQ by it, and find the SRQ from now on. */
+static int srq_number(struct vrnic_srq *srq)
+{
+	int err;
+
+	if (srq->ibsrq.srq_type != IB_SRQT_XRC) {
+		srq->srqn = atomic_inc_return(&next_srqn);
+		return 0;
+	}
+	err = vrnic_xsrq_publish(srq);
+	if (!err)
+		srq->ibsrq.ext.xrc.srq_num = srq->srqn;
+	return err;
+}
+
 int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		     struct ib_udata *udata)
 {
@@ -40,7 +56,7 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	struct vrnic_srq *srq = to_vsrq(ibsrq);
 	int err;
 
-	if (init->srq_type != IB_SRQT_BASIC)
+	if (init->srq_type != IB_SRQT_BASIC && init->srq_type != IB_SRQT_XRC)
 		return -EOPNOTSUPP;
 	if (!init->attr.max_wr || init->attr.max_wr > VRNIC_MAX_WR ||
 	    init->attr.max_sge > VRNIC_MAX_SGE || vrnic_udata_empty(udata))
@@ -52,13 +68,18 @@ int vrnic_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 			    GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto err_put;
-	srq->srqn = atomic_inc_return(&next_srqn);
-	err = srq_respond(srq, udata);
+	err = srq_number(srq);
 	if (err)
 		goto err_ring;
+	err = srq_respond(srq, udata);
+	if (err)
+		goto err_hide;
 	init->attr.max_wr = srq->rq.max_wr;
 	return 0;
 
+err_hide:
+	if (srq->xsrq)
+		vrnic_xsrq_hide(srq);
 err_ring:
 	vrnic_ring_free(&srq->rq.ring);
 err_put:
@@ -248,9 +269,12 @@ int vrnic_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 
 int vrnic_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
-	struct vrnic_rq *rq = &to_vsrq(ibsrq)->rq;
+	struct vrnic_srq *srq = to_vsrq(ibsrq);
+	struct vrnic_rq *rq = &srq->rq;
 	struct vrnic_ring ring;
 
+	if (srq->xsrq)
+		vrnic_xsrq_hide(srq);
 	/* an operator may be looking at the ring: see vrnic_fill_srq() */
 	spin_lock_irq(&rq->lock);
 	ring = rq->ring;
@@ -300,6 +324,8 @@ int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 
 	spin_lock_irqsave(&srq->rq.lock, flags);
 	ret = vrnic_rq_take(&srq->rq, recv);
+	recv->srqn = srq->srqn;
+	recv->serial = srq->serial;
 	if (!ret && srq->rq.limit &&
 	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
 		/* the event disarms the limit; the consumer arms it again with modify_srq() */

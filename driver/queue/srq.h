@@ -9,18 +9,24 @@
 
 #include "queue/rq.h"
 
+struct vrnic_xsrq;
+
 /**
  * struct vrnic_srq - a shared receive queue
  * @ibsrq: the core's part
  * @rq: receive ring
- * @srqn: number that the process is told
+ * @srqn: number; peers name an XRC SRQ by it
  * @resize: serialises calls that replace the ring of @rq; the core does not serialise them
+ * @serial: XRC: number that no other SRQ ever had; else 0
+ * @xsrq: XRC: by which targets find this SRQ; else NULL
  */
 struct vrnic_srq {
 	struct ib_srq ibsrq;
 	struct vrnic_rq rq;
 	u32 srqn;
 	struct mutex resize;	/* serialises calls that replace rq.ring */
+	u64 serial;
+	struct vrnic_xsrq *xsrq;
 };
 
 static inline struct vrnic_srq *to_vsrq(struct ib_srq *ibsrq)

@@ -25,6 +25,7 @@
 #include "queue/recv.h"
 #include "queue/rq.h"
 #include "queue/target.h"
+#include "queue/xrc.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
 
@@ -523,7 +524,7 @@ static enum vrnic_step (*const loop_ops[VRNIC_OP_MAX])(struct loop *l) = {
  */
 static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
-	return peer->type == qp->type && !peer->link &&
+	return vrnic_qp_suits(qp, peer) && !peer->link &&
 	       READ_ONCE(peer->attr.dest_qp_num) == qp->qpn &&
 	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
 }
@@ -620,6 +621,8 @@ static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		return wait_peer(qp, op);
 	}
 	l.peer = qp->hold.peer;
+	if (unlikely(l.peer->xrc) && vrnic_xrc_request(l.peer, &qp->hold, op->srqn))
+		return loop_refuse_request(&l, VRNIC_VERR_SRQ);
 	return loop_ops[l.d->opcode](&l);
 }
 

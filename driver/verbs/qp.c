@@ -8,6 +8,7 @@
 #include "base/trace.h"
 #include "base/udata.h"
 #include "engine/engine.h"
+#include "queue/cq.h"
 #include "queue/link_ops.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
@@ -30,7 +31,20 @@ struct link_qp {
 /* There may be very many: none of their memory is rounded up to a power of two. */
 static struct kmem_cache *link_qps;
 
-static int check_init(const struct ib_qp_init_attr *init)
+/* Has the queue pair the completion queues that its type needs? */
+static bool has_cqs(const struct ib_qp_init_attr *init)
+{
+	switch (init->qp_type) {
+	case IB_QPT_XRC_INI:
+		return init->send_cq;
+	case IB_QPT_XRC_TGT:
+		return init->xrcd;
+	default:
+		return init->send_cq && init->recv_cq;
+	}
+}
+
+static int check_init(const struct ib_qp_init_attr *init, bool user)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
@@ -39,14 +53,23 @@ static int check_init(const struct ib_qp_init_attr *init)
 	case IB_QPT_UC:
 	case IB_QPT_UD:
 	case IB_QPT_GSI:
+	case IB_QPT_XRC_TGT:
 		break;
+	case IB_QPT_XRC_INI:
+		/* no struct ib_send_wr can name an SRQ */
+		if (user)
+			break;
+		return -EOPNOTSUPP;
 	default:
 		return -EOPNOTSUPP;
 	}
 	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
+	if (!has_cqs(init))
 		return -EINVAL;
+	/* rings_init() ignores the capabilities of an XRC target */
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		return 0;
 	if (cap->max_send_wr > VRNIC_MAX_WR || cap->max_send_sge > VRNIC_MAX_SGE ||
 	    cap->max_inline_data > VRNIC_MAX_INLINE)
 		return -EINVAL;
@@ -94,11 +117,19 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 	return 0;
 }
 
-/* After a failure, the caller calls qp_free(), which frees the rings that there are. */
+/*
+ * After a failure, the caller calls qp_free(), which frees the rings that there are. An XRC target
+ * has an empty send ring to which nobody can post, so that its runs need not know that it sends
+ * nothing.
+ */
 static int rings_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 {
 	int err;
 
+	if (qp->xrc == VRNIC_XRC_TGT) {
+		memset(cap, 0, sizeof(*cap));
+		return vrnic_ring_alloc(&qp->sq, 1, VRNIC_SLOT_SIZE, qp->gfp);
+	}
 	err = sq_init(qp, cap);
 	if (err)
 		return err;
@@ -122,6 +153,17 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 				   offsetofend(struct vrnic_create_qp_resp, rq));
 }
 
+/* XRC queue pairs are of type RC from here on. */
+static void qp_init_type(struct vrnic_qp *qp, const struct ib_qp_init_attr *init)
+{
+	qp->type = init->qp_type;
+	if (init->qp_type != IB_QPT_XRC_INI && init->qp_type != IB_QPT_XRC_TGT)
+		return;
+	qp->type = IB_QPT_RC;
+	qp->xrc = init->qp_type == IB_QPT_XRC_INI ? VRNIC_XRC_INI : VRNIC_XRC_TGT;
+	qp->xrcd = init->xrcd;
+}
+
 /* @crew: threads that run the queue pair when no process or softirq does */
 static void qp_init(struct vrnic_qp *qp, struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct vrnic_crew *crew, gfp_t gfp)
@@ -133,9 +175,12 @@ static void qp_init(struct vrnic_qp *qp, struct ib_qp *ibqp, struct ib_qp_init_a
 	qp->ibqp = ibqp;
 	qp->key_user.dev = qp->dev;
 	qp->key_user.pd = ibqp->pd;
-	qp->type = init->qp_type;
+	qp_init_type(qp, init);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
-	qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
+	if (!qp->xrc) {
+		qp->srq = init->srq ? to_vsrq(init->srq) : NULL;
+		qp->recv_cq = init->recv_cq ? to_vcq(init->recv_cq) : NULL;
+	}
 	qp->state = IB_QPS_RESET;
 	vrnic_runnable_init(&qp->run, crew, &vrnic_sq_ops);
 	mutex_init(&qp->ctrl);
@@ -212,18 +257,20 @@ err_free:
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
+	/* processes share an XRC target, so the core makes it as if for the kernel */
+	bool user = udata || init->qp_type == IB_QPT_XRC_TGT;
 	struct vrnic_dev *dev = to_vdev(ibqp->device);
 	struct vrnic_qp *qp;
 	int err;
 
-	err = check_init(init);
+	err = check_init(init, user);
 	if (err || vrnic_udata_empty(udata))
 		return err ?: -EINVAL;
-	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP, udata))
+	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP, user))
 		return -ENOMEM;
 	qp = qp_create(ibqp, init, udata);
 	if (IS_ERR(qp)) {
-		vrnic_object_put(dev, VRNIC_OBJECT_QP, udata);
+		vrnic_object_put(dev, VRNIC_OBJECT_QP, user);
 		return PTR_ERR(qp);
 	}
 	container_of(ibqp, struct vrnic_ibqp, ibqp)->qp = qp;
@@ -346,7 +393,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct vrnic_qp *qp = to_vqp(ibqp);
 
 	qp_end(qp);
-	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx);
+	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx || qp->xrc == VRNIC_XRC_TGT);
 	qp_free(qp);
 	return 0;
 }

@@ -184,6 +184,19 @@ static int qp_move(struct vrnic_qp *qp, const struct ib_qp_attr *attr, int mask,
 	return 0;
 }
 
+/* The type that the attributes of a transition depend on. */
+static enum ib_qp_type modified_type(const struct vrnic_qp *qp)
+{
+	switch (qp->xrc) {
+	case VRNIC_XRC_INI:
+		return IB_QPT_XRC_INI;
+	case VRNIC_XRC_TGT:
+		return IB_QPT_XRC_TGT;
+	default:
+		return qp->type;
+	}
+}
+
 static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 			    int mask, enum ib_qp_state cur,
 			    enum ib_qp_state *next)
@@ -194,7 +207,7 @@ static int check_transition(struct vrnic_qp *qp, struct ib_qp_attr *attr,
 	/* checked here, as ib_modify_qp_is_ok() allows rate limits for raw packets only */
 	if (mask & IB_QP_RATE_LIMIT && *next != IB_QPS_RTS)
 		return -EINVAL;
-	if (!ib_modify_qp_is_ok(cur, *next, qp->type, mask & ~IB_QP_RATE_LIMIT))
+	if (!ib_modify_qp_is_ok(cur, *next, modified_type(qp), mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;
 	return check_values(qp, attr, mask);
 }

@@ -19,8 +19,14 @@ struct vrnic_pd {
 	struct ib_pd ibpd;
 };
 
+struct vrnic_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
 int vrnic_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int vrnic_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int vrnic_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int vrnic_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 
 /* verbs/ah.c */
 struct vrnic_ah {

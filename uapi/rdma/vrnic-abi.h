@@ -129,12 +129,27 @@ enum vrnic_opcode {
 #define VRNIC_FLUSH_PERSISTENT	(1U << 1)	/* data is persistent */
 #define VRNIC_FLUSH_MR		(1U << 8)	/* the whole region, not a range */
 
+/*
+ * A request of an XRC initiator names a shared receive queue of the target by a number of 24 bits,
+ * which takes what the descriptor has no use for: the low 16 bits are the upper 16 of @num_sge or
+ * @inline_len, the high 8 bits are the upper 8 of @num_slots, and VRNIC_XRC_DESC is set. FLUSH has
+ * no room for it. Requests that are local (NOP, LOCAL_INV, BIND_MW) need none of this.
+ */
+#define VRNIC_XRC_DESC		(1U << 7)	/* in num_slots: both have a part of the number */
+#define VRNIC_XRC_SLOTS		0x7fU		/* in num_slots: slots */
+#define VRNIC_XRC_LEN		0xffffU		/* in num_sge and inline_len: what they are */
+
+/* The number of the SRQ, from num_slots and num_sge; and the reverse. */
+#define VRNIC_XRC_SRQN(slots, len)	(((slots) >> 8) << 16 | (len) >> 16)
+#define VRNIC_XRC_IN_SLOTS(srqn)	(VRNIC_XRC_DESC | ((srqn) >> 16 & 0xff) << 8)
+#define VRNIC_XRC_IN_LEN(srqn)		(((srqn) & 0xffff) << 16)
+
 /**
  * struct vrnic_desc - a descriptor: the first slot of a send request
  * @opcode: enum vrnic_opcode
  * @flags: VRNIC_DESC_*
  * @num_slots: slots that descriptor, segments and inline data take together;
- *	vrnic_ring_hdr.prod and cons move by this number
+ *	vrnic_ring_hdr.prod and cons move by this number. XRC: VRNIC_XRC_*
  * @imm: immediate data in network order; or the key to invalidate
  * @flush: FLUSH: VRNIC_FLUSH_*
  * @cookie: wr_id; the completion repeats it
@@ -143,8 +158,8 @@ enum vrnic_opcode {
  * @dest_qpn: UD: queue pair at the target
  * @rkey: remote key
  * @qkey: UD: Q_Key; IBTA 3.5.3: bit 31 set means that of the sending queue pair
- * @num_sge: segments, without VRNIC_DESC_INLINE
- * @inline_len: bytes of inline data, with VRNIC_DESC_INLINE
+ * @num_sge: segments, without VRNIC_DESC_INLINE. XRC: VRNIC_XRC_*
+ * @inline_len: bytes of inline data, with VRNIC_DESC_INLINE. XRC: VRNIC_XRC_*
  * @flush_len: FLUSH: bytes
  * @sge: the first segments; the others follow in the next slots
  * @data: inline data; goes on through the next slots
@@ -312,6 +327,7 @@ enum vrnic_vendor_err {
 	VRNIC_VERR_FULL		= 19,	/* peer's queue of remote gets stays full */
 	VRNIC_VERR_CANCELED	= 20,	/* peer or FIFO went during the operation */
 	VRNIC_VERR_INJECTED	= 21,	/* fault injection failed the request */
+	VRNIC_VERR_SRQ		= 22,	/* target's XRC domain has no such SRQ */
 };
 
 /**
@@ -375,6 +391,7 @@ struct vrnic_create_cq_resp {
  * @sq: send ring; stride is VRNIC_SLOT_SIZE, entries are slots
  * @rq: receive ring; all zero if the queue pair uses an SRQ or receives nothing
  *
+ * An XRC target has neither ring, and nobody writes this answer for it.
  * The capabilities granted come back in the core's own part of the answer.
  */
 struct vrnic_create_qp_resp {

@@ -32,6 +32,7 @@ static const char * const vendor_errs[] = {
 	[VRNIC_VERR_FULL] = "peer's queue of remote gets stays full",
 	[VRNIC_VERR_CANCELED] = "peer or FIFO went away on the way",
 	[VRNIC_VERR_INJECTED] = "a fault that was injected",
+	[VRNIC_VERR_SRQ] = "no such SRQ in the XRC domain",
 };
 
 VRNIC_EXPORT
