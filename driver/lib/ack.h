@@ -45,6 +45,7 @@ struct vrnic_opdef;
  * @answered: the responder answers with more than an acknowledgment
  * @skip: the peer of a native link refused the message, so its last packet tells the peer to go on
  * @cookie: native link: the descriptor's cookie, from which the link makes the descriptor again
+ * @srqn: XRC: number of the SRQ
  */
 struct vrnic_wop {
 	const struct vrnic_opdef *info;
@@ -60,7 +61,10 @@ struct vrnic_wop {
 	u8 vendor_err;
 	bool answered;
 	bool skip;
-	u64 cookie;
+	union {
+		u64 cookie;
+		u32 srqn;
+	};
 };
 
 /**

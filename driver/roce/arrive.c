@@ -35,17 +35,25 @@ void vrnic_pkt_run(struct vrnic_qp *qp, bool small)
 		vrnic_queue(&qp->run);
 }
 
-static bool service_fits(const struct vrnic_qp *qp, u8 opcode)
+/* An XRC initiator gets answers, and an XRC target gets requests. */
+static bool xrc_fits(const struct vrnic_qp *qp, u32 info)
 {
-	if (opcode == VRNIC_BTH_CNP)
+	return qp->xrc == (info & VRNIC_PKT_RESP ? VRNIC_XRC_INI : VRNIC_XRC_TGT);
+}
+
+static bool service_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
+{
+	if (pkt->opcode == VRNIC_BTH_CNP)
 		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
-	switch (opcode & VRNIC_SVC_MASK) {
+	if (unlikely(qp->xrc || pkt->info & VRNIC_PKT_XRC))
+		return pkt->info & VRNIC_PKT_XRC && xrc_fits(qp, pkt->info);
+	switch (pkt->opcode & VRNIC_SVC_MASK) {
 	case VRNIC_SVC_RC:
 		/*
 		 * a native link's requests are VRNIC_SVC_NATIVE, but their answers are those of RC
 		 */
 		if (qp->link)
-			return vrnic_pkt_info(opcode) & VRNIC_PKT_RESP;
+			return pkt->info & VRNIC_PKT_RESP;
 		return qp->type == IB_QPT_RC;
 	case VRNIC_SVC_NATIVE:
 		return qp->link;
@@ -64,15 +72,16 @@ static bool pkt_fits(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	/*
 	 * a GSI queue pair is 1 on the wire; a packet must not name it by its number in the module
 	 */
-	return to_gsi == is_gsi && service_fits(qp, pkt->opcode);
+	return to_gsi == is_gsi && service_fits(qp, pkt);
 }
 
 static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 {
+	u8 opcode = pkt->opcode | (pkt->info & VRNIC_PKT_XRC ? VRNIC_SVC_XRC : 0);
 	u32 n;
 
 	for (n = 0; n < vrnic_pkt_count(pkt); n++)
-		trace_vrnic_packet(qp->qpn, false, pkt->opcode,
+		trace_vrnic_packet(qp->qpn, false, opcode,
 				   vrnic_psn_add(pkt->psn, n), pkt->len);
 }
 

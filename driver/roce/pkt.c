@@ -51,7 +51,7 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 	struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct {
 		struct vrnic_bth bth;
-		u8 ext[VRNIC_EXT_MAX];
+		u8 ext[sizeof(struct vrnic_xrceth) + VRNIC_EXT_MAX];
 	} h;
 	u32 hdrs, ext;
 	bool ipv6;
@@ -75,12 +75,14 @@ bool vrnic_pkt_parse(struct sk_buff *skb, u32 at, u32 size)
 	};
 	pad = vrnic_bth_pad(&h.bth);
 	ext = vrnic_ext_len(pkt->info);
-	hdrs = sizeof(h.bth) + ext;
+	hdrs = sizeof(h.bth) + vrnic_exts_len(pkt->info);
+	if (unlikely(pkt->info & VRNIC_PKT_XRC))
+		pkt->opcode &= ~VRNIC_SVC_MASK;
 	if (!pkt->info || h.bth.flags & VRNIC_BTH_VERSION ||
 	    (h.bth.pkey & htons(0x7fff)) != htons(0x7fff) ||
 	    size < hdrs + pad + VRNIC_ICRC_BYTES)
 		return false;
-	memcpy(pkt->ext, h.ext, ext);
+	memcpy(pkt->ext, (u8 *)&h + hdrs - ext, ext);
 	pkt->payload = at + hdrs;
 	pkt->len = size - hdrs - pad - VRNIC_ICRC_BYTES;
 	return pkt->info & VRNIC_PKT_PAYLOAD || !(pkt->len + pad);
@@ -256,7 +258,7 @@ static bool is_intact(struct sk_buff *skb, u32 n)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	u32 payload = pkt->payload + (n ? n * pkt->stride : 0);
-	u32 at = payload - vrnic_ext_len(pkt->info) - sizeof(struct vrnic_bth);
+	u32 at = payload - vrnic_exts_len(pkt->info) - sizeof(struct vrnic_bth);
 	u32 end = payload + ALIGN(pkt->len, 4);
 	u32 index = skb_is_gso(skb) ? at / skb_shinfo(skb)->gso_size : 0;
 	__le32 icrc;
@@ -290,6 +292,29 @@ bool vrnic_pkt_intact(struct sk_buff *skb)
 	return true;
 }
 
+/**
+ * vrnic_pkt_srqn() - read the number of the SRQ that a request of XRC names
+ * @skb: packet with an XRCETH, or a train, of which only the first packet counts
+ *
+ * skb->cb has no room for the number, so it is read where it lies, once for each request.
+ *
+ * Return: the number; 0: cannot be read, and no SRQ has this number.
+ */
+u32 vrnic_pkt_srqn(struct sk_buff *skb)
+{
+	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
+	struct vrnic_xrceth eth;
+
+	if (skb_copy_bits(skb, pkt->payload - vrnic_exts_len(pkt->info), &eth, sizeof(eth)))
+		return 0;
+	return be32_to_cpu(eth.srqn) & VRNIC_XRCETH_SRQN;
+}
+
+static bool same_srqn(struct sk_buff *a, struct sk_buff *b)
+{
+	return !(vrnic_pkt(a)->info & VRNIC_PKT_XRCETH) || vrnic_pkt_srqn(a) == vrnic_pkt_srqn(b);
+}
+
 static u32 payload_crc(struct sk_buff *skb)
 {
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
@@ -311,7 +336,7 @@ bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
 	const struct vrnic_pkt *p = vrnic_pkt(a), *q = vrnic_pkt(b);
 
 	return p->opcode == q->opcode && p->len == q->len && p->solicited == q->solicited &&
-	       !memcmp(p->ext, q->ext, vrnic_ext_len(p->info)) &&
+	       !memcmp(p->ext, q->ext, vrnic_ext_len(p->info)) && same_srqn(a, b) &&
 	       payload_crc(a) == payload_crc(b);
 }
 

@@ -50,6 +50,7 @@ void vrnic_req_load(struct vrnic_qp *qp, u32 i)
 	else
 		memcpy(qp->op.slots, q->slots + w->slot * VRNIC_SLOT_SIZE,
 		       w->num_slots * VRNIC_SLOT_SIZE);
+	qp->op.srqn = w->srqn;
 	qp->op.info = w->info;
 	qp->op.total = w->total;
 	qp->op.done = 0;
@@ -96,11 +97,13 @@ static void keep_slots(struct vrnic_qp *qp, struct vrnic_wop *w)
 
 	w->num_slots = vrnic_op_desc(&qp->op)->num_slots;
 	w->slot = q->slot_tail % VRNIC_WINDOW_SLOTS;
-	if (qp->link)
+	if (qp->link) {
 		w->cookie = vrnic_op_desc(&qp->op)->cookie;
-	else
+	} else {
 		memcpy(q->slots + w->slot * VRNIC_SLOT_SIZE, qp->op.slots,
 		       w->num_slots * VRNIC_SLOT_SIZE);
+		w->srqn = qp->op.srqn;
+	}
 	q->slot_tail += w->num_slots;
 	q->ahead += w->num_slots;
 }

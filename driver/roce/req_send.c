@@ -70,6 +70,14 @@ static u8 req_service(const struct vrnic_qp *qp)
 	return qp->type == IB_QPT_UC ? VRNIC_SVC_UC : VRNIC_SVC_RC;
 }
 
+/* Begin the extension headers of a request. vrnic_roce_xmit() adds XRC's service to the opcode. */
+static void begin_ext(const struct vrnic_qp *qp, struct vrnic_tx *tx)
+{
+	tx->ext_len = 0;
+	if (unlikely(qp->xrc))
+		put_word(tx, cpu_to_be32(qp->op.srqn));
+}
+
 /* Return: byte of the operation's data that its packet @n begins with. */
 static u64 packet_off(const struct vrnic_qp *qp, const struct vrnic_wop *w, u64 n)
 {
@@ -95,7 +103,7 @@ static void fill_data(struct vrnic_qp *qp, struct vrnic_tx *tx, u64 off, u32 hea
 	tx->dqpn = qp->attr.dest_qp_num;
 	tx->src = &qp->sgl;
 	tx->len = last ? left : most;
-	tx->ext_len = 0;
+	begin_ext(qp, tx);
 	tx->solicited = last && d->flags & VRNIC_DESC_SOLICITED;
 	if (info & VRNIC_PKT_RETH)
 		put_reth(tx, d->remote_addr, d->rkey, qp->op.total);
@@ -263,6 +271,7 @@ static bool send_read(struct vrnic_qp *qp, struct vrnic_wop *w)
 
 	if (!n || (q->fly.cur != q->fly.una && q->fly.cur + n - q->fly.una > q->window))
 		return false;
+	begin_ext(qp, &tx);
 	put_reth(&tx, d->remote_addr + off, d->rkey,
 		 min_t(u64, (u64)n * qp->roce->mtu, w->total - off));
 	return send_next(qp, w, &tx, n);
@@ -282,10 +291,11 @@ static bool send_atomic(struct vrnic_qp *qp, const struct vrnic_wop *w)
 				  VRNIC_BTH_CMP_SWAP : VRNIC_BTH_FETCH_ADD,
 		.dqpn = qp->attr.dest_qp_num,
 		.ackreq = true,
-		.ext_len = sizeof(eth),
 	};
 
-	memcpy(tx.ext, &eth, sizeof(eth));
+	begin_ext(qp, &tx);
+	memcpy(tx.ext + tx.ext_len, &eth, sizeof(eth));
+	tx.ext_len += sizeof(eth);
 	return send_next(qp, w, &tx, 1);
 }
 
@@ -300,6 +310,7 @@ static bool send_atomic_write(struct vrnic_qp *qp, const struct vrnic_wop *w)
 		.len = sizeof(u64),
 	};
 
+	begin_ext(qp, &tx);
 	put_reth(&tx, d->remote_addr, d->rkey, sizeof(u64));
 	vrnic_sgl_kva(&qp->sgl, d->data, sizeof(u64));
 	return send_next(qp, w, &tx, 1);

@@ -24,7 +24,8 @@ int vrnic_resp_init(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 {
 	struct vrnic_served *s = &to_resp(qp)->served;
 
-	s->nr_res = max_t(u32, attr->max_dest_rd_atomic, 1);
+	/* an XRC initiator has no such attribute, and gets no requests */
+	s->nr_res = qp->xrc == VRNIC_XRC_INI ? 1 : max_t(u32, attr->max_dest_rd_atomic, 1);
 	s->res = kcalloc(s->nr_res, sizeof(*s->res), qp->gfp);
 	if (!s->res)
 		return -ENOMEM;
@@ -201,6 +202,7 @@ static void resp_duplicate(struct vrnic_qp *qp, struct sk_buff *skb)
 		.va = res->va + off,
 		.rkey = res->rkey,
 		.left = be32_to_cpu(reth->len),
+		.srqn = vrnic_resp_srqn(skb),
 	};
 }
 

@@ -24,6 +24,12 @@ static inline struct vrnic_resp *to_resp(struct vrnic_qp *qp)
 	return &qp->roce->resp;
 }
 
+/* The SRQ that a request of XRC names; 0 for other requests. */
+static inline u32 vrnic_resp_srqn(struct sk_buff *skb)
+{
+	return vrnic_pkt(skb)->info & VRNIC_PKT_XRCETH ? vrnic_pkt_srqn(skb) : 0;
+}
+
 /* roce/resp.c */
 void vrnic_resp_send(struct vrnic_qp *qp, struct vrnic_tx *tx);
 void vrnic_resp_put_aeth(struct vrnic_qp *qp, struct vrnic_tx *tx, u8 syndrome);

@@ -16,6 +16,7 @@
 #include "queue/qp_error.h"
 #include "queue/recv.h"
 #include "queue/rq.h"
+#include "queue/xrc.h"
 #include "roce/resp.h"
 #include "roce/roce.h"
 #include "vrnic.h"
@@ -177,7 +178,7 @@ static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 	int ret;
 
 	/* -EAGAIN as long as any run holds the region: this run must not be the one */
-	vrnic_hold_release(qp);
+	vrnic_hold_regions_put(&qp->hold);
 	ret = vrnic_key_invalidate(&qp->key_user, be32_to_cpu(last_word(skb)), true);
 	if (!ret)
 		return VRNIC_RX_DONE;
@@ -394,6 +395,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 		.va = res->va,
 		.rkey = res->rkey,
 		.left = len,
+		.srqn = vrnic_resp_srqn(skb),
 	};
 	return VRNIC_RX_DONE;
 }
@@ -575,6 +577,9 @@ enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb)
 	u32 info = vrnic_pkt(skb)->info;
 
 	if (!order_fits(to_resp(qp), info))
+		return resp_refuse_request(qp);
+	if (unlikely(info & VRNIC_PKT_XRCETH) &&
+	    vrnic_xrc_request(qp, &qp->hold, vrnic_pkt_srqn(skb)))
 		return resp_refuse_request(qp);
 	if (info & VRNIC_PKT_SEND)
 		return rx_send(qp, skb);

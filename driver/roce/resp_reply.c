@@ -11,6 +11,7 @@
 #include "queue/qp.h"
 #include "queue/qp_error.h"
 #include "queue/target.h"
+#include "queue/xrc.h"
 #include "roce/rate.h"
 #include "roce/resp.h"
 #include "roce/roce.h"
@@ -95,6 +96,9 @@ static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 
 	u64 packet = min(reply->left, qp->roce->mtu);
 	int verr;
 
+	/* the keys of an XRC target's requests are those of the domain of the SRQ */
+	if (unlikely(qp->xrc) && vrnic_xrc_bind(qp, &qp->hold, reply->srqn))
+		return VRNIC_VERR_KEY;
 	verr = vrnic_resp_open(qp, reply->rkey, reply->va, reply->left, IB_ACCESS_REMOTE_READ);
 	if (verr)
 		return verr;

@@ -121,11 +121,11 @@ struct vrnic_path {
 };
 
 /**
- * struct vrnic_pkt - a received packet; lies in skb->cb
+ * struct vrnic_pkt - a received packet; lies in skb->cb, and takes all of it
  * @info: VRNIC_PKT_*
  * @psn: PSN, 24 bits
  * @qpn: destination queue pair number
- * @opcode: service and operation
+ * @opcode: service and operation; of XRC, only the operation, as for RC
  * @ipv6: the network header is IPv6
  * @solicited: solicited event
  * @ackreq: an acknowledgment is requested
@@ -139,7 +139,7 @@ struct vrnic_path {
  *	have no extension headers, so @more and @stride take the place of @ext
  * @vlan: 1 + the VLAN through which the packet came; 0: none
  * @len: bytes of payload, without pad
- * @ext: extension headers
+ * @ext: extension headers, without XRCETH: vrnic_pkt_srqn()
  * @more: train: number of packets behind the first
  * @stride: train: bytes from one packet to the next
  */
@@ -227,7 +227,7 @@ struct vrnic_burst {
 
 /**
  * struct vrnic_tx - a packet to be made
- * @opcode: service and operation
+ * @opcode: service and operation; for XRC, the operation is enough
  * @solicited: solicited event
  * @ackreq: request an acknowledgment
  * @copy: copy the payload, because the packet is sent again, or the owner of the memory may write
@@ -246,7 +246,7 @@ struct vrnic_tx {
 	bool copy;
 	u32 dqpn;
 	u32 psn;
-	u8 ext[VRNIC_EXT_MAX] __aligned(8);
+	u8 ext[VRNIC_EXT_MAX + sizeof(struct vrnic_xrceth)] __aligned(8);
 	u32 ext_len;
 	struct vrnic_sgl *src;
 	u32 len;
@@ -375,6 +375,7 @@ struct vrnic_req {
  * @va: address of the next packet's bytes
  * @rkey: remote key
  * @left: bytes that are not sent yet
+ * @srqn: XRC: number of the SRQ
  */
 struct vrnic_reply {
 	bool active;
@@ -384,6 +385,7 @@ struct vrnic_reply {
 	u64 va;
 	u32 rkey;
 	u32 left;
+	u32 srqn;
 };
 
 /**
@@ -494,6 +496,7 @@ u32 vrnic_pkt_couple(struct sk_buff *skb, u32 at, u32 size);
 void vrnic_pkt_uncouple(struct vrnic_qp *qp, struct sk_buff *skb);
 bool vrnic_pkt_intact(struct sk_buff *skb);
 bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b);
+u32 vrnic_pkt_srqn(struct sk_buff *skb);
 bool vrnic_pkt_is_from(struct sk_buff *skb, const struct vrnic_path *path);
 void vrnic_pkt_gids(const struct sk_buff *skb, union ib_gid *from,
 		    union ib_gid *to);

@@ -497,6 +497,13 @@ static bool is_charged(const struct vrnic_tx *tx)
 	return tx->len || !(info & (VRNIC_PKT_RESP | VRNIC_PKT_CNP));
 }
 
+/* The code that makes a packet of XRC names the operation only, as for RC. A CNP has no service. */
+static void set_service(const struct vrnic_qp *qp, struct vrnic_tx *tx)
+{
+	if (unlikely(qp->xrc) && !(tx->opcode & VRNIC_SVC_MASK))
+		tx->opcode |= VRNIC_SVC_XRC;
+}
+
 /**
  * vrnic_roce_xmit() - make a packet and send it
  * @qp: sender; if it is connected, the caller has to call vrnic_roce_push() in the same run
@@ -514,6 +521,7 @@ int vrnic_roce_xmit(struct vrnic_qp *qp, struct vrnic_path *path,
 		vrnic_count(qp->dev, SEND_ERR);
 		return -EHOSTUNREACH;
 	}
+	set_service(qp, tx);
 	trace_vrnic_packet(qp->qpn, true, tx->opcode, tx->psn, tx->len);
 	if (!qp->roce)
 		return xmit_alone(qp, path, tx);
@@ -587,6 +595,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 		vrnic_count(qp->dev, SEND_ERR);
 		return;
 	}
+	set_service(qp, &tx);
 	trace_vrnic_packet(qp->qpn, true, tx.opcode, tx.psn, 0);
 	/* compute it in @path, so that this copy of the path and all later ones have it */
 	net_crc(path, ACK_BYTES);
@@ -619,6 +628,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	int err = -ENOMEM;
 
 	memcpy(tx.ext, &ack->aeth, sizeof(ack->aeth));
+	set_service(qp, &tx);
 	if (burst_begin(&b, &ack->path, &tx) && burst_put_packet(&b, &ack->path, &tx, false)) {
 		skb = burst_finish(&ack->path, &b, true);
 		skb_dst_set(skb, ack->path.dst);

@@ -35,7 +35,7 @@ int vrnic_window_init(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 
-	if (qp->type == IB_QPT_UC)
+	if (qp->type == IB_QPT_UC || qp->xrc == VRNIC_XRC_TGT)
 		return 0;
 	if (qp->link) {
 		start_few(q);

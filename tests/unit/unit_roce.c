@@ -706,6 +706,27 @@ void vrnic_hold_release(struct vrnic_qp *qp)
 {
 }
 
+void vrnic_hold_regions_put(struct vrnic_hold *hold)
+{
+}
+
+/* These queue pairs are none of XRC. */
+
+u32 vrnic_pkt_srqn(struct sk_buff *skb)
+{
+	return 0;
+}
+
+int vrnic_xrc_bind(struct vrnic_qp *target, struct vrnic_hold *hold, u32 srqn)
+{
+	return -EINVAL;
+}
+
+int vrnic_xrc_request(struct vrnic_qp *target, struct vrnic_hold *hold, u32 srqn)
+{
+	return -EINVAL;
+}
+
 /* ---- the rest of the driver: memory ---- */
 
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)

@@ -44,6 +44,7 @@
 #define __aligned(n)	__attribute__((aligned(n)))
 #define fallthrough	__attribute__((fallthrough))
 #define likely(x)	(x)
+#define unlikely(x)	(x)
 
 #define U16_MAX		0xffff
 #define U32_MAX		0xffffffffU
@@ -356,6 +357,7 @@ struct vrnic_op {
 	const struct vrnic_opdef *info;
 	u64 total, done;
 	u8 status, vendor_err, waits;
+	u32 srqn;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 };
 
@@ -364,17 +366,24 @@ static inline struct vrnic_desc *vrnic_op_desc(struct vrnic_op *op)
 	return (struct vrnic_desc *)op->slots;
 }
 
+enum vrnic_xrc {
+	VRNIC_XRC_NO, VRNIC_XRC_INI, VRNIC_XRC_TGT,
+};
+
 struct vrnic_recv {
 	bool active;
 	u32 num_sge;
 	struct vrnic_sge sge[2];
 };
 
+#include "queue/hold.h"
+
 struct vrnic_qp {
 	struct vrnic_dev *dev;
 	u32 qpn;
 	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
+	enum vrnic_xrc xrc;
 	void *uctx;
 	struct ib_qp_attr attr;
 	enum ib_qp_state state;
@@ -384,9 +393,7 @@ struct vrnic_qp {
 	u32 posted;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl, recv_sgl;
-	struct {
-		struct vrnic_held local, remote, recv;
-	} hold;
+	struct vrnic_hold hold;
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
