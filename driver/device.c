@@ -54,7 +54,7 @@ static struct net_device *adding_to;
 #define VRNIC_DEVICE_CAPS						\
 	(IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
-	 IB_DEVICE_SRQ_RESIZE |						\
+	 IB_DEVICE_SRQ_RESIZE | IB_DEVICE_XRC |				\
 	 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |		\
 	 IB_DEVICE_MEM_MGT_EXTENSIONS | VRNIC_CAP_FLUSH)
 
@@ -237,6 +237,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.alloc_mw = vrnic_alloc_mw,
 	.alloc_pd = vrnic_alloc_pd,
 	.alloc_ucontext = vrnic_alloc_ucontext,
+	.alloc_xrcd = vrnic_alloc_xrcd,
 	.attach_mcast = vrnic_attach_mcast,
 	.counter_alloc_stats = vrnic_qp_counter_alloc_stats,
 	.counter_bind_qp = vrnic_qp_counter_bind_op,
@@ -253,6 +254,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.dealloc_mw = vrnic_dealloc_mw,
 	.dealloc_pd = vrnic_dealloc_pd,
 	.dealloc_ucontext = vrnic_dealloc_ucontext,
+	.dealloc_xrcd = vrnic_dealloc_xrcd,
 	.del_gid = vrnic_del_gid,
 	.dereg_mr = vrnic_dereg_mr,
 	.destroy_ah = vrnic_destroy_ah,
@@ -305,6 +307,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_qp, vrnic_ibqp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, vrnic_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, vrnic_ucontext, ibuc),
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, vrnic_xrcd, ibxrcd),
 };
 
 static void rescan_work(struct work_struct *work)
