@@ -17,6 +17,8 @@ DECLARE_DRV_CMD(vrnic_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, vrnic_create_qp_resp);
 DECLARE_DRV_CMD(vrnic_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		empty, vrnic_create_srq_resp);
+DECLARE_DRV_CMD(vrnic_cmd_create_srq_ex, IB_USER_VERBS_CMD_CREATE_XSRQ,
+		empty, vrnic_create_srq_resp);
 DECLARE_DRV_CMD(vrnic_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH,
 		empty, vrnic_create_ah_resp);
 

@@ -89,6 +89,13 @@ static int put_operands(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 	}
 }
 
+/* Set the SRQ of a request that the peer gets; local ones may name it, too. */
+static void put_srqn(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		vrnic_desc_set_srqn(qp, wr->qp_type.xrc.remote_srqn);
+}
+
 static int put_send(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct vrnic_send_op *op;
@@ -100,6 +107,7 @@ static int put_send(struct vrnic_qp *qp, const struct ibv_send_wr *wr)
 	ret = vrnic_desc_start(qp, op, wr->wr_id, wr->send_flags);
 	if (ret)
 		return ret;
+	put_srqn(qp, wr);
 	ret = put_payload(qp, wr);
 	if (!ret)
 		ret = put_operands(qp, wr);

@@ -8,18 +8,27 @@
 #include "vrnic.h"
 
 #define QP_COMP_MASK	(IBV_QP_INIT_ATTR_PD |		\
+			 IBV_QP_INIT_ATTR_XRCD |	\
 			 IBV_QP_INIT_ATTR_CREATE_FLAGS |	\
 			 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* If the queue pair has no receive ring, @resp->rq is all zeroes. */
+/*
+ * If the queue pair has no receive ring, @resp->rq is all zeroes. An XRC target has no ring, and
+ * the kernel sends no driver's part for it.
+ */
 static int map_rings(struct vrnic_qp *qp,
 		     const struct vrnic_create_qp_resp *resp,
 		     const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_context *context = qp->vqp.qp.context;
-	bool one_thread = vrnic_pd_one_thread(attr->pd);
+	bool one_thread;
 	int ret;
 
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		vrnic_lock_init(&qp->sq_lock, false);
+		return 0;
+	}
+	one_thread = vrnic_pd_one_thread(attr->pd);
 	if (resp->sq.stride != VRNIC_SLOT_SIZE)
 		return EPROTO;
 	ret = vrnic_ring_map(&qp->sq, context, &resp->sq);
@@ -42,7 +51,8 @@ static void unmap_rings(struct vrnic_qp *qp)
 
 	vrnic_lock_destroy(&qp->sq_lock);
 	vrnic_rq_fini(&qp->rq, context);
-	vrnic_ring_unmap(&qp->sq, context);
+	if (qp->sq.hdr)
+		vrnic_ring_unmap(&qp->sq, context);
 }
 
 /*
@@ -51,7 +61,8 @@ static void unmap_rings(struct vrnic_qp *qp)
  */
 static int count_requests(struct vrnic_qp *qp, const struct ibv_qp_cap *cap)
 {
-	if (!(to_vctx(qp->vqp.qp.context)->features & VRNIC_FEATURE_SQ_DONE))
+	if (!(to_vctx(qp->vqp.qp.context)->features & VRNIC_FEATURE_SQ_DONE) ||
+	    !qp->sq.hdr)
 		return 0;
 	qp->credit.max = cap->max_send_wr;
 	if (qp->rq.ring.hdr)
@@ -79,7 +90,7 @@ static int qp_setup(struct vrnic_qp *qp, struct ibv_context *context,
 	qp->always = attr->sq_sig_all ? VRNIC_DESC_SIGNALED : 0;
 	qp->max_sge = attr->cap.max_send_sge;
 	qp->max_inline = attr->cap.max_inline_data;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && qp->sq.hdr)
 		vrnic_wr_init(qp);
 	return 0;
 
@@ -101,7 +112,28 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    attr->send_ops_flags & ~vrnic_wr_supported(attr->qp_type))
 		return EOPNOTSUPP;
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? 0 : EINVAL;
 	return attr->comp_mask & IBV_QP_INIT_ATTR_PD ? 0 : EINVAL;
+}
+
+/* A program need not clear what queue pairs of this type lack. */
+static void drop_unused(struct ibv_qp_init_attr_ex *attr)
+{
+	switch (attr->qp_type) {
+	case IBV_QPT_XRC_RECV:
+		attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_PD;
+		attr->pd = NULL;
+		attr->send_cq = NULL;
+		attr->cap = (struct ibv_qp_cap){};
+		/* fallthrough */
+	case IBV_QPT_XRC_SEND:
+		attr->recv_cq = NULL;
+		attr->srq = NULL;
+		break;
+	default:
+		break;
+	}
 }
 
 /* Of @attr only the capabilities are changed. */
@@ -114,6 +146,7 @@ static struct ibv_qp *create_qp(struct ibv_context *context,
 
 	/* ibv_cmd_create_qp_ex() refuses creation flags, even if none is set */
 	core.comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	drop_unused(&core);
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
@@ -124,7 +157,8 @@ static struct ibv_qp *create_qp(struct ibv_context *context,
 		return NULL;
 	}
 	attr->cap = core.cap;
-	vrnic_pd_get(attr->pd);
+	if (core.pd)
+		vrnic_pd_get(core.pd);
 	return &qp->vqp.qp;
 }
 
@@ -180,6 +214,8 @@ static void forget_completions(struct ibv_qp *qp)
 static void start_anew(struct vrnic_qp *qp)
 {
 	forget_completions(&qp->vqp.qp);
+	if (!qp->sq.hdr)
+		return;
 	vrnic_lock(&qp->sq_lock);
 	vrnic_ring_reset(&qp->sq);
 	vrnic_credit_reset(&qp->credit);
@@ -245,7 +281,8 @@ int vrnic_destroy_qp(struct ibv_qp *ibqp)
 	forget_completions(ibqp);
 	vrnic_credit_close(qp);
 	unmap_rings(qp);
-	vrnic_pd_put(ibqp->pd);
+	if (ibqp->pd)
+		vrnic_pd_put(ibqp->pd);
 	free(qp);
 	return 0;
 }

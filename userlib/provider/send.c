@@ -9,58 +9,60 @@
 #define RC	(1U << IBV_QPT_RC)
 #define UC	(1U << IBV_QPT_UC)
 #define UD	(1U << IBV_QPT_UD)
+#define XRC	(1U << IBV_QPT_XRC_SEND)
 #define DATA_AT	offsetof(struct vrnic_desc, data)
 
 const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS] = {
 	[IBV_WR_RDMA_WRITE] = {
-		.opcode = VRNIC_OP_RDMA_WRITE, .types = RC | UC,
+		.opcode = VRNIC_OP_RDMA_WRITE, .types = RC | XRC | UC,
 		.payload = VRNIC_PAYLOAD_GATHER,
 	},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
-		.opcode = VRNIC_OP_RDMA_WRITE_WITH_IMM, .types = RC | UC,
+		.opcode = VRNIC_OP_RDMA_WRITE_WITH_IMM, .types = RC | XRC | UC,
 		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
 	},
 	[IBV_WR_SEND] = {
-		.opcode = VRNIC_OP_SEND, .types = RC | UC | UD,
+		.opcode = VRNIC_OP_SEND, .types = RC | XRC | UC | UD,
 		.payload = VRNIC_PAYLOAD_GATHER,
 	},
 	[IBV_WR_SEND_WITH_IMM] = {
-		.opcode = VRNIC_OP_SEND_WITH_IMM, .types = RC | UC | UD,
+		.opcode = VRNIC_OP_SEND_WITH_IMM, .types = RC | XRC | UC | UD,
 		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
 	},
 	[IBV_WR_RDMA_READ] = {
-		.opcode = VRNIC_OP_RDMA_READ, .types = RC,
+		.opcode = VRNIC_OP_RDMA_READ, .types = RC | XRC,
 		.payload = VRNIC_PAYLOAD_SCATTER,
 	},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
-		.opcode = VRNIC_OP_ATOMIC_CMP_AND_SWP, .types = RC,
+		.opcode = VRNIC_OP_ATOMIC_CMP_AND_SWP, .types = RC | XRC,
 		.payload = VRNIC_PAYLOAD_ONE,
 	},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
-		.opcode = VRNIC_OP_ATOMIC_FETCH_AND_ADD, .types = RC,
+		.opcode = VRNIC_OP_ATOMIC_FETCH_AND_ADD, .types = RC | XRC,
 		.payload = VRNIC_PAYLOAD_ONE,
 	},
 	[IBV_WR_LOCAL_INV] = {
-		.opcode = VRNIC_OP_LOCAL_INV, .types = RC | UC,
+		.opcode = VRNIC_OP_LOCAL_INV, .types = RC | XRC | UC,
 		.payload = VRNIC_PAYLOAD_NONE, .with_imm = true,
 	},
 	[IBV_WR_BIND_MW] = {
-		.opcode = VRNIC_OP_BIND_MW, .types = RC | UC,
+		.opcode = VRNIC_OP_BIND_MW, .types = RC | XRC | UC,
 		.payload = VRNIC_PAYLOAD_NONE,
 	},
 	/* UC has no such packet: IBTA 9.2, table of opcodes */
 	[IBV_WR_SEND_WITH_INV] = {
-		.opcode = VRNIC_OP_SEND_WITH_INV, .types = RC,
+		.opcode = VRNIC_OP_SEND_WITH_INV, .types = RC | XRC,
 		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
 	},
 #ifdef HAVE_FLUSH
+	/* XRC: the descriptor has no room for the number of an SRQ */
 	[IBV_WR_FLUSH] = {
 		.opcode = VRNIC_OP_FLUSH, .types = RC,
 		.payload = VRNIC_PAYLOAD_NONE,
 	},
 #endif
 	[IBV_WR_ATOMIC_WRITE] = {
-		.opcode = VRNIC_OP_ATOMIC_WRITE, .types = RC,
+		.opcode = VRNIC_OP_ATOMIC_WRITE, .types = RC | XRC,
 		.payload = VRNIC_PAYLOAD_VALUE,
 	},
 };
@@ -97,7 +99,7 @@ int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
 	ret = vrnic_desc_resize(qp, vrnic_desc_slots(bytes));
 	if (ret)
 		return ret;
-	qp->build.desc->num_sge = num;
+	vrnic_desc_set_len(qp, num);
 	if (num == 1)	/* by far the most frequent case */
 		memcpy(&qp->build.desc->sge[0], list, sizeof(*list));
 	else
@@ -142,7 +144,7 @@ int vrnic_desc_set_inline(struct vrnic_qp *qp, size_t num,
 	if (ret)
 		return ret;
 	qp->build.desc->flags |= VRNIC_DESC_INLINE;
-	qp->build.desc->inline_len = total;
+	vrnic_desc_set_len(qp, total);
 	for (size_t i = 0; i < num; at += list[i++].length)
 		vrnic_ring_copy_in(&qp->sq, qp->build.slot, at, list[i].addr,
 				   list[i].length);
@@ -155,9 +157,20 @@ int vrnic_desc_set_value(struct vrnic_qp *qp, const void *value)
 	struct vrnic_desc *desc = qp->build.desc;
 
 	desc->flags |= VRNIC_DESC_INLINE;
-	desc->inline_len = sizeof(uint64_t);
+	vrnic_desc_set_len(qp, sizeof(uint64_t));
 	memcpy(desc->data, value, sizeof(uint64_t));
 	return 0;
+}
+
+/* XRC: name the SRQ at the target. The data may be set before or afterwards. */
+void vrnic_desc_set_srqn(struct vrnic_qp *qp, uint32_t srqn)
+{
+	struct vrnic_desc *desc = qp->build.desc;
+
+	qp->build.in_slots = VRNIC_XRC_IN_SLOTS(srqn);
+	qp->build.in_len = VRNIC_XRC_IN_LEN(srqn);
+	desc->num_slots = (desc->num_slots & VRNIC_XRC_SLOTS) | qp->build.in_slots;
+	vrnic_desc_set_len(qp, desc->num_sge & VRNIC_XRC_LEN);
 }
 
 int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,

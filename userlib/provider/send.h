@@ -47,8 +47,8 @@ vrnic_send_op(enum ibv_wr_opcode opcode, enum ibv_qp_type type)
 {
 	const struct vrnic_send_op *op;
 
-	/* types of queue pairs that send are 2 (RC) to 4 (UD); never shift by a larger number */
-	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_UD)
+	/* types of queue pairs that send are 2 (RC) to 9 (XRC); never shift by a larger number */
+	if ((unsigned int)opcode >= VRNIC_SEND_OPS || type > IBV_QPT_XRC_SEND)
 		return NULL;
 	op = &vrnic_send_ops[opcode];
 	return op->types >> type & 1 ? op : NULL;
@@ -102,7 +102,7 @@ static inline int vrnic_desc_resize(struct vrnic_qp *qp, uint32_t slots)
 
 	if (!vrnic_ring_room(&qp->sq, end))
 		return ENOMEM;
-	qp->build.desc->num_slots = slots;
+	qp->build.desc->num_slots = slots | qp->build.in_slots;
 	qp->sq.next = end;
 	return 0;
 }
@@ -116,11 +116,18 @@ static inline uint32_t vrnic_desc_slots(size_t bytes)
 		   VRNIC_SLOT_SIZE;
 }
 
+/* Set how many segments, or bytes of inline data, the descriptor has. */
+static inline void vrnic_desc_set_len(struct vrnic_qp *qp, uint32_t len)
+{
+	qp->build.desc->num_sge = len | qp->build.in_len;
+}
+
 int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
 			const struct ibv_sge *list);
 int vrnic_desc_set_inline(struct vrnic_qp *qp, size_t num,
 			  const struct ibv_data_buf *list);
 int vrnic_desc_set_value(struct vrnic_qp *qp, const void *value);
+void vrnic_desc_set_srqn(struct vrnic_qp *qp, uint32_t srqn);
 int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,
 		      uint32_t qkey);
 void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey);

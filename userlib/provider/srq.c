@@ -104,6 +104,74 @@ static int resize(struct vrnic_srq *srq, const struct ibv_srq_attr *attr, int ma
 	return ret;
 }
 
+static int xsrq_create(struct vrnic_srq *srq, struct ibv_context *context,
+		       struct ibv_srq_init_attr_ex *attr)
+{
+	const struct ibv_srq_init_attr basic = { .attr = attr->attr };
+	struct vrnic_cmd_create_srq_ex_resp resp = {};
+	struct vrnic_cmd_create_srq_ex cmd = {};
+	int ret;
+
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd.ibv_cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	ret = srq_setup(srq, attr->pd, &resp.drv_payload, &basic);
+	if (ret)
+		ibv_cmd_destroy_srq(&srq->vsrq.srq);
+	return ret;
+}
+
+static struct ibv_srq *create_xsrq(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr)
+{
+	struct vrnic_srq *srq;
+	int ret;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	ret = xsrq_create(srq, context, attr);
+	if (ret) {
+		free(srq);
+		errno = ret;
+		return NULL;
+	}
+	vrnic_pd_get(attr->pd);
+	return &srq->vsrq.srq;
+}
+
+#define XSRQ_COMP_MASK	(IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | \
+			 IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ)
+
+struct ibv_srq *vrnic_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ?
+				 attr->srq_type : IBV_SRQT_BASIC;
+	struct ibv_srq *srq;
+
+	if (!check_comp_mask(attr->comp_mask, XSRQ_COMP_MASK) ||
+	    (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	/* the older structure is how the extended one begins */
+	if (type == IBV_SRQT_BASIC)
+		return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
+	srq = create_xsrq(context, attr);
+	if (!srq)
+		return NULL;
+	/* libibverbs sets these only in ibv_create_srq() */
+	srq->pd = attr->pd;
+	srq->srq_context = attr->srq_context;
+	return srq;
+}
+
 int vrnic_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct ibv_modify_srq cmd = {};

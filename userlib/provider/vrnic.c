@@ -24,7 +24,7 @@ static void tell_rate_limits(struct ibv_device_attr_ex *attr, size_t attr_size)
 		.qp_rate_limit_min = 1,
 		.qp_rate_limit_max = UINT32_MAX,
 		.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
-				  1 << IBV_QPT_UD,
+				  1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND,
 	};
 }
 
@@ -117,12 +117,14 @@ static const struct verbs_context_ops vrnic_ops = {
 	.alloc_td = vrnic_alloc_td,
 	.attach_mcast = vrnic_attach_mcast,
 	.bind_mw = vrnic_bind_mw,
+	.close_xrcd = vrnic_close_xrcd,
 	.create_ah = vrnic_create_ah,
 	.create_cq = vrnic_create_cq,
 	.create_cq_ex = vrnic_create_cq_ex,
 	.create_qp = vrnic_create_qp,
 	.create_qp_ex = vrnic_create_qp_ex,
 	.create_srq = vrnic_create_srq,
+	.create_srq_ex = vrnic_create_srq_ex,
 	.dealloc_mw = vrnic_dealloc_mw,
 	.dealloc_pd = vrnic_dealloc_pd,
 	.dealloc_td = vrnic_dealloc_td,
@@ -141,6 +143,8 @@ static const struct verbs_context_ops vrnic_ops = {
 	.modify_qp = vrnic_modify_qp,
 	.modify_qp_rate_limit = vrnic_modify_qp_rate_limit,
 	.modify_srq = vrnic_modify_srq,
+	.open_qp = vrnic_open_qp,
+	.open_xrcd = vrnic_open_xrcd,
 	.poll_cq = vrnic_poll_cq,
 	.post_recv = vrnic_post_recv,
 	.post_send = vrnic_post_send,

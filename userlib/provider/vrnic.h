@@ -220,11 +220,15 @@ struct vrnic_srq {
  * @op: the row of the descriptor's operation in vrnic_send_ops
  * @desc: its first slot; NULL: none is being built
  * @slot: index of the first slot
+ * @in_slots: XRC: part of the SRQ's number that is in vrnic_desc.num_slots; else 0
+ * @in_len: XRC: part of the SRQ's number that is in vrnic_desc.num_sge; else 0
  */
 struct vrnic_build {
 	const struct vrnic_send_op *op;
 	struct vrnic_desc *desc;
 	uint32_t slot;
+	uint16_t in_slots;
+	uint32_t in_len;
 };
 
 /**
@@ -232,7 +236,7 @@ struct vrnic_build {
  * @vqp: libibverbs' part
  * @sq_lock: protects @sq, @credit, @build, @first, @first_posted and @error; held
  *	from wr_start to wr_complete or wr_abort
- * @sq: send ring
+ * @sq: send ring; not mapped of an XRC target
  * @credit: how many more requests may be posted
  * @build: the descriptor that is being built
  * @vain: vrnic_cq.vain of the send completion queue at the last post; protected by @sq_lock, as
@@ -244,7 +248,7 @@ struct vrnic_build {
  * @always: VRNIC_DESC_SIGNALED if every request makes a completion, else 0
  * @max_sge: segments that a send request may have
  * @max_inline: inline bytes that a send request may have
- * @rq: receive ring; not mapped if there is an SRQ
+ * @rq: receive ring; not mapped if there is an SRQ, or of XRC
  * @polled: counts of polled requests, by enum vrnic_side
  */
 struct vrnic_qp {
@@ -440,12 +444,21 @@ void vrnic_cq_ex_init(struct vrnic_cq *cq, uint64_t wc_flags);
 /* srq.c */
 struct ibv_srq *vrnic_create_srq(struct ibv_pd *pd,
 				 struct ibv_srq_init_attr *attr);
+struct ibv_srq *vrnic_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr);
 int vrnic_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
 int vrnic_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int vrnic_destroy_srq(struct ibv_srq *srq);
 int vrnic_get_srq_num(struct ibv_srq *srq, uint32_t *srqn);
 int vrnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			struct ibv_recv_wr **bad);
+
+/* xrc.c */
+struct ibv_xrcd *vrnic_open_xrcd(struct ibv_context *context,
+				 struct ibv_xrcd_init_attr *attr);
+int vrnic_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *vrnic_open_qp(struct ibv_context *context,
+			     struct ibv_qp_open_attr *attr);
 
 /* qp.c */
 struct ibv_qp *vrnic_create_qp(struct ibv_pd *pd,

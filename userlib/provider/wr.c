@@ -209,6 +209,18 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		check(qp, vrnic_desc_set_bind(qp, mw, rkey, info));
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
+{
+	struct vrnic_qp *qp = ex_to_vqp(ex);
+
+	if (!qp->build.desc)
+		return;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		vrnic_desc_set_srqn(qp, srqn);
+	else
+		fail(qp, EINVAL);
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 			   uint32_t qpn, uint32_t qkey)
 {
@@ -313,6 +325,7 @@ void vrnic_wr_init(struct vrnic_qp *qp)
 	flush_init(ex);
 	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
