@@ -345,6 +345,8 @@ static const struct bad_desc {
 	    .opcode = VRNIC_OP_NOP, .num_slots = VRNIC_MAX_SLOTS + 1),
 	BAD("65535 slots", IBV_WC_LOC_QP_OP_ERR,
 	    .opcode = VRNIC_OP_NOP, .num_slots = 65535),
+	BAD("number of an SRQ, which is XRC's", IBV_WC_LOC_QP_OP_ERR,
+	    .opcode = VRNIC_OP_NOP, .num_slots = VRNIC_XRC_DESC | 1),
 	BAD("first opcode that is none", IBV_WC_LOC_QP_OP_ERR,
 	    .opcode = VRNIC_OP_MAX, .num_slots = 1),
 	BAD("opcode 255", IBV_WC_LOC_QP_OP_ERR,

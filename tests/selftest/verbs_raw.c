@@ -11,11 +11,8 @@
 
 #define MAPPINGS	256	/* of uverbs files, in one process */
 
-/*
- * Mappings of uverbs files; how many. By address, because offsets are those of
- * one context, and there may be several.
- */
-static int find_rings(struct raw_ring *rings, int max)
+/* By address, because offsets are those of one context, and there may be several. */
+int raw_find_rings(struct raw_ring *rings, int max)
 {
 	unsigned long from, to, offset;
 	char line[512];
@@ -71,9 +68,9 @@ int raw_side_open(struct side *side, struct dev *dev,
 		  struct raw_ring rings[RINGS])
 {
 	struct raw_ring before[MAPPINGS], after[MAPPINGS], swap;
-	int had = find_rings(before, MAPPINGS);
+	int had = raw_find_rings(before, MAPPINGS);
 	int ret = side_open(side, dev, opts, srq);
-	int have = find_rings(after, MAPPINGS);
+	int have = raw_find_rings(after, MAPPINGS);
 
 	if (!ret)
 		ret = new_rings(before, had, after, have, rings);

@@ -28,6 +28,9 @@ struct raw_ring {
 /* One side's rings, in the order in which they are made. */
 enum raw_ring_kind { SCQ, RCQ, SQ, RQ, RINGS };
 
+/* Find mappings of uverbs files: how many there are, at most @max. */
+int raw_find_rings(struct raw_ring *rings, int max);
+
 /*
  * side_open(), and where its rings are. With @srq, what is at RQ is the shared
  * one's: 0 or -errno, -ENXIO if there are not the mappings that are expected.

@@ -486,7 +486,7 @@ int side_to_rtr(struct side *side, const struct pair_opts *o,
 	if (o->type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN;
-	if (o->type == IBV_QPT_RC)
+	if (o->type == IBV_QPT_RC || o->type == IBV_QPT_XRC_RECV)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return -ibv_modify_qp(side->qp, &attr, mask);
 }
@@ -503,9 +503,11 @@ int side_to_rts(struct side *side, const struct pair_opts *o)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (o->type == IBV_QPT_RC)
+	if (o->type == IBV_QPT_RC || o->type == IBV_QPT_XRC_SEND)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
+	if (o->type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_TIMEOUT;
 	return -ibv_modify_qp(side->qp, &attr, mask);
 }
 
@@ -724,6 +726,8 @@ int post_request(struct side *side, const struct request *req)
 	set_argument(&wr, req);
 	if (req->op != IBV_WR_LOCAL_INV && req->op != IBV_WR_BIND_MW)
 		set_target(&wr, side, req);
+	if (side->qp->qp_type == IBV_QPT_XRC_SEND)
+		wr.qp_type.xrc.remote_srqn = req->srqn;
 	return ibv_post_send(side->qp, &wr, &bad);
 }
 

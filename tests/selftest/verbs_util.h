@@ -188,6 +188,7 @@ int qp_wait(struct ibv_qp *qp, enum ibv_qp_state state);
  * @imm: host order
  * @flags: IBV_SEND_* beside IBV_SEND_SIGNALED
  * @unsignaled: no IBV_SEND_SIGNALED
+ * @srqn: XRC: number of the SRQ at the target
  * @compare, @value: atomics: value to compare with; to store or to add
  */
 struct request {
@@ -208,7 +209,7 @@ struct request {
 	uint32_t mw_rkey;
 	struct ibv_mw_bind_info bind;
 	struct ibv_ah *ah;
-	uint32_t qpn, qkey;
+	uint32_t qpn, qkey, srqn;
 };
 
 /* POST(side, .op = ..., ...): 0, or what ibv_post_send returned */
