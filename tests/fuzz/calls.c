@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,52 @@ static int make_pairs(struct script *s)
 	return ret ? ret : use_srq(s->pair[0].b.srq);
 }
 
+static int make_targets(struct script *s)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = s->xrcd,
+	};
+	struct ibv_qp_open_attr again = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.xrcd = s->xrcd, .qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	s->tgt[0] = ibv_create_qp_ex(s->dev.ctx, &init);
+	if (!s->tgt[0])
+		return -errno;
+	again.qp_num = s->tgt[0]->qp_num;
+	s->tgt[1] = ibv_open_qp(s->dev.ctx, &again);
+	return s->tgt[1] ? 0 : -errno;
+}
+
+static int make_xrc(struct script *s)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC, .pd = s->dev.pd, .cq = ibv_cq_ex_to_cq(s->cqx),
+	};
+
+	s->xrcd = ibv_open_xrcd(s->dev.ctx, &domain);
+	if (!s->xrcd)
+		return -errno;
+	init.xrcd = s->xrcd;
+	s->xsrq = ibv_create_srq_ex(s->dev.ctx, &init);
+	return s->xsrq ? make_targets(s) : -errno;
+}
+
+static int end_xrc(struct script *s)
+{
+	int ret = -ibv_destroy_qp(s->tgt[0]) ?: -ibv_destroy_qp(s->tgt[1]);
+
+	return ret ?: -ibv_destroy_srq(s->xsrq) ?: -ibv_close_xrcd(s->xrcd);
+}
+
 static int make_ah(struct script *s)
 {
 	struct ibv_ah_attr attr = {
@@ -223,6 +270,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = make_pairs(s);
 	if (!ret)
+		ret = make_xrc(s);
+	if (!ret)
 		ret = make_ah(s);
 	if (!ret)
 		ret = join(s);
@@ -233,10 +282,6 @@ int script_begin(struct script *s)
 
 void script_refused(struct script *s)
 {
-	struct ibv_xrcd_init_attr xrcd = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-	};
 	struct ibv_alloc_dm_attr dm = { .length = ~0UL };
 	struct ibv_wq_init_attr wq = {
 		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
@@ -245,7 +290,6 @@ void script_refused(struct script *s)
 	struct ibv_flow_attr flow = { .size = sizeof(flow), .port = 1 };
 	struct vrnic_address nobody;
 
-	ibv_open_xrcd(s->dev.ctx, &xrcd);
 	ibv_alloc_dm(s->dev.ctx, &dm);
 	ibv_create_wq(s->dev.ctx, &wq);
 	ibv_create_flow(s->pair[2].a.qp, &flow);
@@ -281,6 +325,8 @@ int script_end(struct script *s)
 		ret = -ibv_destroy_ah(s->ah);
 	for (i = 0; i < SCRIPT_TYPES && !ret; i++)
 		ret = -pair_close(&s->pair[i]);
+	if (!ret)
+		ret = end_xrc(s);
 	if (!ret)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)

@@ -39,6 +39,7 @@ bool call_leaks(const struct ib_uverbs_ioctl_hdr *hdr);
  * @fifo: native FIFO; @endpoint to itself
  * @pair: queue pairs of each type, connected; the last side has an SRQ
  * @buf: registered
+ * @tgt: XRC target of the domain, twice
  * Others: as their names say.
  */
 struct script {
@@ -56,6 +57,9 @@ struct script {
 	struct ibv_mw *mw[2];
 	struct ibv_ah *ah;
 	struct ibv_cq_ex *cqx;
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *xsrq;
+	struct ibv_qp *tgt[2];
 	bool member;		/* of a multicast group */
 };
 

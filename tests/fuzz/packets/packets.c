@@ -140,7 +140,7 @@ static u8 service(const struct target *t)
 		return VRNIC_SVC_NATIVE;
 	switch (t->type) {
 	case IBV_QPT_RC:
-		return VRNIC_SVC_RC;
+		return t->xrc ? VRNIC_SVC_XRC : VRNIC_SVC_RC;
 	case IBV_QPT_UC:
 		return VRNIC_SVC_UC;
 	default:
@@ -156,6 +156,8 @@ static void begin(const struct target *t, u8 op)
 		pkt.psn |= VRNIC_BTH_ACKREQ;
 	if (one_in(4))
 		pkt.flags |= VRNIC_BTH_SE;
+	if (vrnic_pkt_info(pkt.opcode) & VRNIC_PKT_XRCETH)
+		put32(target_srqn());
 }
 
 static void next(struct target *t, u32 psns)
@@ -628,8 +630,10 @@ static void wrong_qpn(struct target *t)
 
 static void wrong_service(struct target *t)
 {
+	static const u8 others[] = { VRNIC_SVC_UC, VRNIC_SVC_UD, VRNIC_SVC_XRC };
+
 	small(t);
-	pkt.opcode ^= one_in(2) ? VRNIC_SVC_UC : VRNIC_SVC_UD;
+	pkt.opcode ^= others[below(sizeof(others))];
 	shoot(CLASS_SERVICE, &pkt);
 }
 
@@ -708,16 +712,18 @@ static void unasked(struct target *t)
 		VRNIC_BTH_READ_RESP_MIDDLE, VRNIC_BTH_READ_RESP_LAST,
 		VRNIC_BTH_READ_RESP_ONLY, VRNIC_BTH_ATOMIC_ACK,
 	};
+	u8 op;
 
 	if (t->type != IBV_QPT_RC)
 		return;
-	begin(t, ops[below(sizeof(ops))]);
+	op = ops[below(sizeof(ops))];
+	begin(t, op);
 	pkt.psn = draw();
-	if (vrnic_bth_info(pkt.opcode) & VRNIC_PKT_AETH)
+	if (vrnic_bth_info(op) & VRNIC_PKT_AETH)
 		put32(draw());
-	if (pkt.opcode == VRNIC_BTH_ATOMIC_ACK)
+	if (op == VRNIC_BTH_ATOMIC_ACK)
 		put64(draw());
-	else if (pkt.opcode != VRNIC_BTH_ACK)
+	else if (op != VRNIC_BTH_ACK)
 		put_data(below(t->mtu + 1));
 	shoot(CLASS_UNASKED, &pkt);
 }

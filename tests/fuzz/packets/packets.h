@@ -71,6 +71,7 @@ extern struct area areas[AREAS];
  * struct target - a queue pair that is shot at
  * @rest: the state that it is kept in
  * @access: qp_access_flags
+ * @xrc: it is an XRC target, which is used like one of RC
  * @requests: it posts requests, for answers to be shot at it
  * @psn: what its responder expects, as far as is known
  * @live: a probe was answered since its last packet
@@ -87,7 +88,7 @@ extern struct area areas[AREAS];
 struct target {
 	const char *name;
 	enum ibv_qp_type type;
-	bool ipv6, srq, other_pd, requests, link;
+	bool ipv6, srq, xrc, other_pd, requests, link;
 	unsigned int mtu;
 	enum ibv_qp_state rest;
 	int access;
@@ -181,6 +182,8 @@ void verbs_open(void);
 void target_connect(struct target *t);
 enum ibv_qp_state target_state(struct target *t);
 void target_receives(struct target *t);
+/* The XRC SRQ that @t's requests are to name, or now and then another number. */
+u32 target_srqn(void);
 void target_request(struct target *t, enum ibv_wr_opcode opcode, u32 len);
 void verbs_poll(void);
 void memory_check(void);

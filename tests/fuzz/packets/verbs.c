@@ -45,6 +45,8 @@ struct target targets[] = {
 	T(RC, "RC in RESET", false, 1024, RESET, REMOTE),
 	T(RC, "RC in INIT", false, 1024, INIT, REMOTE),
 	T(RC, "RC in ERR", true, 1024, ERR, REMOTE),
+	T(RC, "XRC, IPv4", false, 1024, RTS, REMOTE, .xrc = true),
+	T(RC, "XRC in RTR, IPv6", true, 2048, RTR, REMOTE, .xrc = true),
 	T(UC, "UC, IPv4", false, 1024, RTS, IBV_ACCESS_REMOTE_WRITE),
 	T(UC, "UC, IPv6", true, 4096, RTS, IBV_ACCESS_REMOTE_WRITE),
 	T(UD, "UD, IPv4", false, 4096, RTS, 0),
@@ -62,7 +64,9 @@ const unsigned int nr_targets = sizeof(targets) / sizeof(targets[0]);
 static struct ibv_context *ctx;
 static struct ibv_pd *pds[2];
 static struct ibv_cq *cq;
-static struct ibv_srq *srq;
+static struct ibv_srq *srq, *xsrq;	/* the latter of @xrcd */
+static struct ibv_xrcd *xrcd;
+static u32 xsrqn;
 static struct ibv_mr *mrs[AREAS];
 static struct ibv_mw *window;
 static u8 *map, *shadow;	/* and what it was at first */
@@ -237,6 +241,40 @@ static struct ibv_context *open_device(const char *name)
 	return found;
 }
 
+static void open_xrc(void)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = SRQ_DEPTH, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC, .pd = pds[0], .cq = cq,
+	};
+
+	xrcd = ibv_open_xrcd(ctx, &domain);
+	init.xrcd = xrcd;
+	xsrq = xrcd ? ibv_create_srq_ex(ctx, &init) : NULL;
+	if (!xsrq || ibv_get_srq_num(xsrq, &xsrqn))
+		die("no XRC domain, or no SRQ in it: %s", strerror(errno));
+}
+
+u32 target_srqn(void)
+{
+	return one_in(100) ? draw() : xsrqn;
+}
+
+static struct ibv_qp *create_xrc(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(ctx, &init);
+}
+
 static void create_qp(struct target *t)
 {
 	struct ibv_qp_init_attr init = {
@@ -253,7 +291,7 @@ static void create_qp(struct target *t)
 		t->qpn = t->link ? 0 : 1;
 		return;
 	}
-	t->qp = ibv_create_qp(pds[t->other_pd], &init);
+	t->qp = t->xrc ? create_xrc() : ibv_create_qp(pds[t->other_pd], &init);
 	if (!t->qp)
 		die("%s: cannot be created: %s", t->name, strerror(errno));
 	t->qpn = t->qp->qp_num;
@@ -286,6 +324,7 @@ void verbs_open(void)
 			die("%s has no GID %d", opt.device, opt.gid[i]);
 	open_memory();
 	native_open(ctx, pds[0]);
+	open_xrc();
 	fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	for (i = 0; i < nr_targets; i++) {
 		create_qp(&targets[i]);
@@ -354,7 +393,9 @@ static void to_rts(struct target *t)
 	};
 	int what = IBV_QP_SQ_PSN;
 
-	if (t->type == IBV_QPT_RC)
+	if (t->xrc)
+		what |= IBV_QP_TIMEOUT;
+	else if (t->type == IBV_QPT_RC)
 		what |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
 	modify(t, &attr, what);
@@ -424,7 +465,10 @@ void target_receives(struct target *t)
 		sge.addr = areas[RECV].va + slot * SLOT;
 		sge.length = slot_len(slot);
 		wr.wr_id = wr_id(t, slot);
-		err = t->srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(t->qp, &wr, &bad);
+		if (t->srq || t->xrc)
+			err = ibv_post_srq_recv(t->xrc ? xsrq : srq, &wr, &bad);
+		else
+			err = ibv_post_recv(t->qp, &wr, &bad);
 		if (err)
 			return;
 	}
@@ -517,7 +561,8 @@ void verbs_close(void)
 		if (targets[i].qp)
 			err |= ibv_destroy_qp(targets[i].qp);
 	}
-	err |= ibv_dealloc_mw(window) | ibv_destroy_srq(srq) | ibv_destroy_cq(cq);
+	err |= ibv_dealloc_mw(window) | ibv_destroy_srq(srq) | ibv_destroy_srq(xsrq);
+	err |= ibv_close_xrcd(xrcd) | ibv_destroy_cq(cq);
 	for (kind = 0; kind < AREAS; kind++)
 		if (mrs[kind])
 			err |= ibv_dereg_mr(mrs[kind]);

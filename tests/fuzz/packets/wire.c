@@ -399,12 +399,13 @@ static void take(const u8 *frame, u32 len)
 	const u8 *bth = frame + ETH_HLEN + ip + UDP_BYTES, *ext = bth + sizeof(struct vrnic_bth);
 	u32 info = vrnic_pkt_info(bth[0]);
 	struct target *t = by_peer(get32(bth + 4) & VRNIC_BTH_QPN);
+	u8 op = info & VRNIC_PKT_XRC ? bth[0] & ~VRNIC_SVC_MASK : bth[0];
 
 	if (bth[0] == VRNIC_BTH_HELLO)
 		native_take_hello(ext, len - (ext - frame) - VRNIC_ICRC_BYTES);
 	if (!t)
 		return;
-	hdrs = ext - frame + vrnic_ext_len(info) + VRNIC_ICRC_BYTES;
+	hdrs = ext - frame + vrnic_exts_len(info) + VRNIC_ICRC_BYTES;
 	if (!info || len < hdrs)
 		die("%s: sent a packet with opcode %#x and %u bytes", t->name, bth[0], len);
 	psn = get32(bth + 8) & VRNIC_PSN_MASK;
@@ -412,9 +413,9 @@ static void take(const u8 *frame, u32 len)
 		native_take(t, bth[0], psn, ext, len - (ext - frame) - VRNIC_ICRC_BYTES);
 	} else if (!(info & VRNIC_PKT_RESP)) {
 		take_request(t, bth[0], psn, ext);
-	} else if (bth[0] == VRNIC_BTH_ACK) {
+	} else if (op == VRNIC_BTH_ACK) {
 		take_ack(t, ext, psn);
-	} else if (bth[0] == VRNIC_BTH_ATOMIC_ACK) {
+	} else if (op == VRNIC_BTH_ATOMIC_ACK) {
 		seen[SEEN_ATOMIC_ANSWERS]++;
 	} else {
 		seen[SEEN_READ_ANSWERS]++;
