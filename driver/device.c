@@ -71,6 +71,7 @@ static void on_demand_caps(struct ib_device_attr *attr)
 	attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 	caps->general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 	caps->per_transport_caps.rc_odp_caps = RC_ODP_CAPS | VRNIC_ODP_RC_NEW;
+	caps->per_transport_caps.xrc_odp_caps = RC_ODP_CAPS;
 	caps->per_transport_caps.uc_odp_caps = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
 					       IB_ODP_SUPPORT_WRITE | IB_ODP_SUPPORT_SRQ_RECV;
 	caps->per_transport_caps.ud_odp_caps = IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV |
