@@ -7,7 +7,7 @@
 #include <linux/hmm.h>
 #include <rdma/ib_umem_odp.h>
 
-/* The core's list of page frames moved into a struct hmm_dma_map in 6.16, and the rights changed. */
+/* The core's list of pages moved into a struct hmm_dma_map in 6.16, and the rights changed. */
 #ifdef VRNIC_HAVE_UMEM_ODP_MAP
 static inline unsigned long vrnic_umem_odp_pfn(const struct ib_umem_odp *umem, unsigned long i)
 {

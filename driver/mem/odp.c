@@ -2,16 +2,16 @@
 /*
  * On-demand paging.
  *
- * A region of this kind pins nothing. It has tables of pages, like any region, but most entries may
- * be missing. A run asks vrnic_odp_ready() for the bytes that it is about to use. If a page is
- * missing, the pager (odp_pager.c), a work of the kernel, brings it in, and the run tries again from
- * a timer: runs must not sleep. When the process's memory changes (munmap, fork, reclaim), the kernel
- * calls invalidate() (odp_chunk.c), which takes the pages out of the tables.
+ * A region of this kind pins nothing. It has tables of pages, like any region, but most entries
+ * may be missing. A run asks vrnic_odp_ready() for the bytes that it is about to use. If a page is
+ * missing, the pager (odp_pager.c), a work of the kernel, brings it in, and the run tries again
+ * from a timer: runs must not sleep. When the process's memory changes (munmap, fork, reclaim), the
+ * kernel calls invalidate() (odp_chunk.c), which takes the pages out of the tables.
  *
- * Whoever uses a page has a reference on the region, and runs are short. So invalidate() lets no
- * new user in, waits until those there are have gone, and then takes pages away. Code that holds a
- * reference on such a region must therefore not allocate memory with reclaim, cause a page fault, or
- * wait for those who do; resp_lock has the same rule.
+ * A user of a page has a reference on the region, and runs are short. So invalidate() lets no new
+ * user in, waits until those there are have gone, and then takes pages away. Code that holds a
+ * reference on such a region must therefore not allocate memory with reclaim, cause a page fault,
+ * or wait for those who do; resp_lock has the same rule.
  *
  * There is a table for each chunk of 512 KiB in which a page was used. A chunk without pages is
  * freed when a page-in that failed leaves it empty, or when the process has unmapped all of it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The pages of a region whose pages come on demand: how they come into its tables, and how the kernel
- * takes them out again. mem/odp.c tells who may use them.
+ * The pages of a region whose pages come on demand: how they come into its tables, and how the
+ * kernel takes them out again. mem/odp.c tells who may use them.
  */
 
 #include <linux/bitops.h>
@@ -171,7 +171,7 @@ struct vrnic_chunk *vrnic_chunk_find(struct vrnic_odp *odp, unsigned long va)
 	return smp_load_acquire(&odp->table[table_index(odp, va)]);
 }
 
-/* Caller holds odp->lock, and has reserved the entry of an implicit region. Return: 0 or an errno. */
+/* Caller holds odp->lock; the entry is reserved if there is no table. Return: 0 or -ENOMEM. */
 static int chunk_store(struct vrnic_odp *odp, unsigned long va, struct vrnic_chunk *c)
 {
 	lockdep_assert_held(&odp->lock);
@@ -185,7 +185,7 @@ static int chunk_store(struct vrnic_odp *odp, unsigned long va, struct vrnic_chu
 		odp->nr_chunks--;
 		return 0;
 	}
-	/* fails if another task has used and freed the reserved entry meanwhile, and there is no memory */
+	/* fails if another task has used and freed the reserved entry, and there is no memory */
 	if (xa_is_err(xa_store(&odp->chunks, va >> VRNIC_CHUNK_SHIFT, c, GFP_NOWAIT)))
 		return -ENOMEM;
 	odp->nr_chunks++;

@@ -62,8 +62,9 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write)
  * @va: address that the page-in was asked for
  * @write: it was to be written
  *
- * The answer is given once, and is forgotten after a while: another user who waits for this page has
- * it brought in, or fails, by a page-in of its own. So a page that the process maps later is not bad.
+ * The answer is given once, and is forgotten after a while: another user who waits for this page
+ * has it brought in, or fails, by a page-in of its own. So a page that the process maps later is
+ * not bad.
  */
 bool vrnic_odp_was_bad(struct vrnic_odp *odp, unsigned long va, bool write)
 {
@@ -106,8 +107,8 @@ static long page_in_some(struct vrnic_odp *odp, unsigned long va, unsigned long 
 }
 
 /*
- * Bring pages of a region in. @off: offset from the beginning of the region's first page. Return: 0,
- * or a negative errno: pages from *@bad on are not there.
+ * Bring pages of a region in. @off: offset from the beginning of the region's first page. Return:
+ * 0, or a negative errno: pages from *@bad on are not there.
  */
 static int page_in(struct vrnic_odp *odp, u64 off, u64 len, enum vrnic_odp_how how,
 		   unsigned long *bad)

@@ -179,7 +179,7 @@ int vrnic_xrc_request(struct vrnic_qp *target, struct vrnic_hold *hold, u32 srqn
  * @target: as for vrnic_xrc_bind(); a receive is under way
  * @hold: as for vrnic_xrc_bind()
  *
- * Return: false if the SRQ is gone, and with it whoever posted the receive.
+ * Return: false if the SRQ is gone, and with it the process that posted the receive.
  */
 bool vrnic_xrc_regain(struct vrnic_qp *target, struct vrnic_hold *hold)
 {

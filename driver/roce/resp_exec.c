@@ -188,7 +188,7 @@ static enum vrnic_rx resp_invalidate(struct vrnic_qp *qp, struct sk_buff *skb)
 }
 
 /* Find the memory of the receive, of which @n bytes from @off on are to be written now. */
-static int open_recv(struct vrnic_qp *qp, u64 off, u64 n)
+static int open_recv_at(struct vrnic_qp *qp, u64 off, u64 n)
 {
 	struct vrnic_recv *recv = &qp->recv;
 	int verr;
@@ -214,7 +214,7 @@ static enum vrnic_rx resp_fill_recv(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	if (r->len + vrnic_pkt_bytes(pkt) > vrnic_sge_total(recv->sge, recv->num_sge))
 		return resp_refuse_length(qp);
-	verr = open_recv(qp, r->len, vrnic_pkt_bytes(pkt));
+	verr = open_recv_at(qp, r->len, vrnic_pkt_bytes(pkt));
 	if (verr == -EAGAIN)
 		return resp_wait_page(qp);
 	if (verr)

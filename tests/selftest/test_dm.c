@@ -297,15 +297,15 @@ TEST_F(dm, a_region_keeps_it)
 
 TEST_F(dm, a_region_is_not_registered_anew)
 {
-	const int whats[] = {
+	const int kinds[] = {
 		IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD,
 		IBV_REREG_MR_CHANGE_TRANSLATION,
 	};
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(whats); i++) {
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		errno = 0;
-		EXPECT_NE(0, ibv_rereg_mr(self->mr, whats[i], self->pd, self->bed->src.addr, PAGE,
+		EXPECT_NE(0, ibv_rereg_mr(self->mr, kinds[i], self->pd, self->bed->src.addr, PAGE,
 					  ACCESS_REMOTE));
 		EXPECT_EQ(EINVAL, errno);
 	}

@@ -602,10 +602,12 @@ static const char *move_piece(struct bed *bed, struct ibv_mr *mr, struct slots *
 	bool read = rand_r(seed) % 2;
 	struct ibv_sge sge = { (uintptr_t)(read ? dst : src) + off, len, mr->lkey };
 	uint8_t fills = rand_r(seed);
+	int status;
 
 	fill(src, SLOT_BYTES, fills);
-	if (RUN(bed->a, .op = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, .sgl = &sge, .num_sge = 1,
-		.raddr = (uintptr_t)(read ? src : dst) + off, .rkey = mr->rkey))
+	status = RUN(bed->a, .op = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, .sgl = &sge,
+		     .num_sge = 1, .raddr = (uintptr_t)(read ? src : dst) + off, .rkey = mr->rkey);
+	if (status != IBV_WC_SUCCESS)
 		return "it failed";
 	if (memcmp(src + off, dst + off, len))
 		return "bytes differ";
