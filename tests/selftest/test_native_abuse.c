@@ -647,8 +647,12 @@ TEST_F(abuse, random_descriptors)
 	rgets = statistic("remote_gets") - rgets;
 	TH_LOG("%d slots, %d new FIFOs, %lld failed, %lld remote gets",
 	       i * ROUND, renewed, errors, rgets);
-	/* right ones have to get through, and wrong ones not */
-	EXPECT_GT(rgets, i);
+	/*
+	 * Right ones have to get through, and wrong ones not. Between hosts, a peer whose portions
+	 * fail is soon asked for the next ones only after a while (native/pacer.c), so a FIFO full
+	 * of garbage waits, and is replaced here.
+	 */
+	EXPECT_GT(rgets, over_a_wire() ? i / 8 : i);
 	EXPECT_GT(errors, i);
 	ASSERT_OK(renew(self));
 	EXPECT_TRUE(pair_works(self, 3));
