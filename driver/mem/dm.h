@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
 struct uapi_definition;
 struct uverbs_attr_bundle;

@@ -36,7 +36,7 @@ struct vrnic_xsrq {
 /* The XRC SRQs of all devices by number; read under RCU. */
 static struct vrnic_ids xsrqs;
 
-/* Makes vrnic_srq.id different from that of each earlier SRQ. */
+/* Makes vrnic_srq.serial different from that of each earlier SRQ. */
 static atomic64_t next_serial;
 
 int vrnic_xsrqs_init(void)

@@ -552,7 +552,7 @@ FIXTURE(odp_slots)
 	struct wire_bed wire;
 	struct bed own, *bed;
 	struct slots s;
-	struct ibv_mr *mr;
+	struct ibv_mr *mr, *remote;
 };
 
 FIXTURE_VARIANT(odp_slots)
@@ -581,7 +581,8 @@ FIXTURE_SETUP(odp_slots)
 	for (i = 0; i < SLOTS; i++)
 		pthread_mutex_init(&self->s.lock[i], NULL);
 	self->mr = ibv_reg_mr(self->bed->a->pd, NULL, SIZE_MAX, ACCESS);
-	ASSERT_NE(NULL, self->mr);
+	self->remote = ibv_reg_mr(self->bed->b->pd, NULL, SIZE_MAX, ACCESS);
+	ASSERT_TRUE(self->mr && self->remote);
 }
 
 FIXTURE_TEARDOWN(odp_slots)
@@ -589,13 +590,14 @@ FIXTURE_TEARDOWN(odp_slots)
 	if (!self->bed)
 		return;
 	EXPECT_OK(ibv_dereg_mr(self->mr));
+	EXPECT_OK(ibv_dereg_mr(self->remote));
 	munmap(self->s.mem, SLOTS * SLOT_BYTES);
 	EXPECT_OK(variant->wire ? wire_bed_close(&self->wire) : bed_close(&self->own));
 }
 
 /* From slot @from to slot @to, or the other way. Return: what went wrong, or NULL. */
-static const char *move_piece(struct bed *bed, struct ibv_mr *mr, struct slots *s, int from,
-			      int to, unsigned int *seed)
+static const char *move_piece(struct bed *bed, struct ibv_mr *mr, uint32_t rkey, struct slots *s,
+			      int from, int to, unsigned int *seed)
 {
 	uint8_t *src = s->mem + from * SLOT_BYTES, *dst = s->mem + to * SLOT_BYTES;
 	size_t off = rand_r(seed) % PAGE, len = SLOT_BYTES - PAGE - rand_r(seed) % (8 * PAGE);
@@ -606,7 +608,7 @@ static const char *move_piece(struct bed *bed, struct ibv_mr *mr, struct slots *
 
 	fill(src, SLOT_BYTES, fills);
 	status = RUN(bed->a, .op = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, .sgl = &sge,
-		     .num_sge = 1, .raddr = (uintptr_t)(read ? src : dst) + off, .rkey = mr->rkey);
+		     .num_sge = 1, .raddr = (uintptr_t)(read ? src : dst) + off, .rkey = rkey);
 	if (status != IBV_WC_SUCCESS)
 		return "it failed";
 	if (memcmp(src + off, dst + off, len))
@@ -630,7 +632,8 @@ TEST_F_TIMEOUT(odp_slots, every_byte_arrives_while_other_memory_changes, 3000)
 		/* the other thread only tries, so the order of the two locks does not matter */
 		pthread_mutex_lock(&self->s.lock[from]);
 		pthread_mutex_lock(&self->s.lock[to]);
-		wrong = move_piece(self->bed, self->mr, &self->s, from, to, &seed);
+		wrong = move_piece(self->bed, self->mr, self->remote->rkey, &self->s, from, to,
+				   &seed);
 		pthread_mutex_unlock(&self->s.lock[to]);
 		pthread_mutex_unlock(&self->s.lock[from]);
 		left -= left < SLOT_BYTES ? left : SLOT_BYTES;
