@@ -190,7 +190,7 @@ static enum vrnic_step loop_no_memory(struct loop *l, int verr,
  * See how many of *@n bytes can be copied, if memory has its pages on demand. Return: 0; -EAGAIN:
  * none now; else why none: *@own tells whether the requester's memory is the reason.
  */
-static int loop_ready(struct loop *l, u64 *n, bool *own)
+static noinline int loop_ready(struct loop *l, u64 *n, bool *own)
 {
 	bool in = l->op->info->data == VRNIC_DATA_IN;
 	u64 want = *n;
@@ -221,14 +221,15 @@ static enum vrnic_step loop_burst(struct loop *l,
 		vrnic_sgl_skip(local, op->done);
 		vrnic_sgl_skip(remote, op->done);
 	}
-	if (n) {
+	if (unlikely(vrnic_sgl_on_demand(local) || vrnic_sgl_on_demand(remote)) && n) {
 		verr = loop_ready(l, &n, &own);
-		if (unlikely(verr)) {
+		if (verr) {
 			vrnic_sgl_put(remote);
 			if (verr != -EAGAIN && own)
 				return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 			return loop_no_memory(l, verr, refuse);
 		}
+		op->tries = 0;
 	}
 	final = op->done + n == op->total;
 	if (n) {
@@ -239,7 +240,6 @@ static enum vrnic_step loop_burst(struct loop *l,
 	}
 	vrnic_sgl_put(remote);
 	op->done += n;
-	op->tries = 0;
 	l->budget->bytes -= n;
 	if (unlikely(n < most))
 		return VRNIC_STEP_WAIT;	/* for nothing: the next step asks for the rest */
