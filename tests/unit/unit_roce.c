@@ -128,13 +128,14 @@ struct side {
  * @loss: of 1000 packets that a sends, and that b sends
  * @late: of 1000 that come later than others, by up to @later
  * @wrong: of 1000 packets, receives and completions that are said to be wrong
+ * @paged: of 1000 looks at memory of an operation that find a page missing
  * @link: the queue pairs are those of a native link; @fails: of 1000 messages
  */
 struct scenario {
 	const char *name;
 	u32 seed;
 	u64 ops;
-	u32 loss[2], twice, late, spoiled, not_ready, held, wrong;
+	u32 loss[2], twice, late, spoiled, not_ready, held, wrong, paged;
 	u64 delay, later;
 	u32 max_rd, window;
 	bool link;
@@ -741,6 +742,22 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 	else if (n)
 		memcpy(dst->seg[0].kva + dst->pos, from, n);
 	dst->pos += n;
+}
+
+/* Memory that is paged on demand: some of the bytes are not there, and are when asked again. */
+int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+{
+	if (*n && chance(now_in->paged))
+		*n = draw(*n);
+	return 0;
+}
+
+int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write)
+{
+	u64 some = n;
+
+	vrnic_sgl_ready(sgl, &some, n, write);
+	return some < n ? -EAGAIN : 0;
 }
 
 static int check_key(const struct key *keys, u32 value)
@@ -1693,6 +1710,12 @@ static void everything_at_once(void)
 	    .spoiled = 10, .not_ready = 50, .held = 5);
 }
 
+static void memory_is_paged_on_demand(void)
+{
+	RUN(3, COMMON, .paged = 100);
+	RUN(3, COMMON, .paged = 500, .loss = { 20, 20 }, .late = 50, .later = 200 * US);
+}
+
 static void one_read_at_a_time(void)
 {
 	RUN(3, .ops = 20000, .delay = 20 * US, .max_rd = 1, .window = 40,
@@ -1760,7 +1783,7 @@ static const struct unit_test tests[] = {
 	UNIT(a_fifth_is_lost), UNIT(packets_come_twice),
 	UNIT(packets_overtake_each_other), UNIT(packets_come_very_late),
 	UNIT(packets_are_spoiled), UNIT(the_receiver_is_not_ready),
-	UNIT(everything_at_once), UNIT(one_read_at_a_time),
+	UNIT(everything_at_once), UNIT(memory_is_paged_on_demand), UNIT(one_read_at_a_time),
 	UNIT(many_reads_and_a_long_wire), UNIT(messages_fail),
 	UNIT(messages_fail_and_their_packets_are_lost),
 	UNIT(messages_fail_at_a_receiver_that_is_not_ready),

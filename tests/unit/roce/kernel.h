@@ -53,6 +53,7 @@
 #define NSEC_PER_MSEC	1000000L
 #define NSEC_PER_SEC	1000000000L
 #define SZ_1M		(1 << 20)
+#define SZ_64K		(64 << 10)
 #define SZ_4M		(4 << 20)
 #define INET_ECN_ECT_0	2
 
@@ -350,13 +351,14 @@ struct vrnic_sgl {
 
 enum vrnic_op_wait {
 	VRNIC_WAIT_KEY,
+	VRNIC_WAIT_PAGE,
 };
 
 struct vrnic_op {
 	bool active;
 	const struct vrnic_opdef *info;
 	u64 total, done;
-	u8 status, vendor_err, waits;
+	u8 status, vendor_err, waits, tries;
 	u32 srqn;
 	u8 slots[VRNIC_MAX_SLOTS * VRNIC_SLOT_SIZE] __aligned(8);
 };
@@ -433,6 +435,8 @@ int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
+int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write);
+int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write);
 
 #define vrnic_held_put(held)		((void)(held))
 #define vrnic_seg_put(seg)		((void)(seg))
