@@ -363,19 +363,30 @@ int vrnic_fill_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 
 /* ---- memory ---- */
 
-static const char *const mr_kinds[] = {
-	[VRNIC_MR_DMA] = "dma",
-	[VRNIC_MR_USER] = "user",
-	[VRNIC_MR_FAST] = "fast",
-	[VRNIC_MR_DM] = "device",
-};
+/* The compiler warns if a kind has no name. */
+static const char *mr_kind_name(enum vrnic_mr_kind kind)
+{
+	switch (kind) {
+	case VRNIC_MR_DMA:
+		return "dma";
+	case VRNIC_MR_USER:
+		return "user";
+	case VRNIC_MR_ODP:
+		return "on-demand";
+	case VRNIC_MR_FAST:
+		return "fast";
+	case VRNIC_MR_DM:
+		return "device";
+	}
+	return "unknown";
+}
 
 int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
 	struct details d = details_begin(msg);
 
-	put_string(&d, "kind", mr_kinds[mr->kind]);
+	put_string(&d, "kind", mr_kind_name(mr->kind));
 	put_u32(&d, mr->kind == VRNIC_MR_USER ? "pinned_pages" : "pages", VRNIC_PEEK(mr->nr_pages));
 	put_hex(&d, "access", VRNIC_PEEK(mr->access));
 	put_u32(&d, "valid", VRNIC_PEEK(mr->valid));

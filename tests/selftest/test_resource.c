@@ -311,6 +311,29 @@ TEST_F(resource, a_region_of_device_memory_says_so)
 	EXPECT_OK(ibv_free_dm(dm));
 }
 
+TEST_F(resource, a_region_that_is_paged_on_demand_says_so)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
+	size_t len = 3 * sysconf(_SC_PAGESIZE) + 20;
+	struct bed *bed = self->bed;
+	struct ibv_mr *mr;
+	void *mem;
+
+	if (!(bed->a->dev->ex.odp_caps.general_caps & IBV_ODP_SUPPORT))
+		SKIP(return, "this kernel has no on-demand paging");
+	mem = malloc(len);
+	ASSERT_NE(NULL, mem);
+	mr = ibv_reg_mr(bed->a->pd, mem, len, access);
+	ASSERT_NE(NULL, mr);
+	ASSERT_OK(show_one("", "mr", "mrlen", len));
+	EXPECT_STREQ("on-demand", word("kind"));
+	EXPECT_EQ(access, number("access"));
+	EXPECT_EQ(1, number("valid"));
+	EXPECT_EQ((uintptr_t)mem, number("iova"));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	free(mem);
+}
+
 /* Addresses and PSNs are for the administrator, and so is the number of messages. */
 TEST_F(resource, a_user_is_not_told_all)
 {
