@@ -54,7 +54,9 @@ need_tool() {
 	say "installing ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq >/dev/null 2>&1 || true	# an old list may do
-	apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>"$CACHE/apt.err" ||
+	# another build, or the machine's own updates, may have dpkg locked
+	apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${missing[@]}" \
+		>/dev/null 2>"$CACHE/apt.err" ||
 		die "cannot install ${missing[*]}: is there a network? (apt said: $(tail -n 1 "$CACHE/apt.err"))"
 }
 
