@@ -584,6 +584,33 @@ TEST_F(xrc, ends_have_one_direction)
 	EXPECT_EQ(0, attr.cap.max_inline_data);
 }
 
+/* librdmacm makes the SRQ in the domain that it has named for the target. */
+TEST_F(xrc, target_remembers_the_domain_that_was_named)
+{
+	struct dev *dev = self->bed->b->dev;
+	struct ibv_parent_domain_init_attr parent_attr = { .pd = dev->pd };
+	struct ibv_pd *parent = ibv_alloc_parent_domain(dev->ctx, &parent_attr);
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV, .xrcd = self->xrcd, .pd = parent,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_PD,
+	};
+	struct ibv_qp *qp;
+
+	ASSERT_NE(NULL, parent);
+	qp = ibv_create_qp_ex(dev->ctx, &attr);
+	ASSERT_NE(NULL, qp);
+	EXPECT_EQ(parent, qp->pd);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_destroy_qp(qp));
+	/* without the bit, the field may be anything */
+	attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+	qp = ibv_create_qp_ex(dev->ctx, &attr);
+	ASSERT_NE(NULL, qp);
+	EXPECT_NULL(qp->pd);
+	EXPECT_OK(ibv_dealloc_pd(parent));
+	EXPECT_OK(ibv_destroy_qp(qp));
+}
+
 /* An initiator is the peer of targets only, and RC queue pairs are peers of their like. */
 TEST_F(xrc, services_do_not_mix)
 {

@@ -117,13 +117,16 @@ static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 	return attr->comp_mask & IBV_QP_INIT_ATTR_PD ? 0 : EINVAL;
 }
 
-/* A program need not clear what queue pairs of this type lack. */
+/*
+ * A program need not clear what queue pairs of this type lack. An XRC target keeps the protection
+ * domain that the program names, for the program alone: librdmacm takes it from there, for the SRQ.
+ */
 static void drop_unused(struct ibv_qp_init_attr_ex *attr)
 {
 	switch (attr->qp_type) {
 	case IBV_QPT_XRC_RECV:
-		attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_PD;
-		attr->pd = NULL;
+		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+			attr->pd = NULL;
 		attr->send_cq = NULL;
 		attr->cap = (struct ibv_qp_cap){};
 		/* fallthrough */
