@@ -192,6 +192,9 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 	    (op->info->kernel_only && qp->uctx) ||
 	    native != !!qp->link)
 		return VRNIC_VERR_OPCODE;
+	/* where other descriptors have the number of the SRQ, that of FLUSH has its length */
+	if (unlikely(qp->xrc) && d->opcode == VRNIC_OP_FLUSH)
+		return VRNIC_VERR_OPCODE;
 	if (op->info->data == VRNIC_DATA_NONE)
 		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;
 	verr = check_data(qp, op);

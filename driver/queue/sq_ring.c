@@ -48,7 +48,7 @@ static bool must_fail(struct vrnic_qp *qp)
 
 /*
  * Take the number of the SRQ out of the descriptor of an XRC initiator: only here, others read
- * op->srqn. FLUSH has no room for the number. Return: 0 or enum vrnic_vendor_err.
+ * op->srqn. Return: 0 or enum vrnic_vendor_err.
  */
 static int take_srqn(struct vrnic_qp *qp, struct vrnic_op *op)
 {
@@ -56,8 +56,6 @@ static int take_srqn(struct vrnic_qp *qp, struct vrnic_op *op)
 
 	if (qp->xrc != VRNIC_XRC_INI || !(d->num_slots & VRNIC_XRC_DESC))
 		return VRNIC_VERR_SLOTS;
-	if (d->opcode == VRNIC_OP_FLUSH)
-		return VRNIC_VERR_OPCODE;
 	op->srqn = VRNIC_XRC_SRQN(d->num_slots, d->num_sge);
 	d->num_slots &= VRNIC_XRC_SLOTS;
 	d->num_sge &= VRNIC_XRC_LEN;

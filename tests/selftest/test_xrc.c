@@ -799,6 +799,7 @@ TEST_F(xrc, descriptors_and_what_is_wrong_with_them)
 		{ (slots & ~VRNIC_XRC_DESC) | 0x100 | 1, len | 1, VRNIC_OP_RDMA_WRITE,
 		  IBV_WC_LOC_QP_OP_ERR },
 		{ slots | 1, len, VRNIC_OP_FLUSH, IBV_WC_LOC_QP_OP_ERR },
+		{ 1, 8, VRNIC_OP_FLUSH, IBV_WC_LOC_QP_OP_ERR },
 		{ slots | 1, len, VRNIC_OP_NOP, IBV_WC_SUCCESS },
 	};
 	struct raw_ini raw = {};
