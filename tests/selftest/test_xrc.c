@@ -907,6 +907,90 @@ TEST_F(xrc, srq_is_destroyed_while_messages_come)
 	EXPECT_OK(qp_wait(self->tgt.qp, IBV_QPS_ERR));
 }
 
+/**
+ * struct churn - a thread that sends to an SRQ which is there for milliseconds
+ * @srqn: number of the SRQ that is there, or was
+ * @done: requests that succeeded
+ * @refused: requests that were too late
+ * @error: why it stopped, or 0
+ */
+struct churn {
+	FIXTURE_DATA(xrc) *self;
+	uint32_t srqn;
+	unsigned long done, refused;
+	int error;
+	bool stop;
+};
+
+static int reconnect(FIXTURE_DATA(xrc) *self)
+{
+	return qp_to(self->ini.qp, IBV_QPS_RESET) ?: qp_to(self->tgt.qp, IBV_QPS_RESET) ?:
+	       connect_both(self, &self->ini, &self->tgt);
+}
+
+static int churn_one(struct churn *c)
+{
+	static const enum ibv_wr_opcode ops[] = {
+		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+	};
+	struct bed *bed = c->self->bed;
+	enum ibv_wr_opcode op = ops[rnd() % ARRAY_SIZE(ops)];
+	int status = RUN(&c->self->ini, .op = op, .local = &bed->src, .len = rnd() % LEN,
+			 .remote = &bed->dst,
+			 .srqn = __atomic_load_n(&c->srqn, __ATOMIC_RELAXED));
+
+	if (status == IBV_WC_SUCCESS) {
+		c->done++;
+		return 0;
+	}
+	/* a READ that was accepted is refused as if its key had gone */
+	if (status != IBV_WC_REM_INV_REQ_ERR &&
+	    (status != IBV_WC_REM_ACCESS_ERR || op != IBV_WR_RDMA_READ))
+		return status;
+	c->refused++;
+	return reconnect(c->self);
+}
+
+static void *churn_sends(void *arg)
+{
+	struct churn *c = arg;
+
+	while (!c->error && !__atomic_load_n(&c->stop, __ATOMIC_RELAXED))
+		c->error = churn_one(c);
+	return NULL;
+}
+
+TEST_F(xrc, srqs_come_and_go_while_messages_come)
+{
+	struct bed *bed = self->bed;
+	struct churn c = { .self = self, .srqn = NO_SUCH_SRQ };
+	struct box box;
+	pthread_t thread;
+	int i, k;
+
+	ASSERT_OK(pthread_create(&thread, NULL, churn_sends, &c));
+	for (i = 0; i < 150; i++) {
+		box = (struct box){};
+		ASSERT_OK(box_open(&box, bed->b->dev, self->xrcd));
+		for (k = 0; k < i % 16; k++)
+			ASSERT_OK(post_recv(&box.side, &bed->dst, 0, LEN, k));
+		__atomic_store_n(&c.srqn, box.srqn, __ATOMIC_RELAXED);
+		usleep(i % 7 * 500);
+		ASSERT_OK(box_close(&box));
+	}
+	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
+	ASSERT_OK(pthread_join(thread, NULL));
+	EXPECT_EQ(0, c.error);
+	EXPECT_LT(0, c.done);
+	EXPECT_LT(0, c.refused);
+	TH_LOG("%lu requests were executed, and %lu refused", c.done, c.refused);
+	ASSERT_OK(reconnect(self));
+	ASSERT_OK(post_recv(&self->box[0].side, &bed->dst, 0, 64, 1));
+	EXPECT_DONE(RUN(&self->ini, .op = IBV_WR_SEND, .local = &bed->src, .len = 64,
+			.srqn = self->box[0].srqn));
+	EXPECT_DONE(wait_recv(&self->box[0].side));
+}
+
 /* The domain is another process's as well, and the SRQ of this one goes on. */
 TEST_F(xrc, srq_that_nobody_uses_may_go)
 {
