@@ -39,10 +39,11 @@ TRACE_EVENT(vrnic_qp_create,
 	),
 	TP_fast_assign(
 		__entry->qpn = qp->qpn;
-		__entry->type = qp->type;
-		__entry->pid = qp->uctx ? task_tgid_nr(current) : 0;
+		__entry->type = qp->ibqp->qp_type;
+		__entry->pid = vrnic_qp_is_users(qp) ? task_tgid_nr(current) : 0;
 		/* get_task_comm() takes a lock in some releases */
-		strscpy(__entry->comm, qp->uctx ? current->group_leader->comm : "[kernel]",
+		strscpy(__entry->comm,
+			vrnic_qp_is_users(qp) ? current->group_leader->comm : "[kernel]",
 			TASK_COMM_LEN);
 		/* dev_name() is freed when the device gets another name */
 		strscpy(__entry->dev, qp->dev->ibdev.name, IB_DEVICE_NAME_MAX);

@@ -248,6 +248,12 @@ static inline bool vrnic_qp_has_rq(const struct vrnic_qp *qp)
 	return !qp->xrc && !qp->srq && !qp->link;
 }
 
+/* Has a process made it? The core makes an XRC target, which processes share, as if for itself. */
+static inline bool vrnic_qp_is_users(const struct vrnic_qp *qp)
+{
+	return qp->uctx || qp->xrc == VRNIC_XRC_TGT;
+}
+
 /* Can @peer be the peer of @qp, a requester, by their types? */
 static inline bool vrnic_qp_suits(const struct vrnic_qp *qp, const struct vrnic_qp *peer)
 {

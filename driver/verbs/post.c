@@ -189,7 +189,8 @@ int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int err = 0;
 
 	*bad = wr;
-	if (qp->uctx || READ_ONCE(qp->state) < IB_QPS_RTS)
+	/* requests of an XRC target would have nowhere to complete */
+	if (vrnic_qp_is_users(qp) || READ_ONCE(qp->state) < IB_QPS_RTS)
 		return -EINVAL;
 	spin_lock_irqsave(&qp->post_lock, flags);
 	for (; wr; wr = wr->next) {

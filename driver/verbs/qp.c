@@ -393,7 +393,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct vrnic_qp *qp = to_vqp(ibqp);
 
 	qp_end(qp);
-	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, qp->uctx || qp->xrc == VRNIC_XRC_TGT);
+	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, vrnic_qp_is_users(qp));
 	qp_free(qp);
 	return 0;
 }

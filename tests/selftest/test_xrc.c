@@ -10,6 +10,7 @@
 
 #include "harness.h"
 #include "native_raw.h"
+#include "native_trace.h"
 #include "verbs_raw.h"
 
 #define LEN		(1 << 18)
@@ -1264,6 +1265,41 @@ TEST_F(domain, flags_of_open)
 	EXPECT_OK(ibv_close_xrcd(first));
 	EXPECT_OK(ibv_close_xrcd(second));
 	EXPECT_NULL(open_domain(ctx, self->file, 0));
+}
+
+/* What a line of the trace has to tell of a target. */
+struct traced {
+	char wanted[80];
+	bool found;
+};
+
+static void look_for_target(const char *line, void *arg)
+{
+	struct traced *t = arg;
+
+	t->found |= strstr(line, t->wanted) != NULL;
+}
+
+TEST_F(domain, trace_names_the_process_that_makes_a_target)
+{
+	struct traced t = {};
+	struct ibv_xrcd *xrcd;
+	struct ibv_qp *qp;
+
+	if (!trace_there())
+		SKIP(return, "this kernel has no trace");
+	xrcd = open_domain(self->dev.ctx, -1, O_CREAT);
+	ASSERT_NE(NULL, xrcd);
+	ASSERT_OK(trace_begin("vrnic_qp_create"));
+	qp = open_target(self->dev.ctx, xrcd);
+	ASSERT_NE(NULL, qp);
+	snprintf(t.wanted, sizeof(t.wanted), "qpn=%u dev=%s type=%u pid=%d comm=test_xrc",
+		 qp->qp_num, dev_name(), IBV_QPT_XRC_RECV, getpid());
+	EXPECT_OK(trace_read(look_for_target, &t));
+	EXPECT_TRUE(t.found);
+	trace_end("vrnic_qp_create");
+	EXPECT_OK(ibv_destroy_qp(qp));
+	EXPECT_OK(ibv_close_xrcd(xrcd));
 }
 
 TEST_F(domain, many)
