@@ -3,8 +3,12 @@
  * Lanes of verbs: a pair of queue pairs whose send, receive and completion rings
  * are written by hand. A wrong descriptor stops a queue pair. So hundreds of right
  * descriptors come first, and wrong ones come last.
+ *
+ * XRC has an initiator, a target and an SRQ at either end, and one domain. Most descriptors name
+ * the SRQ of the other end, some that of their own.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +27,8 @@
 /**
  * struct verbs - a lane's objects
  * @dev, @pair, @bell: opened for it alone
- * @end: the pair's two ends
+ * @end: the pair's two ends; XRC: @tgt receives, and @srqn is the number of the SRQ
+ * @xrcd: XRC: the domain
  * @buf: registered, with all rights, one for each end
  * @closed: registered, but peers have no right to it
  * @secret: in another domain, @other
@@ -37,7 +42,10 @@ struct verbs {
 	struct end {
 		struct side *side;
 		struct raw_ring ring[RINGS];
+		struct side tgt;
+		uint32_t srqn;
 	} end[2];
+	struct ibv_xrcd *xrcd;
 	struct buf buf[2];
 	struct buf closed, secret;
 	struct ibv_pd *other;
@@ -48,6 +56,11 @@ struct verbs {
 static uint32_t slots_of(const struct end *end)
 {
 	return end->ring[SQ].bytes / VRNIC_SLOT_SIZE;
+}
+
+static bool is_xrc(const struct verbs *v)
+{
+	return v->pair.opts.type == IBV_QPT_XRC_SEND;
 }
 
 /* ---- making and mending ---- */
@@ -61,11 +74,25 @@ static int connect_side(struct verbs *v, struct side *side, uint32_t peer)
 	return ret ? ret : side_to_rts(side, &v->pair.opts);
 }
 
+/* The initiator of end @i with the target of the other end. */
+static int connect_xrc(struct verbs *v, int i)
+{
+	struct pair_opts opts = v->pair.opts;
+	struct side *ini = v->end[i].side, *tgt = &v->end[!i].tgt;
+	int ret = connect_side(v, ini, tgt->qp->qp_num);
+
+	opts.type = IBV_QPT_XRC_RECV;
+	return ret ? ret : side_connect(tgt, &opts, ini->qp->qp_num, &v->dev.gid);
+}
+
 static int connect_both(struct verbs *v)
 {
 	struct side *a = &v->pair.a, *b = &v->pair.b;
-	int ret = connect_side(v, a, b->qp->qp_num);
+	int ret;
 
+	if (is_xrc(v))
+		return connect_xrc(v, 0) ?: connect_xrc(v, 1);
+	ret = connect_side(v, a, b->qp->qp_num);
 	return ret ? ret : connect_side(v, b, a->qp->qp_num);
 }
 
@@ -96,13 +123,18 @@ static void drain_events(struct verbs *v)
 		ibv_ack_async_event(&event);
 }
 
+static int reset_end(struct end *end)
+{
+	int ret = qp_to(end->side->qp, IBV_QPS_RESET);
+
+	return ret || !end->tgt.qp ? ret : qp_to(end->tgt.qp, IBV_QPS_RESET);
+}
+
 /* What was done to the rings has to be healed by this. */
 static int mend(struct verbs *v)
 {
-	int ret = qp_to(v->pair.a.qp, IBV_QPS_RESET);
+	int ret = reset_end(&v->end[0]) ?: reset_end(&v->end[1]);
 
-	if (!ret)
-		ret = qp_to(v->pair.b.qp, IBV_QPS_RESET);
 	drain_all(v);
 	drain_events(v);
 	return ret ? ret : connect_both(v);
@@ -131,6 +163,83 @@ static int learn_ah(struct verbs *v, int i)
 	return ret;
 }
 
+static struct ibv_srq *open_xsrq(struct verbs *v, struct ibv_cq *cq)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = MAX_WR, .max_sge = v->pair.opts.max_sge },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC, .pd = v->dev.pd, .xrcd = v->xrcd, .cq = cq,
+	};
+
+	return ibv_create_srq_ex(v->dev.ctx, &attr);
+}
+
+static struct ibv_qp *open_ini(struct verbs *v, struct ibv_cq *cq)
+{
+	struct pair_opts *opts = &v->pair.opts;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_XRC_SEND, .send_cq = cq,
+		.cap = { .max_send_wr = MAX_WR, .max_send_sge = opts->max_sge,
+			 .max_inline_data = opts->max_inline },
+	};
+
+	return ibv_create_qp(v->dev.pd, &attr);
+}
+
+static struct ibv_qp *open_tgt(struct verbs *v)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = v->xrcd,
+	};
+
+	return ibv_create_qp_ex(v->dev.ctx, &attr);
+}
+
+static int open_xrc_end(struct verbs *v, struct end *end)
+{
+	struct side *side = end->side;
+	struct raw_seen seen;
+
+	raw_see(&seen);
+	side->dev = end->tgt.dev = &v->dev;
+	side->pd = v->dev.pd;
+	side->scq = ibv_create_cq(v->dev.ctx, CQES, NULL, NULL, 0);
+	side->rcq = ibv_create_cq(v->dev.ctx, CQES, NULL, NULL, 0);
+	if (!side->scq || !side->rcq)
+		return -errno;
+	side->srq = open_xsrq(v, side->rcq);
+	side->qp = open_ini(v, side->scq);
+	end->tgt.qp = open_tgt(v);
+	if (!side->srq || !side->qp || !end->tgt.qp)
+		return -errno;
+	return -ibv_get_srq_num(side->srq, &end->srqn) ?:
+	       raw_new_rings(&seen, true, end->ring);
+}
+
+static int open_xrc(struct verbs *v)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+
+	v->xrcd = ibv_open_xrcd(v->dev.ctx, &attr);
+	if (!v->xrcd)
+		return -errno;
+	return open_xrc_end(v, &v->end[0]) ?: open_xrc_end(v, &v->end[1]) ?: connect_both(v);
+}
+
+/* The targets before the SRQs, and these before the domain. */
+static int close_ends(struct verbs *v)
+{
+	int ret = side_close(&v->end[0].tgt) ?: side_close(&v->end[1].tgt) ?: pair_close(&v->pair);
+
+	if (!ret && v->xrcd)
+		ret = ibv_close_xrcd(v->xrcd);
+	return -ret;
+}
+
 static int open_ends(struct verbs *v, enum ibv_qp_type type)
 {
 	struct pair_opts opts = pair_defaults(&(struct pair_opts){
@@ -143,6 +252,8 @@ static int open_ends(struct verbs *v, enum ibv_qp_type type)
 	v->pair.opts = opts;
 	v->end[0].side = &v->pair.a;
 	v->end[1].side = &v->pair.b;
+	if (is_xrc(v))
+		return open_xrc(v);
 	ret = raw_side_open(&v->pair.a, &v->dev, &opts, false, v->end[0].ring);
 	if (!ret)
 		ret = raw_side_open(&v->pair.b, &v->dev, &opts, srq,
@@ -219,6 +330,7 @@ static int lane_open(struct lane *lane, enum ibv_qp_type type)
 static int rc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_RC); }
 static int uc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_UC); }
 static int ud_open(struct lane *lane) { return lane_open(lane, IBV_QPT_UD); }
+static int xrc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_XRC_SEND); }
 
 static bool untouched(struct verbs *v)
 {
@@ -234,7 +346,7 @@ static int verbs_close(struct lane *lane)
 	int ret;
 
 	drain_events(v);
-	ret = -pair_close(&v->pair);
+	ret = close_ends(v);
 	if (!ret && !untouched(v))
 		ret = -EFAULT;
 	ibv_dealloc_mw(v->mw);
@@ -335,6 +447,7 @@ static uint8_t some_opcode(struct batch *b, bool odd)
 		return choose(b->rng, odd_choices);
 	switch (b->v->pair.opts.type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return choose(b->rng, rc_choices);
 	case IBV_QPT_UC:
 		return choose(b->rng, uc_choices);
@@ -423,7 +536,7 @@ static struct vrnic_desc some_desc(struct batch *b, bool odd)
 	if (!odd && d.opcode != VRNIC_OP_NOP)
 		set_target(b, &d);
 	/* a key out of place is an error on RC, and those come last */
-	if (!odd && b->v->pair.opts.type == IBV_QPT_RC)
+	if (!odd && (b->v->pair.opts.type == IBV_QPT_RC || is_xrc(b->v)))
 		d.rkey = b->v->buf[!b->from].mr->rkey;
 	switch (d.opcode) {
 	case VRNIC_OP_SEND_WITH_INV:
@@ -462,6 +575,26 @@ static struct vrnic_desc some_desc(struct batch *b, bool odd)
 	return d;
 }
 
+/* XRC: name an SRQ. An odd descriptor may name none, or one that is not there. */
+static void name_srq(struct batch *b, struct vrnic_desc *d, bool odd)
+{
+	uint32_t srqn = b->v->end[!b->from].srqn;
+
+	if (!is_xrc(b->v) || (odd && rng_one_in(b->rng, 8)))
+		return;
+	if (rng_one_in(b->rng, 16))
+		srqn = b->v->end[b->from].srqn;
+	if (odd && rng_one_in(b->rng, 8))
+		srqn = rng_next(b->rng);
+	d->num_slots |= VRNIC_XRC_IN_SLOTS(srqn);
+	d->num_sge |= VRNIC_XRC_IN_LEN(srqn);
+}
+
+static uint32_t slots_in(struct batch *b, const struct vrnic_desc *d)
+{
+	return is_xrc(b->v) ? d->num_slots & VRNIC_XRC_SLOTS : d->num_slots;
+}
+
 static bool takes_receive(const struct vrnic_desc *d)
 {
 	return d->opcode == VRNIC_OP_SEND ||
@@ -482,7 +615,7 @@ static void *next_slot(struct batch *b)
 /* Into the ring, with the slots that follow it. */
 static void put_desc(struct batch *b, const struct vrnic_desc *d)
 {
-	uint32_t i, slots = d->num_slots;
+	uint32_t i, slots = slots_in(b, d);
 	struct vrnic_sge *sge;
 
 	memcpy(next_slot(b), d, sizeof(*d));
@@ -528,13 +661,14 @@ static bool fill(struct batch *b, bool noise)
 	while (b->left) {
 		odd = wrong && b->left < TAIL && rng_one_in(b->rng, 3);
 		d = some_desc(b, odd);
+		name_srq(b, &d, odd);
 		if (noise && rng_one_in(b->rng, 4))
 			rng_fill(b->rng, &d, sizeof(d));
 		if (wrong && b->left < TAIL && rng_one_in(b->rng, 3))
 			rng_mutate(b->rng, &d, sizeof(d));
 		b->receives += takes_receive(&d);
 		/* all of its slots, or none: it would be wrong otherwise */
-		if (!wrong && d.num_slots > b->left)
+		if (!wrong && slots_in(b, &d) > b->left)
 			d = (struct vrnic_desc){ .num_slots = 1 };
 		put_desc(b, &d);
 	}
@@ -605,8 +739,14 @@ static bool cq_failed(struct verbs *v)
 
 static bool both_run(struct verbs *v)
 {
-	return qp_state(v->pair.a.qp) == IBV_QPS_RTS &&
-	       qp_state(v->pair.b.qp) == IBV_QPS_RTS;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (qp_state(v->end[i].side->qp) != IBV_QPS_RTS ||
+		    (v->end[i].tgt.qp && qp_state(v->end[i].tgt.qp) != IBV_QPS_RTS))
+			return false;
+	}
+	return true;
 }
 
 static int verbs_round(struct lane *lane, struct rng *rng)
@@ -642,4 +782,8 @@ const struct lane_ops lane_uc = {
 
 const struct lane_ops lane_ud = {
 	.name = "ud", .open = ud_open, .round = verbs_round, .close = verbs_close,
+};
+
+const struct lane_ops lane_xrc = {
+	.name = "xrc", .open = xrc_open, .round = verbs_round, .close = verbs_close,
 };

@@ -9,8 +9,6 @@
 
 #include "verbs_raw.h"
 
-#define MAPPINGS	256	/* of uverbs files, in one process */
-
 /* By address, because offsets are those of one context, and there may be several. */
 int raw_find_rings(struct raw_ring *rings, int max)
 {
@@ -44,43 +42,56 @@ static bool is_among(const struct raw_ring *ring, const struct raw_ring *rings,
 	return false;
 }
 
+void raw_see(struct raw_seen *seen)
+{
+	seen->nr = raw_find_rings(seen->ring, RAW_MAPPINGS);
+}
+
 /* Those of @after that are not in @before, in the order of their offsets. */
-static int new_rings(const struct raw_ring *before, int had,
-		     const struct raw_ring *after, int have,
+static int new_rings(const struct raw_seen *before, const struct raw_seen *after,
 		     struct raw_ring *rings)
 {
-	int i, at, n = 0;
+	const struct raw_ring *ring = after->ring;
+	int at, n = 0;
 
-	for (i = 0; i < have; i++) {
-		if (is_among(&after[i], before, had))
+	for (; ring < after->ring + after->nr; ring++) {
+		if (is_among(ring, before->ring, before->nr))
 			continue;
 		if (n == RINGS)
 			return -ENXIO;
-		for (at = n++; at && rings[at - 1].offset > after[i].offset; at--)
+		for (at = n++; at && rings[at - 1].offset > ring->offset; at--)
 			rings[at] = rings[at - 1];
-		rings[at] = after[i];
+		rings[at] = *ring;
 	}
 	return n == RINGS ? 0 : -ENXIO;
+}
+
+int raw_new_rings(const struct raw_seen *seen, bool srq, struct raw_ring rings[RINGS])
+{
+	struct raw_seen now;
+	struct raw_ring swap;
+	int ret;
+
+	raw_see(&now);
+	ret = new_rings(seen, &now, rings);
+	if (!ret && srq) {
+		swap = rings[SQ];
+		rings[SQ] = rings[RQ];
+		rings[RQ] = swap;
+	}
+	return ret;
 }
 
 int raw_side_open(struct side *side, struct dev *dev,
 		  const struct pair_opts *opts, bool srq,
 		  struct raw_ring rings[RINGS])
 {
-	struct raw_ring before[MAPPINGS], after[MAPPINGS], swap;
-	int had = raw_find_rings(before, MAPPINGS);
-	int ret = side_open(side, dev, opts, srq);
-	int have = raw_find_rings(after, MAPPINGS);
+	struct raw_seen seen;
+	int ret;
 
-	if (!ret)
-		ret = new_rings(before, had, after, have, rings);
-	if (!ret && srq) {
-		/* it was made before the queue pair */
-		swap = rings[SQ];
-		rings[SQ] = rings[RQ];
-		rings[RQ] = swap;
-	}
-	return ret;
+	raw_see(&seen);
+	ret = side_open(side, dev, opts, srq);
+	return ret ? ret : raw_new_rings(&seen, srq, rings);
 }
 
 int raw_ring_bell(int bell, uint32_t qpn)

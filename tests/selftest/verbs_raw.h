@@ -31,6 +31,22 @@ enum raw_ring_kind { SCQ, RCQ, SQ, RQ, RINGS };
 /* Find mappings of uverbs files: how many there are, at most @max. */
 int raw_find_rings(struct raw_ring *rings, int max);
 
+#define RAW_MAPPINGS	256	/* of uverbs files, in one process */
+
+/* The mappings that there were at some time. */
+struct raw_seen {
+	struct raw_ring ring[RAW_MAPPINGS];
+	int nr;
+};
+
+void raw_see(struct raw_seen *seen);
+/*
+ * Where the rings are that were made since raw_see(), which are those of one side. With @srq, the
+ * shared one was made before the send ring: 0, or -ENXIO if there are not the mappings that are
+ * expected.
+ */
+int raw_new_rings(const struct raw_seen *seen, bool srq, struct raw_ring rings[RINGS]);
+
 /*
  * side_open(), and where its rings are. With @srq, what is at RQ is the shared
  * one's: 0 or -errno, -ENXIO if there are not the mappings that are expected.
