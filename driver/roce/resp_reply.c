@@ -73,23 +73,26 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * The memory is not available any more. If the READ was answered before, the requester may have the
  * whole answer, and may have had the memory invalidated since. Then the READ and this NAK are only
  * late, and this queue pair stays as it is. A requester that really lacks the answer fails when it
- * gets the NAK.
+ * gets the NAK. @verr: why. Without its SRQ, a request of XRC is invalid, as it is from the beginning.
  */
-static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply)
+static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply, int verr)
 {
+	bool invalid = verr == VRNIC_VERR_SRQ;
+
 	reply->active = false;
-	vrnic_resp_answer(qp, VRNIC_BTH_ACK, VRNIC_AETH_NAK | VRNIC_NAK_ACCESS,
+	vrnic_resp_answer(qp, VRNIC_BTH_ACK,
+			  VRNIC_AETH_NAK | (invalid ? VRNIC_NAK_INVALID : VRNIC_NAK_ACCESS),
 			  reply->psn);
 	if (reply->replay)
 		return;
 	vrnic_count(qp->dev, REMOTE_ERRORS);
 	qp->target_errors++;
-	vrnic_qp_error(qp, IB_EVENT_QP_ACCESS_ERR);
+	vrnic_qp_error(qp, invalid ? IB_EVENT_QP_REQ_ERR : IB_EVENT_QP_ACCESS_ERR);
 }
 
 /*
  * Find the memory of the answer. *@n: bytes that can be sent soon; set to how many can be sent now,
- * at least a packet's. Return: as vrnic_resp_open().
+ * at least a packet's. Return: as vrnic_resp_open(), or VRNIC_VERR_SRQ.
  */
 static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 *n)
 {
@@ -98,7 +101,7 @@ static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 
 
 	/* the keys of an XRC target's requests are those of the domain of the SRQ */
 	if (unlikely(qp->xrc) && vrnic_xrc_bind(qp, &qp->hold, reply->srqn))
-		return VRNIC_VERR_KEY;
+		return VRNIC_VERR_SRQ;
 	verr = vrnic_resp_open(qp, reply->rkey, reply->va, reply->left, IB_ACCESS_REMOTE_READ);
 	if (verr)
 		return verr;
@@ -136,7 +139,7 @@ bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		return false;
 	}
 	if (verr) {
-		reply_refuse(qp, reply);
+		reply_refuse(qp, reply, verr);
 		return true;
 	}
 	to_resp(qp)->page_tries = 0;

@@ -908,6 +908,92 @@ TEST_F(xrc, srq_is_destroyed_while_messages_come)
 	EXPECT_OK(qp_wait(self->tgt.qp, IBV_QPS_ERR));
 }
 
+#define SLOW		10000	/* kbit/s: LEN takes a fifth of a second */
+
+static int reconnect(FIXTURE_DATA(xrc) *self)
+{
+	return qp_to(self->ini.qp, IBV_QPS_RESET) ?: qp_to(self->tgt.qp, IBV_QPS_RESET) ?:
+	       connect_both(self, &self->ini, &self->tgt);
+}
+
+/* Post a request that names the first SRQ, and return in the middle of its message. */
+static int begin_slowly(FIXTURE_DATA(xrc) *self, enum ibv_wr_opcode op)
+{
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = SLOW };
+	struct bed *bed = self->bed;
+	int ret = ibv_modify_qp_rate_limit(self->ini.qp, &limit) ?:
+		  ibv_modify_qp_rate_limit(self->tgt.qp, &limit) ?:
+		  post_recv(&self->box[0].side, &bed->dst, 0, LEN, 7) ?:
+		  POST(&self->ini, .op = op, .local = &bed->src, .len = LEN, .remote = &bed->dst,
+		       .srqn = self->box[0].srqn);
+
+	usleep(60000);
+	return ret;
+}
+
+/* The other SRQ serves the same connection, made anew. */
+static int other_serves(FIXTURE_DATA(xrc) *self)
+{
+	struct side *side = &self->box[1].side;
+	struct bed *bed = self->bed;
+	int ret = reconnect(self) ?: post_recv(side, &bed->dst, 0, 64, 8);
+
+	if (!ret)
+		ret = RUN(&self->ini, .op = IBV_WR_SEND, .local = &bed->src, .len = 64,
+			  .srqn = self->box[1].srqn);
+	if (!ret)
+		ret = wait_recv(side);
+	return ret ?: side->rwc.wr_id != 8;
+}
+
+TEST_F(xrc, srq_goes_in_the_middle_of_a_message)
+{
+	ASSERT_OK(begin_slowly(self, IBV_WR_SEND));
+	ASSERT_OK(box_close(&self->box[0]));
+	EXPECT_STATUS(IBV_WC_REM_INV_REQ_ERR, wait_send(&self->ini));
+	EXPECT_OK(qp_wait(self->tgt.qp, IBV_QPS_ERR));
+	EXPECT_OK(other_serves(self));
+}
+
+TEST_F(xrc, srq_goes_while_a_read_is_answered)
+{
+	struct ibv_async_event event = {};
+
+	ASSERT_OK(begin_slowly(self, IBV_WR_RDMA_READ));
+	ASSERT_OK(box_close(&self->box[0]));
+	EXPECT_STATUS(IBV_WC_REM_INV_REQ_ERR, wait_send(&self->ini));
+	EXPECT_OK(qp_wait(self->tgt.qp, IBV_QPS_ERR));
+	EXPECT_EQ(IBV_EVENT_QP_REQ_ERR, wait_event(self->bed->b->dev->ctx, &event));
+	EXPECT_OK(other_serves(self));
+}
+
+/* The receive that has a part of the message goes back to whom it belongs. */
+TEST_F(xrc, target_fails_in_the_middle_of_a_message)
+{
+	struct side *side = &self->box[0].side;
+
+	ASSERT_OK(begin_slowly(self, IBV_WR_SEND));
+	ASSERT_OK(qp_to(self->tgt.qp, IBV_QPS_ERR));
+	EXPECT_STATUS(IBV_WC_WR_FLUSH_ERR, wait_recv(side));
+	EXPECT_EQ(7, side->rwc.wr_id);
+	EXPECT_EQ(self->tgt.qp->qp_num, side->rwc.qp_num);
+	EXPECT_STATUS(IBV_WC_RETRY_EXC_ERR, wait_send(&self->ini));
+	EXPECT_OK(other_serves(self));
+}
+
+/* That is, unless the SRQ is gone, and nobody is there any more to whom it belongs. */
+TEST_F(xrc, target_fails_after_the_srq_of_its_receive)
+{
+	struct ibv_async_event event = {};
+
+	ASSERT_OK(begin_slowly(self, IBV_WR_SEND));
+	ASSERT_OK(qp_to(self->ini.qp, IBV_QPS_RESET));
+	ASSERT_OK(box_close(&self->box[0]));
+	ASSERT_OK(qp_to(self->tgt.qp, IBV_QPS_ERR));
+	EXPECT_EQ(IBV_EVENT_QP_LAST_WQE_REACHED, wait_event(self->bed->b->dev->ctx, &event));
+	EXPECT_OK(other_serves(self));
+}
+
 /**
  * struct churn - a thread that sends to an SRQ which is there for milliseconds
  * @srqn: number of the SRQ that is there, or was
@@ -923,30 +1009,21 @@ struct churn {
 	bool stop;
 };
 
-static int reconnect(FIXTURE_DATA(xrc) *self)
-{
-	return qp_to(self->ini.qp, IBV_QPS_RESET) ?: qp_to(self->tgt.qp, IBV_QPS_RESET) ?:
-	       connect_both(self, &self->ini, &self->tgt);
-}
-
 static int churn_one(struct churn *c)
 {
 	static const enum ibv_wr_opcode ops[] = {
 		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 	};
 	struct bed *bed = c->self->bed;
-	enum ibv_wr_opcode op = ops[rnd() % ARRAY_SIZE(ops)];
-	int status = RUN(&c->self->ini, .op = op, .local = &bed->src, .len = rnd() % LEN,
-			 .remote = &bed->dst,
+	int status = RUN(&c->self->ini, .op = ops[rnd() % ARRAY_SIZE(ops)], .local = &bed->src,
+			 .len = rnd() % LEN, .remote = &bed->dst,
 			 .srqn = __atomic_load_n(&c->srqn, __ATOMIC_RELAXED));
 
 	if (status == IBV_WC_SUCCESS) {
 		c->done++;
 		return 0;
 	}
-	/* a READ that was accepted is refused as if its key had gone */
-	if (status != IBV_WC_REM_INV_REQ_ERR &&
-	    (status != IBV_WC_REM_ACCESS_ERR || op != IBV_WR_RDMA_READ))
+	if (status != IBV_WC_REM_INV_REQ_ERR)
 		return status;
 	c->refused++;
 	return reconnect(c->self);
