@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "fault.h"
 #include "harness.h"
 #include "native_raw.h"
 #include "native_trace.h"
@@ -864,6 +865,92 @@ TEST_F(xrc, random_descriptors)
 	/* another connection of the domain has not noticed */
 	EXPECT_DONE(RUN(&self->ini, .op = IBV_WR_RDMA_WRITE, .local = &self->bed->src, .len = 64,
 			.remote = &self->bed->dst, .srqn = self->box[0].srqn));
+}
+
+/* ---- a bad network ---- */
+
+static const char * const kinds[] = { "drop", "duplicate", "reorder" };
+
+static int arm_all(int probability)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		ret = ret ?: ARM(kinds[i], .probability = probability);
+	return ret;
+}
+
+static int disarm_all(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		ret = ret ?: fault_disarm(kinds[i]);
+	return ret;
+}
+
+/* A dozen requests under way at once: messages to both SRQs, and a count between them. */
+static int post_dozen(FIXTURE_DATA(xrc) *self, int round)
+{
+	struct bed *bed = self->bed;
+	int i, ret = 0;
+
+	for (i = 0; i < 12 && !ret; i++) {
+		struct box *box = &self->box[i % 2];
+
+		if (i % 4 == 3)
+			ret = POST(&self->ini, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .local = &bed->src,
+				   .loff = LEN - 8, .remote = &bed->dst, .roff = LEN - 8,
+				   .value = 1, .srqn = box->srqn);
+		else
+			ret = post_recv(&box->side, &bed->dst, i * 16384, 16384, i) ?:
+			      POST(&self->ini, .op = IBV_WR_SEND_WITH_IMM, .local = &bed->src,
+				   .loff = i * 16384, .len = round * 127 % 16384, .imm = i,
+				   .srqn = box->srqn);
+	}
+	return ret;
+}
+
+/* Each SRQ has got its messages, in order, and whole. */
+static int take_dozen(FIXTURE_DATA(xrc) *self, int round)
+{
+	struct bed *bed = self->bed;
+	int i, ret = 0;
+
+	for (i = 0; i < 12 && !ret; i++)
+		ret = wait_send(&self->ini);
+	for (i = 0; i < 12 && !ret; i++) {
+		struct side *side = &self->box[i % 2].side;
+
+		if (i % 4 == 3)
+			continue;
+		ret = wait_recv(side) ?: side->rwc.wr_id != (uint64_t)i ||
+		      be32toh(side->rwc.imm_data) != (uint32_t)i ||
+		      buf_differs(&bed->dst, i * 16384, round * 127 % 16384, 1, i * 16384) >= 0;
+	}
+	return ret;
+}
+
+TEST_F(xrc, packets_are_lost_and_come_twice_and_late)
+{
+	struct bed *bed = self->bed;
+	int i;
+
+	if (!variant->wire)
+		SKIP(return, "there are no packets");
+	if (!faults_can_be_there())
+		SKIP(return, "no fault injection");
+	ASSERT_OK(arm_all(3));
+	for (i = 1; i < 60; i++) {
+		ASSERT_OK(post_dozen(self, i));
+		ASSERT_EQ(0, take_dozen(self, i));
+		memset(bed->dst.addr, 0, LEN - 8);
+	}
+	EXPECT_OK(disarm_all());
+	EXPECT_LT(0, injected("drop"));
+	EXPECT_EQ(59 * 3, *(uint64_t *)(bed->dst.addr + LEN - 8));
 }
 
 /* ---- destroyed while messages come ---- */
