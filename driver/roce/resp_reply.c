@@ -73,7 +73,9 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
  * The memory is not available any more. If the READ was answered before, the requester may have the
  * whole answer, and may have had the memory invalidated since. Then the READ and this NAK are only
  * late, and this queue pair stays as it is. A requester that really lacks the answer fails when it
- * gets the NAK. @verr: why. Without its SRQ, a request of XRC is invalid, as it is from the beginning.
+ * gets the NAK.
+ *
+ * @verr: enum vrnic_vendor_err. A request of XRC without its SRQ is invalid, early or late.
  */
 static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply, int verr)
 {

@@ -202,7 +202,8 @@ static int open_xrc_end(struct verbs *v, struct end *end)
 	struct raw_seen seen;
 
 	raw_see(&seen);
-	side->dev = end->tgt.dev = &v->dev;
+	side->dev = &v->dev;
+	end->tgt.dev = &v->dev;
 	side->pd = v->dev.pd;
 	side->scq = ibv_create_cq(v->dev.ctx, CQES, NULL, NULL, 0);
 	side->rcq = ibv_create_cq(v->dev.ctx, CQES, NULL, NULL, 0);

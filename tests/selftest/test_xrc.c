@@ -901,9 +901,10 @@ static int post_dozen(FIXTURE_DATA(xrc) *self, int round)
 		struct box *box = &self->box[i % 2];
 
 		if (i % 4 == 3)
-			ret = POST(&self->ini, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .local = &bed->src,
-				   .loff = LEN - 8, .remote = &bed->dst, .roff = LEN - 8,
-				   .value = 1, .srqn = box->srqn);
+			ret = POST(&self->ini, .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				   .local = &bed->src, .loff = LEN - 8,
+				   .remote = &bed->dst, .roff = LEN - 8, .value = 1,
+				   .srqn = box->srqn);
 		else
 			ret = post_recv(&box->side, &bed->dst, i * 16384, 16384, i) ?:
 			      POST(&self->ini, .op = IBV_WR_SEND_WITH_IMM, .local = &bed->src,
@@ -1441,7 +1442,7 @@ static void look_for_target(const char *line, void *arg)
 {
 	struct traced *t = arg;
 
-	t->found |= strstr(line, t->wanted) != NULL;
+	t->found |= !!strstr(line, t->wanted);
 }
 
 TEST_F(domain, trace_names_the_process_that_makes_a_target)
