@@ -245,14 +245,43 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 
 /*
  * A kernel patches its memcpy() for its CPU. User-mode Linux cannot: its memcpy() moves 8 bytes at
- * a time, at about half of the CPU's speed. With KASAN the kernel's memcpy() is used nevertheless,
- * because KASAN checks its accesses.
+ * a time, at about half of the CPU's speed. And since 6.4 memcpy() has a string instruction only
+ * for CPUs on which it is fast for a few bytes (FSRM); others have a loop, which takes three times
+ * as many instructions for a page as they need with the string instruction that suits them. With
+ * KASAN the kernel's memcpy() is used nevertheless, because KASAN checks its accesses.
  */
-#if defined(CONFIG_UML) && defined(CONFIG_X86_64) && !defined(CONFIG_KASAN)
-static inline void vrnic_memcpy(void *to, const void *from, size_t n)
+#if defined(CONFIG_X86_64) && !defined(CONFIG_KASAN) && !defined(CONFIG_KMSAN)
+static __always_inline void vrnic_rep_movsb(void *to, const void *from, size_t n)
 {
 	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (n) : : "memory");
 }
+
+static __always_inline void vrnic_rep_movsq(void *to, const void *from, size_t n)
+{
+	size_t words = n / sizeof(u64);
+
+	asm volatile("rep movsq" : "+D" (to), "+S" (from), "+c" (words) : : "memory");
+	memcpy(to, from, n % sizeof(u64));
+}
+
+#ifdef CONFIG_UML
+#define vrnic_memcpy	vrnic_rep_movsb
+#else
+/* Bytes from which on a string instruction pays that takes long to start. */
+#define VRNIC_REP_MIN	512
+
+static inline void vrnic_memcpy(void *to, const void *from, size_t n)
+{
+	if (n < VRNIC_REP_MIN || static_cpu_has(X86_FEATURE_FSRM))
+		memcpy(to, from, n);
+	else if (static_cpu_has(X86_FEATURE_ERMS))
+		vrnic_rep_movsb(to, from, n);
+	else if (static_cpu_has(X86_FEATURE_REP_GOOD))
+		vrnic_rep_movsq(to, from, n);
+	else
+		memcpy(to, from, n);
+}
+#endif
 #else
 #define vrnic_memcpy memcpy
 #endif
