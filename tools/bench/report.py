@@ -253,12 +253,21 @@ def native_floors(results):
     ]
 
 
+# title, what was measured, bytes, the most that is wanted of vrnic
+INSTRUCTIONS = [
+    ("WRITE 8 B, in a stream", "ib_write_bw", 8, 1000),
+    ("WRITE 8 B, one at a time", "ib_write_bw_alone", 8, 1800),
+    ("SEND 8 B, in a stream", "ib_send_bw", 8, 1800),
+    ("WRITE 64 KiB, in a stream", "ib_write_bw", 65536, 12000),
+]
+
+
 def instructions_table(results):
-    rows = [["", *(TITLES[d] for d in results.devices)]]
-    for size in results.sizes("ib_write_bw", "instructions"):
-        rows.append([f"WRITE {size_name(size)}",
-                     *(number(results.get(d, "ib_write_bw", size, "instructions"))
-                       for d in results.devices)])
+    rows = [["", *(TITLES[d] for d in results.devices), "wanted"]]
+    for title, what, size, most in INSTRUCTIONS:
+        counts = [results.get(d, what, size, "instructions") for d in results.devices]
+        if any(counts):
+            rows.append([title, *(number(c) for c in counts), number(most)])
     return table(rows) if len(rows) > 1 else None
 
 
