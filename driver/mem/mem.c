@@ -330,16 +330,9 @@ int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write)
 	return verr ?: some < n ? -EAGAIN : 0;
 }
 
-/**
- * vrnic_seg_run() - find the longest piece of a segment that is contiguous in kernel memory
- * @seg: segment
- * @pos: offset in the segment; less than its length
- * @want: bytes that the caller can use; no more than the segment has left
- * @len: set to the bytes at the returned address, 1 to @want
- *
- * Return: kernel address of byte @pos.
- */
-void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
+/* vrnic_seg_run(), within the copy of a few bytes, too: a call would take as long. */
+static __always_inline void *run_at(const struct vrnic_seg *seg, u64 pos, u64 want,
+				    u64 *len)
 {
 	u64 off = seg->off + pos;
 	u64 page = off >> PAGE_SHIFT;
@@ -361,6 +354,20 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 	}
 	*len = min(run, want);
 	return start;
+}
+
+/**
+ * vrnic_seg_run() - find the longest piece of a segment that is contiguous in kernel memory
+ * @seg: segment
+ * @pos: offset in the segment; less than its length
+ * @want: bytes that the caller can use; no more than the segment has left
+ * @len: set to the bytes at the returned address, 1 to @want
+ *
+ * Return: kernel address of byte @pos.
+ */
+void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
+{
+	return run_at(seg, pos, want, len);
 }
 
 /**
@@ -453,6 +460,13 @@ static const struct vrnic_seg *sgl_seg(struct vrnic_sgl *sgl)
 	return &sgl->seg[sgl->cur];
 }
 
+static __always_inline void *sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
+{
+	const struct vrnic_seg *seg = sgl_seg(sgl);
+
+	return run_at(seg, sgl->pos, min(want, seg->len - sgl->pos), len);
+}
+
 /**
  * vrnic_sgl_run() - find the contiguous bytes at the position
  * @sgl: list without pieces; the caller moves its position on, within the run
@@ -463,10 +477,7 @@ static const struct vrnic_seg *sgl_seg(struct vrnic_sgl *sgl)
  */
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len)
 {
-	const struct vrnic_seg *seg;
-
-	seg = sgl_seg(sgl);
-	return vrnic_seg_run(seg, sgl->pos, min(want, seg->len - sgl->pos), len);
+	return sgl_run(sgl, want, len);
 }
 
 /**
@@ -508,7 +519,8 @@ static void copy_final(void *dst, const void *src, size_t n)
 	while (unit > n)
 		unit >>= 1;
 	n -= unit;
-	vrnic_memcpy(dst, src, n);
+	if (n)
+		vrnic_memcpy(dst, src, n);
 	dst += n;
 	src += n;
 	/* pairs with whatever the polling program uses to order its loads */
@@ -554,9 +566,9 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 
 	for (; n; n -= len) {
 		if (!dst_len)
-			to = vrnic_sgl_run(dst, n, &dst_len);
+			to = sgl_run(dst, n, &dst_len);
 		if (!src_len)
-			from = vrnic_sgl_run(src, n, &src_len);
+			from = sgl_run(src, n, &src_len);
 		len = min(dst_len, src_len);
 		seg_copy_run(to, from, len, final && len == n);
 		dst->pos += len;

@@ -135,6 +135,27 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	return true;
 }
 
+static void post_cqe(struct vrnic_qp *qp)
+{
+	const struct vrnic_op *op = &qp->op;
+	struct vrnic_cqe cqe = {
+		.cookie = vrnic_op_desc(&qp->op)->cookie,
+		.qpn = qp->qpn,
+		.status = op->status,
+		.vendor_err = op->vendor_err,
+		.flags = VRNIC_CQE_SEND,
+		.sq_done = qp->sq_done,
+	};
+
+	if (op->info) {
+		cqe.opcode = op->info->wc;
+		if (op->info->data == VRNIC_DATA_IN)
+			cqe.byte_len = op->total;
+	}
+	if (vrnic_cq_post(to_vcq(qp->ibqp->send_cq), &cqe, false))
+		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
+}
+
 /**
  * vrnic_sq_complete() - report the result of the oldest descriptor
  * @qp: queue pair; the descriptor is in @qp->op
@@ -146,20 +167,8 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 {
 	struct vrnic_op *op = &qp->op;
 	const struct vrnic_desc *d = vrnic_op_desc(op);
-	struct vrnic_cqe cqe = {
-		.cookie = d->cookie,
-		.qpn = qp->qpn,
-		.status = op->status,
-		.vendor_err = op->vendor_err,
-		.flags = VRNIC_CQE_SEND,
-		.sq_done = ++qp->sq_done,
-	};
 
-	if (op->info) {
-		cqe.opcode = op->info->wc;
-		if (op->info->data == VRNIC_DATA_IN)
-			cqe.byte_len = op->total;
-	}
+	qp->sq_done++;
 	op->active = false;
 	if (qp->link) {
 		qp->sq.idx++;
@@ -170,6 +179,5 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;
-	if (vrnic_cq_post(to_vcq(qp->ibqp->send_cq), &cqe, false))
-		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
+	post_cqe(qp);
 }

@@ -6,9 +6,16 @@
 #include <linux/limits.h>
 #include <linux/types.h>
 
-struct vrnic_qp;
+#include "queue/qp.h"
 
 #define VRNIC_RATE_ANY	U64_MAX
+
+/* May vrnic_rate_room() say anything else than VRNIC_RATE_ANY? */
+static inline bool vrnic_rate_limits(const struct vrnic_qp *qp)
+{
+	return qp->limit || qp->roce;
+}
+
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
 void vrnic_rate_sent(struct vrnic_qp *qp, u64 bytes);
 

@@ -64,10 +64,12 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
 					struct vrnic_budget *budget)
 {
-	u64 room = vrnic_rate_room(qp, &qp->run.wait_until);
 	enum vrnic_step step;
-	u64 used, kept;
+	u64 room, used, kept;
 
+	if (!vrnic_rate_limits(qp))
+		return sq_execute(qp, budget);
+	room = vrnic_rate_room(qp, &qp->run.wait_until);
 	if (!room)
 		return VRNIC_STEP_WAIT;
 	used = min(budget->bytes, room);
@@ -160,6 +162,8 @@ static bool sq_receive(struct vrnic_qp *qp, enum ib_qp_state state,
 		       struct vrnic_budget *budget)
 {
 	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
+		return false;
+	if (!qp->roce && skb_queue_empty_lockless(&qp->rxq))
 		return false;
 	return vrnic_roce_receive(qp, budget);
 }
