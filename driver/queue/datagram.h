@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Datagrams that arrive at a queue pair, from this host or from the wire. */
+/* Datagrams that leave a queue pair, or arrive at one, from this host or from the wire. */
 #ifndef VRNIC_DATAGRAM_H
 #define VRNIC_DATAGRAM_H
 
 #include <linux/types.h>
 
+struct vrnic_op;
 struct vrnic_qp;
 struct vrnic_sgl;
 
@@ -38,6 +39,8 @@ struct vrnic_datagram {
 	void *arg;
 };
 
+int vrnic_datagram_open(struct vrnic_qp *qp, struct vrnic_op *op);
+int vrnic_datagram_begin(struct vrnic_qp *to, u32 len);
 bool vrnic_ud_accepts(const struct vrnic_qp *to, const struct vrnic_datagram *dg);
 int vrnic_ud_deliver(struct vrnic_qp *to, struct vrnic_datagram *dg);
 

@@ -260,19 +260,6 @@ static enum vrnic_step ud_send(struct loop_ud *l, struct vrnic_op *op,
 	return send_one(l, op);
 }
 
-/* Find the datagram's memory. Return: as vrnic_sgl_ready_all(). */
-static int ud_open(struct vrnic_qp *qp, struct vrnic_op *op)
-{
-	int verr = vrnic_op_open(qp, op);
-
-	if (verr)
-		return verr;
-	verr = vrnic_sgl_ready_all(&qp->sgl, op->total, false);
-	if (verr)
-		vrnic_sgl_put(&qp->sgl);
-	return verr;
-}
-
 /**
  * vrnic_loop_execute_ud() - execute a SEND of a UD or GSI queue pair
  * @qp: sender
@@ -294,7 +281,7 @@ enum vrnic_step vrnic_loop_execute_ud(struct vrnic_qp *qp, struct vrnic_op *op,
 	verr = ud_fill(&l, qp, op);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr);
-	verr = ud_open(qp, op);
+	verr = vrnic_datagram_open(qp, op);
 	if (verr == -EAGAIN)
 		return ud_wait(qp, vrnic_page_patience(&op->tries), VRNIC_WAIT_PAGE);
 	if (verr)
