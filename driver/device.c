@@ -30,6 +30,9 @@
 #include "queue/mcast.h"
 #include "queue/qp.h"
 #include "queue/srq.h"
+#include "raw/raw.h"
+#include "raw/steer.h"
+#include "raw/tally.h"
 #include "roce/arrive.h"
 #include "roce/socket.h"
 #include "ucontext.h"
@@ -78,6 +81,15 @@ static void on_demand_caps(struct ib_device_attr *attr)
 					       IB_ODP_SUPPORT_SRQ_RECV;
 }
 
+/* There are no offloads: raw_packet_caps is 0. */
+static void raw_caps(const struct vrnic_dev *dev, struct ib_device_attr *attr)
+{
+	if (!vrnic_raw_supported(dev))
+		return;
+	attr->max_raw_ethy_qp = attr->max_qp;
+	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+}
+
 static int vrnic_query_device(struct ib_device *ibdev,
 			      struct ib_device_attr *attr,
 			      struct ib_udata *udata)
@@ -119,6 +131,7 @@ static int vrnic_query_device(struct ib_device *ibdev,
 		.max_dm_size = vrnic_dm_max(),
 		.hca_core_clock = 1000000,	/* in kHz: timestamps are in nanoseconds */
 	};
+	raw_caps(to_vdev(ibdev), attr);
 	on_demand_caps(attr);
 	return 0;
 }
@@ -246,7 +259,9 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.counter_unbind_qp = vrnic_qp_counter_unbind_op,
 	.counter_update_stats = vrnic_qp_counter_update_stats,
 	.create_ah = vrnic_create_ah,
+	.create_counters = vrnic_create_counters,
 	.create_cq = vrnic_create_cq_op,
+	.create_flow = vrnic_create_flow,
 	.create_qp = vrnic_create_qp,
 	.create_srq = vrnic_create_srq,
 	.create_user_ah = vrnic_create_ah,
@@ -259,7 +274,9 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.del_gid = vrnic_del_gid,
 	.dereg_mr = vrnic_dereg_mr,
 	.destroy_ah = vrnic_destroy_ah,
+	.destroy_counters = vrnic_destroy_counters,
 	.destroy_cq = vrnic_destroy_cq,
+	.destroy_flow = vrnic_destroy_flow,
 	.destroy_qp = vrnic_destroy_qp,
 	.destroy_srq = vrnic_destroy_srq,
 	.detach_mcast = vrnic_detach_mcast,
@@ -293,6 +310,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.query_qp = vrnic_query_qp,
 	.query_srq = vrnic_query_srq,
 	.query_ucontext = vrnic_query_ucontext,
+	.read_counters = vrnic_read_counters,
 	.reg_dm_mr = vrnic_reg_dm_mr,
 	.reg_user_mr = vrnic_reg_user_mr_op,
 	.req_notify_cq = vrnic_req_notify_cq,
@@ -302,6 +320,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	VRNIC_REPORT_PORT_EVENT_OP
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, vrnic_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_counters, vrnic_counters, ibcounters),
 	INIT_RDMA_OBJ_SIZE(ib_cq, vrnic_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, vrnic_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, vrnic_pd, ibpd),
@@ -355,6 +374,7 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 		goto err_stats;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	dev->ndev = ndev;
+	vrnic_steer_init(&dev->steer, ndev);
 	dev->port_up = port_is_up(ndev);
 	return 0;
 
@@ -560,6 +580,7 @@ void vrnic_device_event(struct net_device *ndev, unsigned long event)
 		return;
 	switch (event) {
 	case NETDEV_UNREGISTER:
+		vrnic_steer_leave(&dev->steer);
 		ib_unregister_device_queued(&dev->ibdev);
 		break;
 	case NETDEV_UP:

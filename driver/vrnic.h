@@ -16,6 +16,7 @@
 #include "engine/threads.h"
 #include "lib/ids.h"
 #include "native/pacer.h"
+#include "raw/steer.h"
 
 struct vrnic_faults;
 struct vrnic_qp;
@@ -52,6 +53,7 @@ struct vrnic_wire;
  * @wire: sockets of the device's network namespace; NULL until the device needs them; set once
  * @wired: entry in the list of devices of @wire, if @wire is set
  * @link: entry in the table of devices by interface (base/port.c); read under RCU
+ * @steer: the rules by which queue pairs get raw packets
  * @pacer: decides which peers on other hosts may send a portion
  */
 struct vrnic_dev {
@@ -81,6 +83,7 @@ struct vrnic_dev {
 	struct vrnic_wire *wire;
 	struct list_head wired;
 	struct hlist_node link;
+	struct vrnic_steer steer;
 	struct vrnic_pacer pacer;
 };
 

@@ -7,10 +7,10 @@
 #include "vrnic.h"
 
 /*
- * The limits that the device advertises, but for XRC domains, of which no verb tells the limit. All
- * processes together have no more objects than these. A region has two keys out of
- * 2^24, and a window has one, so about half of the keys stay free, and vrnic_ids_alloc() finds a
- * free one by chance.
+ * The limits that the device advertises, but for XRC domains, flows and counters, of which no verb
+ * tells the limit. All processes together have no more objects than these. A region has two keys
+ * out of 2^24, and a window has one, so about half of the keys stay free, and vrnic_ids_alloc()
+ * finds a free one by chance. There are few flows, because every frame that comes tries them all.
  */
 static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_PD] = 1 << 20,
@@ -21,6 +21,8 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_MW] = 1 << 22,
 	[VRNIC_OBJECT_AH] = 1 << 20,
 	[VRNIC_OBJECT_XRCD] = 1 << 20,
+	[VRNIC_OBJECT_FLOW] = 1 << 10,
+	[VRNIC_OBJECT_COUNTERS] = 1 << 20,
 };
 
 int vrnic_object_max(enum vrnic_object kind)

@@ -23,6 +23,7 @@
 	X(RETRIES,		"retries")		\
 	X(UD_DROPPED,		"ud_dropped")		\
 	X(UC_DROPPED,		"uc_dropped")		\
+	X(RAW_DROPPED,		"raw_dropped")		\
 	X(LOCAL_ERRORS,		"local_errors")		\
 	X(REMOTE_ERRORS,	"remote_errors")	\
 	X(FLUSHED,		"flushed")		\

@@ -22,6 +22,11 @@
 #include <asm/unaligned.h>
 #endif
 
+/* skb_gso_segment() was declared in linux/netdevice.h before 6.5. */
+#ifdef VRNIC_HAVE_NET_GSO
+#include <net/gso.h>
+#endif
+
 int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct ib_udata *udata);
 

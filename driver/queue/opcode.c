@@ -62,14 +62,15 @@ static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 #define RC	BIT(IB_QPT_RC)
 #define UC	BIT(IB_QPT_UC)
 #define UD	(BIT(IB_QPT_UD) | BIT(IB_QPT_GSI))
+#define RAW	BIT(IB_QPT_RAW_PACKET)
 
 static const struct vrnic_opdef opcodes[VRNIC_OP_MAX + 1] = {
 	[VRNIC_OP_NOP] = {
-		.name = "NOP", .qp_types = RC | UC | UD,
+		.name = "NOP", .qp_types = RC | UC | UD | RAW,
 		.wc = IB_WC_SEND, .execute = exec_nop,
 	},
 	[VRNIC_OP_SEND] = {
-		.name = "SEND", .qp_types = RC | UC | UD,
+		.name = "SEND", .qp_types = RC | UC | UD | RAW,
 		.wc = IB_WC_SEND, .data = VRNIC_DATA_OUT,
 	},
 	[VRNIC_OP_SEND_WITH_IMM] = {

@@ -17,6 +17,7 @@
 #include "queue/rq.h"
 #include "queue/srq.h"
 #include "queue/target.h"
+#include "raw/raw.h"
 #include "ucontext.h"
 #include "verbs/flow.h"
 #include "verbs/verbs.h"
@@ -44,7 +45,7 @@ static bool has_cqs(const struct ib_qp_init_attr *init)
 	}
 }
 
-static int check_init(const struct ib_qp_init_attr *init, bool user)
+static int check_init(struct vrnic_dev *dev, const struct ib_qp_init_attr *init, bool user)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
@@ -55,6 +56,10 @@ static int check_init(const struct ib_qp_init_attr *init, bool user)
 	case IB_QPT_GSI:
 	case IB_QPT_XRC_TGT:
 		break;
+	case IB_QPT_RAW_PACKET:
+		if (user && vrnic_raw_supported(dev))
+			break;
+		return -EOPNOTSUPP;
 	case IB_QPT_XRC_INI:
 		/* no struct ib_send_wr can name an SRQ */
 		if (user)
@@ -263,7 +268,7 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct vrnic_qp *qp;
 	int err;
 
-	err = check_init(init, user);
+	err = check_init(dev, init, user);
 	if (err || vrnic_udata_empty(udata))
 		return err ?: -EINVAL;
 	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP, user))

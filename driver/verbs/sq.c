@@ -21,6 +21,7 @@
 #include "queue/recv.h"
 #include "queue/ring.h"
 #include "queue/sq_ring.h"
+#include "raw/raw.h"
 #include "roce/rate.h"
 #include "verbs/flow.h"
 #include "verbs/verbs.h"
@@ -55,6 +56,8 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 	}
 	if (qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
 		return vrnic_loop_execute_ud(qp, op, budget);
+	if (qp->type == IB_QPT_RAW_PACKET)
+		return vrnic_raw_execute(qp, op, budget);
 	if (qp->roce)
 		return vrnic_roce_execute_uc(qp, op, budget);
 	return vrnic_loop_execute(qp, op, budget);
@@ -165,6 +168,8 @@ static bool sq_receive(struct vrnic_qp *qp, enum ib_qp_state state,
 		return false;
 	if (!qp->roce && skb_queue_empty_lockless(&qp->rxq))
 		return false;
+	if (qp->type == IB_QPT_RAW_PACKET)
+		return vrnic_raw_receive(qp, budget);
 	return vrnic_roce_receive(qp, budget);
 }
 

@@ -11,6 +11,7 @@
 #define RC	BIT(IB_QPT_RC)
 #define UC	BIT(IB_QPT_UC)
 #define UD	(BIT(IB_QPT_UD) | BIT(IB_QPT_GSI))
+#define RAW	BIT(IB_QPT_RAW_PACKET)
 
 /* What each operation is allowed on, and what its segments are for. */
 static const struct expected {
@@ -19,8 +20,8 @@ static const struct expected {
 	bool may_inline;
 	u32 exact;	/* bytes that it always moves, or 0 */
 } expected[VRNIC_OP_MAX] = {
-	[VRNIC_OP_NOP] = { .types = RC | UC | UD },
-	[VRNIC_OP_SEND] = { RC | UC | UD, true, true },
+	[VRNIC_OP_NOP] = { .types = RC | UC | UD | RAW },
+	[VRNIC_OP_SEND] = { RC | UC | UD | RAW, true, true },
 	[VRNIC_OP_SEND_WITH_IMM] = { RC | UC | UD, true, true },
 	[VRNIC_OP_SEND_WITH_INV] = { RC, true, true },
 	[VRNIC_OP_RDMA_WRITE] = { RC | UC, true, true },
@@ -108,6 +109,7 @@ static void queue_pair_types(struct kunit *test)
 {
 	static const enum ib_qp_type types[] = {
 		IB_QPT_SMI, IB_QPT_GSI, IB_QPT_RC, IB_QPT_UC, IB_QPT_UD,
+		IB_QPT_RAW_PACKET,
 	};
 	struct bench *b = test->priv;
 	int op, t;

@@ -256,7 +256,8 @@ struct vrnic_recv_desc {
  * @qpn: number of the queue pair that the request was posted to; for an SRQ, of
  *	the queue pair that received the message
  * @byte_len: bytes received, read, or returned by an atomic
- * @imm: immediate data in network order; or the key that was invalidated
+ * @imm: immediate data in network order; or the key that was invalidated; or, with
+ *	VRNIC_CQE_TAG, the tag of the flow that brought the raw packet
  * @src_qp: UD: sender's queue pair number
  * @timestamp: nanoseconds of CLOCK_MONOTONIC_RAW, if the CQ was made with
  *	VRNIC_CQ_TIMESTAMP, else 0
@@ -302,6 +303,7 @@ struct vrnic_cqe {
 };
 
 #define VRNIC_CQE_SEND		(1U << 0)	/* of a send queue */
+#define VRNIC_CQE_TAG		(1U << 1)	/* imm is the tag of the flow */
 
 /* enum vrnic_vendor_err - struct vrnic_cqe.vendor_err */
 enum vrnic_vendor_err {

@@ -267,7 +267,8 @@ struct ib_qp_attr {
 	struct rdma_ah_attr ah_attr;
 };
 
-enum ib_qp_type { IB_QPT_RC = 2, IB_QPT_UC = 3, IB_QPT_UD = 4, IB_QPT_GSI = 1 };
+enum ib_qp_type { IB_QPT_RC = 2, IB_QPT_UC = 3, IB_QPT_UD = 4, IB_QPT_GSI = 1,
+	IB_QPT_RAW_PACKET = 8 };
 enum ib_qp_state {
 	IB_QPS_RESET, IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RTS, IB_QPS_SQD, IB_QPS_SQE, IB_QPS_ERR,
 };

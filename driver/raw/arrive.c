@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Puts frames into the queue of their queue pair, and has a thread run the queue pair. What was
+ * merged, or has no checksum yet because it was never on a wire, is made into the frames that a
+ * wire would have brought.
+ */
+
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+
+#include "compat/compat.h"
+#include "engine/engine.h"
+#include "queue/qp.h"
+#include "raw/raw.h"
+#include "roce/roce.h"
+#include "vrnic.h"
+
+static bool is_open(const struct vrnic_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	return state >= IB_QPS_RTR && state <= IB_QPS_SQE;
+}
+
+static void raw_drop(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	vrnic_count(qp->dev, RCVD_DROPPED);
+	kfree_skb(skb);
+}
+
+/* Put a frame into the queue; its data starts with the Ethernet header. */
+static bool raw_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	u32 bytes = skb->len;
+	bool room;
+
+	spin_lock(&qp->rxq.lock);
+	room = vrnic_room_put(&qp->rxq, skb_peek_tail(&qp->rxq), skb, &qp->rxq_bytes,
+			      VRNIC_RXQ_BYTES);
+	if (room) {
+		qp->rcvd_pkts++;
+		qp->rcvd_bytes += bytes;
+	}
+	spin_unlock(&qp->rxq.lock);
+	if (!room) {
+		raw_drop(qp, skb);
+		return false;
+	}
+	vrnic_count(qp->dev, RCVD_PKTS);
+	vrnic_count_add(qp->dev, RCVD_BYTES, bytes);
+	return true;
+}
+
+static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
+{
+	if (skb->ip_summed == CHECKSUM_PARTIAL && skb_csum_hwoffload_help(skb, 0)) {
+		raw_drop(qp, skb);
+		return false;
+	}
+	/* the stack is done with the mark */
+	skb->mark = tag;
+	return raw_enqueue(qp, skb);
+}
+
+/* Split what was merged. */
+static bool arrive_many(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
+{
+	struct sk_buff *segs, *next;
+	bool any = false;
+
+	segs = skb_gso_segment(skb, 0);
+	if (IS_ERR_OR_NULL(segs)) {
+		raw_drop(qp, skb);
+		return false;
+	}
+	consume_skb(skb);
+	skb_list_walk_safe(segs, skb, next) {
+		skb_mark_not_on_list(skb);
+		any |= arrive_one(qp, skb, tag);
+	}
+	return any;
+}
+
+/**
+ * vrnic_raw_arrive() - receive a frame
+ * @qp: queue pair; the caller has a reference
+ * @skb: frame; its data starts behind the Ethernet header; this function consumes it
+ * @tag: number that the rule has for the completion
+ *
+ * Context: softirqs are held off.
+ */
+void vrnic_raw_arrive(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
+{
+	bool any;
+
+	/* a packet socket may be reading it */
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb) {
+		vrnic_count(qp->dev, RCVD_DROPPED);
+		return;
+	}
+	if (!is_open(qp)) {
+		raw_drop(qp, skb);
+		return;
+	}
+	skb_orphan(skb);
+	skb_push(skb, ETH_HLEN);
+	any = skb_is_gso(skb) ? arrive_many(qp, skb, tag) : arrive_one(qp, skb, tag);
+	if (any)
+		vrnic_queue(&qp->run);
+}
