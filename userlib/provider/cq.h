@@ -7,6 +7,7 @@
 
 /* Fields that ibv_create_cq_ex() offers. */
 #define VRNIC_CQ_EX_FIELDS	(IBV_WC_STANDARD_FLAGS |		     \
+				 IBV_WC_EX_WITH_FLOW_TAG |		     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |	     \
 				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 

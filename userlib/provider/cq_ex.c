@@ -77,6 +77,14 @@ static __be32 read_imm_data(struct ibv_cq_ex *cq)
 	return ex_to_vcq(cq)->cur->imm;
 }
 
+/* Of a raw packet; others have immediate data there, or none. */
+static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
+{
+	const struct vrnic_cqe *cqe = ex_to_vcq(cq)->cur;
+
+	return cqe->flags & VRNIC_CQE_TAG ? cqe->imm : 0;
+}
+
 static uint32_t read_qp_num(struct ibv_cq_ex *cq)
 {
 	return ex_to_vcq(cq)->cur->qpn;
@@ -151,6 +159,8 @@ void vrnic_cq_ex_init(struct vrnic_cq *cq, uint64_t wc_flags)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = read_flow_tag;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

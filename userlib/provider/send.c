@@ -9,6 +9,7 @@
 #define RC	(1U << IBV_QPT_RC)
 #define UC	(1U << IBV_QPT_UC)
 #define UD	(1U << IBV_QPT_UD)
+#define RAW	(1U << IBV_QPT_RAW_PACKET)
 #define XRC	(1U << IBV_QPT_XRC_SEND)
 #define DATA_AT	offsetof(struct vrnic_desc, data)
 
@@ -22,7 +23,7 @@ const struct vrnic_send_op vrnic_send_ops[VRNIC_SEND_OPS] = {
 		.payload = VRNIC_PAYLOAD_GATHER, .with_imm = true,
 	},
 	[IBV_WR_SEND] = {
-		.opcode = VRNIC_OP_SEND, .types = RC | XRC | UC | UD,
+		.opcode = VRNIC_OP_SEND, .types = RC | XRC | UC | UD | RAW,
 		.payload = VRNIC_PAYLOAD_GATHER,
 	},
 	[IBV_WR_SEND_WITH_IMM] = {

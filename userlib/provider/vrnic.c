@@ -24,7 +24,8 @@ static void tell_rate_limits(struct ibv_device_attr_ex *attr, size_t attr_size)
 		.qp_rate_limit_min = 1,
 		.qp_rate_limit_max = UINT32_MAX,
 		.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
-				  1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND,
+				  1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND |
+				  1 << IBV_QPT_RAW_PACKET,
 	};
 }
 
@@ -115,12 +116,15 @@ static const struct verbs_context_ops vrnic_ops = {
 	.alloc_parent_domain = vrnic_alloc_parent_domain,
 	.alloc_pd = vrnic_alloc_pd,
 	.alloc_td = vrnic_alloc_td,
+	.attach_counters_point_flow = vrnic_attach_counters_point_flow,
 	.attach_mcast = vrnic_attach_mcast,
 	.bind_mw = vrnic_bind_mw,
 	.close_xrcd = vrnic_close_xrcd,
 	.create_ah = vrnic_create_ah,
+	.create_counters = vrnic_create_counters,
 	.create_cq = vrnic_create_cq,
 	.create_cq_ex = vrnic_create_cq_ex,
+	.create_flow = vrnic_create_flow,
 	.create_qp = vrnic_create_qp,
 	.create_qp_ex = vrnic_create_qp_ex,
 	.create_srq = vrnic_create_srq,
@@ -130,7 +134,9 @@ static const struct verbs_context_ops vrnic_ops = {
 	.dealloc_td = vrnic_dealloc_td,
 	.dereg_mr = vrnic_dereg_mr,
 	.destroy_ah = vrnic_destroy_ah,
+	.destroy_counters = vrnic_destroy_counters,
 	.destroy_cq = vrnic_destroy_cq,
+	.destroy_flow = vrnic_destroy_flow,
 	.destroy_qp = vrnic_destroy_qp,
 	.destroy_srq = vrnic_destroy_srq,
 	.detach_mcast = vrnic_detach_mcast,
@@ -154,6 +160,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.query_qp = vrnic_query_qp,
 	.query_rt_values = vrnic_query_rt_values,
 	.query_srq = vrnic_query_srq,
+	.read_counters = vrnic_read_counters,
 	.reg_dm_mr = vrnic_reg_dm_mr,
 	.reg_mr = vrnic_reg_mr,
 	.req_notify_cq = vrnic_req_notify_cq,

@@ -395,6 +395,18 @@ int vrnic_dealloc_mw(struct ibv_mw *mw);
 int vrnic_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		  struct ibv_mw_bind *bind);
 
+/* flow.c */
+struct ibv_flow *vrnic_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int vrnic_destroy_flow(struct ibv_flow *flow);
+struct ibv_counters *vrnic_create_counters(struct ibv_context *context,
+					   struct ibv_counters_init_attr *attr);
+int vrnic_destroy_counters(struct ibv_counters *counters);
+int vrnic_attach_counters_point_flow(struct ibv_counters *counters,
+				     struct ibv_counter_attach_attr *attr,
+				     struct ibv_flow *flow);
+int vrnic_read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t nr,
+			uint32_t flags);
+
 /* dm.c */
 struct ibv_dm *vrnic_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int vrnic_free_dm(struct ibv_dm *dm);
