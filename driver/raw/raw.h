@@ -7,6 +7,7 @@
  *	raw/receive.c	frames from that queue into receives
  *	raw/steer.h	which queue pairs get a frame
  *	raw/rule.h	the rules of that
+ *	raw/filter.h	what the interface lets in
  *	raw/tally.h	what rules count
  */
 #ifndef VRNIC_RAW_H

@@ -23,6 +23,7 @@ enum vrnic_rule_kind {
  * @ibflow: the core's part
  * @rcu: to free it after a grace period
  * @link: in vrnic_steer.rules
+ * @opened: in vrnic_steer.opened; protected by RTNL
  * @qp: queue pair that gets the frames; the core keeps it as long as the flow
  * @rank: kind and priority, as one number; frames try rules of less rank first
  * @takes: a frame that matches does not go on to rules of higher rank, nor to the host
@@ -35,6 +36,7 @@ struct vrnic_rule {
 	struct ib_flow ibflow;
 	struct rcu_head rcu;
 	struct list_head link;
+	struct list_head opened;
 	struct vrnic_qp *qp;
 	u32 rank;
 	bool takes;

@@ -127,10 +127,6 @@ static void loop_group(struct vrnic_qp *qp, struct vrnic_op *op, struct sk_buff 
 /* The frame comes to the interface, as if from the network. */
 static int loop_own(struct sk_buff *skb, struct net_device *ndev)
 {
-	if (!netif_running(ndev)) {
-		kfree_skb(skb);
-		return -ENETDOWN;
-	}
 	skb->protocol = eth_type_trans(skb, ndev);
 	return netif_rx(skb) == NET_RX_SUCCESS ? 0 : -ENOBUFS;
 }
@@ -141,9 +137,9 @@ static int frame_send(struct vrnic_qp *qp, struct vrnic_op *op, struct sk_buff *
 	struct net_device *ndev = qp->dev->ndev;
 	const u8 *to = eth_hdr(skb)->h_dest;
 
-	if (READ_ONCE(qp->dev->steer.over)) {
+	if (READ_ONCE(qp->dev->steer.over) || !netif_running(ndev)) {
 		kfree_skb(skb);
-		return -ENODEV;
+		return -ENETDOWN;
 	}
 	/* all frames of lo come back */
 	if (ndev->flags & IFF_LOOPBACK)

@@ -19,6 +19,7 @@
 #include "base/udata.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
+#include "raw/filter.h"
 #include "raw/raw.h"
 #include "raw/rule.h"
 #include "raw/steer.h"
@@ -175,68 +176,74 @@ static bool steer_hear(struct vrnic_ingress *in, struct sk_buff *skb)
 void vrnic_steer_init(struct vrnic_steer *s, struct net_device *ndev)
 {
 	INIT_LIST_HEAD(&s->rules);
+	INIT_LIST_HEAD(&s->opened);
 	spin_lock_init(&s->lock);
 	s->ingress.ndev = ndev;
 	s->ingress.frame = steer_hear;
 }
 
+static void rule_shut(struct vrnic_steer *s, struct vrnic_rule *rule)
+{
+	if (list_empty(&rule->opened))
+		return;
+	list_del_init(&rule->opened);
+	vrnic_filter_close(s->ingress.ndev, rule);
+}
+
 /* The interface is unregistered, or moves to another namespace. Context: RTNL. */
 void vrnic_steer_leave(struct vrnic_steer *s)
 {
+	struct vrnic_rule *rule, *next;
+
 	ASSERT_RTNL();
 	WRITE_ONCE(s->over, true);
 	vrnic_ingress_close(&s->ingress);
+	list_for_each_entry_safe(rule, next, &s->opened, opened)
+		rule_shut(s, rule);
 }
 
-/*
- * Have frames come if there are rules, and none if there are not. The first rule may come, or the
- * last one go, while this waits for RTNL; so the present number counts.
- */
-static int steer_settle(struct vrnic_steer *s)
+/* Frames come while there are rules. */
+static void ingress_settle(struct vrnic_steer *s)
 {
-	int err = 0;
-	bool any;
+	if (list_empty(&s->opened))
+		vrnic_ingress_close(&s->ingress);
+}
+
+static int rule_open(struct vrnic_steer *s, struct vrnic_rule *rule)
+{
+	int err;
+
+	ASSERT_RTNL();
+	if (s->over)
+		return -ENODEV;
+	err = vrnic_ingress_open(&s->ingress);
+	if (err)
+		return err;
+	err = vrnic_filter_open(s->ingress.ndev, rule);
+	if (err)
+		ingress_settle(s);
+	else
+		list_add(&rule->opened, &s->opened);
+	return err;
+}
+
+/* Have frames come for a rule that is to be inserted. */
+static int rules_enter(struct vrnic_steer *s, struct vrnic_rule *rule)
+{
+	int err;
 
 	rtnl_lock();
-	spin_lock_bh(&s->lock);
-	any = s->nr;
-	spin_unlock_bh(&s->lock);
-	if (!any)
-		vrnic_ingress_close(&s->ingress);
-	else if (s->over)
-		err = -ENODEV;
-	else
-		err = vrnic_ingress_open(&s->ingress);
+	err = rule_open(s, rule);
 	rtnl_unlock();
 	return err;
 }
 
-/* Count a future rule, so that frames come. */
-static int rules_enter(struct vrnic_steer *s)
+static void rules_leave(struct vrnic_steer *s, struct vrnic_rule *rule)
 {
-	int err;
-
-	spin_lock_bh(&s->lock);
-	s->nr++;
-	spin_unlock_bh(&s->lock);
-	err = steer_settle(s);
-	if (err) {
-		spin_lock_bh(&s->lock);
-		s->nr--;
-		spin_unlock_bh(&s->lock);
-	}
-	return err;
-}
-
-static void rules_leave(struct vrnic_steer *s)
-{
-	bool last;
-
-	spin_lock_bh(&s->lock);
-	last = !--s->nr;
-	spin_unlock_bh(&s->lock);
-	if (last)
-		steer_settle(s);
+	rtnl_lock();
+	rule_shut(s, rule);
+	ingress_settle(s);
+	rtnl_unlock();
 }
 
 /* Behind the rules of the same rank, which are older. */
@@ -273,6 +280,7 @@ static struct vrnic_rule *rule_new(struct vrnic_qp *qp, const struct ib_flow_att
 
 	if (!rule)
 		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&rule->opened);
 	rule->qp = qp;
 	err = vrnic_rule_fill(rule, attr);
 	if (err) {
@@ -301,7 +309,7 @@ struct ib_flow *vrnic_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 		err = PTR_ERR(rule);
 		goto err_put;
 	}
-	err = rules_enter(&dev->steer);
+	err = rules_enter(&dev->steer, rule);
 	if (err)
 		goto err_free;
 	rule_insert(&dev->steer, rule);
@@ -320,7 +328,7 @@ int vrnic_destroy_flow(struct ib_flow *ibflow)
 	struct vrnic_dev *dev = to_vdev(ibflow->device);
 
 	rule_remove(&dev->steer, rule);
-	rules_leave(&dev->steer);
+	rules_leave(&dev->steer, rule);
 	vrnic_object_put(dev, VRNIC_OBJECT_FLOW, true);
 	rule_free(rule);
 	return 0;

@@ -21,16 +21,16 @@ struct vrnic_qp;
 /**
  * struct vrnic_steer - the rules of a device
  * @rules: struct vrnic_rule in the order in which frames try them; read under RCU
- * @lock: protects @nr and writes of @rules; a leaf
- * @nr: number of rules, with those that are being made
+ * @lock: protects writes of @rules; a leaf
+ * @opened: rules whose frames the interface lets in; protected by RTNL
  * @over: the interface was unregistered, or moved: no frame goes in or out any more. Written with
  *	RTNL held
- * @ingress: brings frames while there are rules; protected by RTNL
+ * @ingress: brings frames while @opened has rules; protected by RTNL
  */
 struct vrnic_steer {
 	struct list_head rules;
-	spinlock_t lock;	/* protects @nr and writes of @rules */
-	u32 nr;
+	spinlock_t lock;	/* protects writes of @rules */
+	struct list_head opened;
 	bool over;
 	struct vrnic_ingress ingress;
 };
