@@ -22,7 +22,7 @@
 #define REST_SECONDS	20
 
 static const struct lane_ops * const kinds[] = {
-	&lane_rc, &lane_uc, &lane_ud, &lane_native, &lane_native, &lane_xrc,
+	&lane_rc, &lane_uc, &lane_ud, &lane_raw, &lane_native, &lane_native, &lane_xrc,
 };
 
 static struct lane lanes[ARRAY_SIZE(kinds)];
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	opts = options_read(argc, argv,
-			    "writes into every ring; NAME: a lane (rc, uc, ud, native, xrc), COUNT: descriptors");
+			    "writes into every ring; NAME: a lane (rc, uc, ud, raw, xrc, native), COUNT: descriptors");
 	ktap_begin(5);
 	ktap_comment("seed %llu", (unsigned long long)opts.seed);
 	before = executed();

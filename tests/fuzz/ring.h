@@ -73,7 +73,7 @@ struct lane_ops {
 	int (*close)(struct lane *lane);
 };
 
-extern const struct lane_ops lane_rc, lane_uc, lane_ud, lane_xrc, lane_native;
+extern const struct lane_ops lane_rc, lane_uc, lane_ud, lane_raw, lane_xrc, lane_native;
 
 static inline void lane_area(struct lane *lane, void *at, size_t bytes,
 			     unsigned int dear)

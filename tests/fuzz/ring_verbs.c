@@ -34,6 +34,7 @@
  * @secret: in another domain, @other
  * @mw: window that descriptors bind
  * @ah: UD: number of the address handle of each end
+ * @flow: raw packets: the rule of each end
  */
 struct verbs {
 	struct dev dev;
@@ -51,6 +52,7 @@ struct verbs {
 	struct ibv_pd *other;
 	struct ibv_mw *mw;
 	uint32_t ah[2];
+	struct ibv_flow *flow[2];
 };
 
 static uint32_t slots_of(const struct end *end)
@@ -241,6 +243,18 @@ static int close_ends(struct verbs *v)
 	return -ret;
 }
 
+/* Each end gets all frames of the interface, which go on to whom they are for. */
+static int open_flow(struct verbs *v, int i)
+{
+	struct ibv_flow_attr attr = {
+		.type = IBV_FLOW_ATTR_NORMAL, .size = sizeof(attr), .port = 1,
+		.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP,
+	};
+
+	v->flow[i] = ibv_create_flow(v->end[i].side->qp, &attr);
+	return v->flow[i] ? 0 : -errno;
+}
+
 static int open_ends(struct verbs *v, enum ibv_qp_type type)
 {
 	struct pair_opts opts = pair_defaults(&(struct pair_opts){
@@ -263,6 +277,8 @@ static int open_ends(struct verbs *v, enum ibv_qp_type type)
 		ret = connect_both(v);
 	if (!ret && type == IBV_QPT_UD)
 		ret = learn_ah(v, 0) ?: learn_ah(v, 1);
+	if (!ret && type == IBV_QPT_RAW_PACKET)
+		ret = open_flow(v, 0) ?: open_flow(v, 1);
 	return ret;
 }
 
@@ -332,6 +348,7 @@ static int rc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_RC); }
 static int uc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_UC); }
 static int ud_open(struct lane *lane) { return lane_open(lane, IBV_QPT_UD); }
 static int xrc_open(struct lane *lane) { return lane_open(lane, IBV_QPT_XRC_SEND); }
+static int packet_open(struct lane *lane) { return lane_open(lane, IBV_QPT_RAW_PACKET); }
 
 static bool untouched(struct verbs *v)
 {
@@ -347,6 +364,9 @@ static int verbs_close(struct lane *lane)
 	int ret;
 
 	drain_events(v);
+	for (int i = 0; i < 2; i++)
+		if (v->flow[i])
+			ibv_destroy_flow(v->flow[i]);
 	ret = close_ends(v);
 	if (!ret && !untouched(v))
 		ret = -EFAULT;
@@ -426,6 +446,10 @@ static const struct choice ud_choices[] = {
 	{ VRNIC_OP_NOP, 10 },
 };
 
+static const struct choice raw_choices[] = {
+	{ VRNIC_OP_SEND, 90 }, { VRNIC_OP_NOP, 10 },
+};
+
 /* Those that change what keys stand for, or that most queue pairs refuse. */
 static const struct choice odd_choices[] = {
 	{ VRNIC_OP_BIND_MW, 40 }, { VRNIC_OP_LOCAL_INV, 20 },
@@ -452,6 +476,8 @@ static uint8_t some_opcode(struct batch *b, bool odd)
 		return choose(b->rng, rc_choices);
 	case IBV_QPT_UC:
 		return choose(b->rng, uc_choices);
+	case IBV_QPT_RAW_PACKET:
+		return choose(b->rng, raw_choices);
 	default:
 		return choose(b->rng, ud_choices);
 	}
@@ -787,4 +813,8 @@ const struct lane_ops lane_ud = {
 
 const struct lane_ops lane_xrc = {
 	.name = "xrc", .open = xrc_open, .round = verbs_round, .close = verbs_close,
+};
+
+const struct lane_ops lane_raw = {
+	.name = "raw", .open = packet_open, .round = verbs_round, .close = verbs_close,
 };

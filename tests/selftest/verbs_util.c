@@ -452,6 +452,8 @@ int side_to_init(struct side *side, const struct pair_opts *o)
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	mask |= o->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	if (o->type == IBV_QPT_RAW_PACKET)
+		mask = IBV_QP_STATE | IBV_QP_PORT;
 	return -ibv_modify_qp(side->qp, &attr, mask);
 }
 
@@ -483,7 +485,7 @@ int side_to_rtr(struct side *side, const struct pair_opts *o,
 	};
 	int mask = IBV_QP_STATE;
 
-	if (o->type != IBV_QPT_UD)
+	if (o->type != IBV_QPT_UD && o->type != IBV_QPT_RAW_PACKET)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN;
 	if (o->type == IBV_QPT_RC || o->type == IBV_QPT_XRC_RECV)
@@ -501,7 +503,10 @@ int side_to_rts(struct side *side, const struct pair_opts *o)
 		.rnr_retry = o->rnr_retry,
 		.max_rd_atomic = o->rd_atomic,
 	};
-	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	int mask = IBV_QP_STATE;
+
+	if (o->type != IBV_QPT_RAW_PACKET)
+		mask |= IBV_QP_SQ_PSN;
 
 	if (o->type == IBV_QPT_RC || o->type == IBV_QPT_XRC_SEND)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
