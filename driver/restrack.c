@@ -159,6 +159,7 @@ static const char *const wait_names[] = {
 	[VRNIC_WAIT_BUSY] = "busy",
 	[VRNIC_WAIT_KEY] = "key",
 	[VRNIC_WAIT_WIRE] = "wire",
+	[VRNIC_WAIT_FULL] = "full",
 	[VRNIC_WAIT_PAGE] = "page",
 };
 

@@ -15,6 +15,7 @@ enum vrnic_op_wait {
 	VRNIC_WAIT_BUSY,	/* another runner has locked the target */
 	VRNIC_WAIT_KEY,		/* a run uses the region that is to be invalidated */
 	VRNIC_WAIT_WIRE,	/* the sockets are being opened */
+	VRNIC_WAIT_FULL,	/* the queue of the interface is full: raw packets */
 	VRNIC_WAIT_PAGE,	/* memory that is paged on demand is being brought in */
 };
 
@@ -31,9 +32,10 @@ enum vrnic_op_wait {
  * @retry_left: transport retries left
  * @waits: enum vrnic_op_wait; valid while the operation waits. For operators: see vrnic_fill_qp()
  * @tries: how often it had to wait, one time after the other: a datagram, as another runner had
- *	locked its target, or any operation, for a page
+ *	locked its target, a raw packet, for the interface, or any operation, for a page
  * @srqn: XRC: number of the SRQ at the target; 0: the descriptor names none
- * @member: of a datagram to a group: group members below this number were served
+ * @member: of a datagram to a group: group members below this number were served. Of a raw packet
+ *	to a group: not 0 if they were
  * @slots: private copy of the descriptor and of its further slots: in struct vrnic_scratch
  *
  * The queue pair's run bit protects this structure.

@@ -28,8 +28,12 @@
 #define LINEAR_MAX	2048
 #define LINEAR_HEAD	256
 
-/* A full queue of the interface is waited for so often. */
-#define FULL_TRIES	8
+/* A frame is longer than this on no interface that may be below a device. */
+#define MTU_MAX		SZ_64K
+
+/* A full queue of the interface is waited for so often, and so long each time. */
+#define FULL_TRIES	200
+#define FULL_NS		(100 * NSEC_PER_USEC)
 
 /* Has the interface Ethernet frames? */
 bool vrnic_raw_supported(const struct vrnic_dev *dev)
@@ -37,10 +41,10 @@ bool vrnic_raw_supported(const struct vrnic_dev *dev)
 	return dev->ndev->type == ARPHRD_ETHER || dev->ndev->type == ARPHRD_LOOPBACK;
 }
 
-static enum vrnic_step raw_wait(struct vrnic_qp *qp, enum vrnic_op_wait what)
+static enum vrnic_step raw_wait(struct vrnic_qp *qp, u64 ns, enum vrnic_op_wait what)
 {
 	qp->op.waits = what;
-	qp->run.wait_until = ktime_get_ns() + vrnic_page_patience(&qp->op.tries);
+	qp->run.wait_until = ktime_get_ns() + ns;
 	return VRNIC_STEP_WAIT;
 }
 
@@ -175,8 +179,8 @@ static enum vrnic_step send_frame(struct vrnic_qp *qp, struct vrnic_op *op, u32 
 	}
 	if (skb)
 		err = frame_send(qp, op, skb);
-	if (err == NET_XMIT_DROP && op->tries < FULL_TRIES)
-		return raw_wait(qp, VRNIC_WAIT_BUSY);
+	if (err == NET_XMIT_DROP && op->tries++ < FULL_TRIES)
+		return raw_wait(qp, FULL_NS, VRNIC_WAIT_FULL);
 	if (err && err != NET_XMIT_CN)
 		vrnic_count(qp->dev, SEND_ERR);
 	else
@@ -195,7 +199,7 @@ static enum vrnic_step send_frame(struct vrnic_qp *qp, struct vrnic_op *op, u32 
 enum vrnic_step vrnic_raw_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				  struct vrnic_budget *budget)
 {
-	u32 mtu = READ_ONCE(qp->dev->ndev->mtu);
+	u32 mtu = min_t(u32, READ_ONCE(qp->dev->ndev->mtu), MTU_MAX);
 	enum vrnic_step step;
 	int verr;
 
@@ -204,7 +208,7 @@ enum vrnic_step vrnic_raw_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		return vrnic_op_fail(op, IB_WC_LOC_LEN_ERR, VRNIC_VERR_LENGTH);
 	verr = vrnic_datagram_open(qp, op);
 	if (verr == -EAGAIN)
-		return raw_wait(qp, VRNIC_WAIT_PAGE);
+		return raw_wait(qp, vrnic_page_patience(&op->tries), VRNIC_WAIT_PAGE);
 	if (verr)
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	step = send_frame(qp, op, mtu);

@@ -17,6 +17,7 @@
 
 #include "base/objects.h"
 #include "base/udata.h"
+#include "compat/compat.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
 #include "raw/filter.h"

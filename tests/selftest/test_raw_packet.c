@@ -191,6 +191,64 @@ TEST_F(raw_packet, follows_the_mtu)
 	refuses(_metadata, bed, &f);
 }
 
+/* The queue pair waits for a slow network, so nothing is lost. */
+TEST_F(raw_packet, waits_for_the_network)
+{
+	struct raw_bed *bed = &self->bed;
+	long long lost = statistic("send_err");
+
+	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 2mbit burst 2000 limit 4000"));
+	for (int i = 0; i < 20; i++) {
+		struct frame f = plain(bed, 1000 + i, -1);
+
+		ASSERT_DONE(raw_send(&bed->a, &f, 1));
+	}
+	for (int i = 0; i < 20; i++) {
+		struct frame f = plain(bed, 1000 + i, -1);
+
+		EXPECT_OK(net_expect(bed, &f));
+	}
+	EXPECT_EQ(lost, statistic("send_err"));
+}
+
+/* But not for ever. */
+TEST_F(raw_packet, gives_up_a_dead_network)
+{
+	struct raw_bed *bed = &self->bed;
+	struct frame f = plain(bed, 1000, -1);
+	long long lost = statistic("send_err");
+
+	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 8bit burst 1100 limit 1100"));
+	for (int i = 0; i < 4; i++)
+		ASSERT_DONE(raw_send(&bed->a, &f, 1));
+	EXPECT_LE(lost + 2, statistic("send_err"));
+	/* the interface has a frame that it will not send; it goes nevertheless */
+	EXPECT_OK(system("tc qdisc del dev " RAW_LINK " root"));
+}
+
+static long long now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+TEST_F(raw_packet, rate_limit)
+{
+	struct raw_bed *bed = &self->bed;
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 8000 };
+	struct frame f = plain(bed, 1486, -1);
+	long long begin;
+
+	ASSERT_OK(ibv_modify_qp_rate_limit(bed->a.qp, &limit));
+	begin = now_ns();
+	for (int i = 0; i < 40; i++)
+		ASSERT_DONE(raw_send(&bed->a, &f, 1));
+	/* 60,000 bytes at a million a second */
+	EXPECT_GT(now_ns() - begin, 40000000);
+}
+
 TEST_F(raw_packet, other_operations_are_refused)
 {
 	struct raw_bed *bed = &self->bed;

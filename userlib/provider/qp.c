@@ -264,13 +264,16 @@ int vrnic_modify_qp_rate_limit(struct ibv_qp *qp,
 		.cur_qp_state = IBV_QPS_RTS,
 		.rate_limit = limit->rate_limit,
 	};
+	int mask = IBV_QP_STATE | IBV_QP_RATE_LIMIT;
 
 	if (limit->comp_mask)
 		return EOPNOTSUPP;
 	if (limit->max_burst_sz || limit->typical_pkt_sz)
 		return EINVAL;
-	return modify_limited(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE |
-			      IBV_QP_RATE_LIMIT);
+	/* the core lets no raw packet queue pair say in which state it is */
+	if (qp->qp_type != IBV_QPT_RAW_PACKET)
+		mask |= IBV_QP_CUR_STATE;
+	return modify_limited(qp, &attr, mask);
 }
 
 int vrnic_destroy_qp(struct ibv_qp *ibqp)
