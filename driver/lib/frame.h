@@ -13,7 +13,7 @@
 #define VRNIC_ETH_BYTES		14	/* addresses and EtherType */
 #define VRNIC_TAG_BYTES		4	/* a VLAN tag */
 
-#define VRNIC_TAGS		2	/* most tags, one behind the other, that are looked behind */
+#define VRNIC_TAGS		2	/* most tags, one behind the other, to look behind */
 
 /* Bytes at the start of a frame that have all fields: Ethernet, tags, IPv4 with options, ports. */
 #define VRNIC_FRAME_HEAD	(VRNIC_ETH_BYTES + VRNIC_TAGS * VRNIC_TAG_BYTES + 60 + 4)
@@ -58,7 +58,7 @@ struct vrnic_frame {
 	u8 net;
 	u8 transport;
 	u8 reserved;
-} __attribute__((aligned(8)));
+} __aligned(8);
 
 #define VRNIC_FRAME_WORDS	(sizeof(struct vrnic_frame) / sizeof(u64))
 

@@ -155,7 +155,7 @@ static int frame_send(struct vrnic_qp *qp, struct vrnic_op *op, struct sk_buff *
 	return dev_queue_xmit(skb);
 }
 
-static void count_sent(struct vrnic_qp *qp, u32 len)
+static void raw_count_sent(struct vrnic_qp *qp, u32 len)
 {
 	vrnic_count(qp->dev, SENT_PKTS);
 	vrnic_count_add(qp->dev, XMIT_BYTES, len);
@@ -184,7 +184,7 @@ static enum vrnic_step send_frame(struct vrnic_qp *qp, struct vrnic_op *op, u32 
 	if (err && err != NET_XMIT_CN)
 		vrnic_count(qp->dev, SEND_ERR);
 	else
-		count_sent(qp, op->total);
+		raw_count_sent(qp, op->total);
 	return VRNIC_STEP_DONE;
 }
 

@@ -38,7 +38,7 @@
  * @nr: how many
  * @last: the rule of the last of them, which has not got the frame yet
  * @taken: a rule has taken the frame
- * @rank: the rank of that rule
+ * @rank: that one's rank
  */
 struct steering {
 	struct sk_buff *skb;
@@ -99,7 +99,7 @@ static void give_copy(const struct vrnic_rule *rule, struct sk_buff *skb)
 }
 
 /* Does the queue pair of the rule get the frame already? Or has the frame gone to enough? */
-static bool has_enough(const struct steering *s, const struct vrnic_qp *qp)
+static bool steer_has_enough(const struct steering *s, const struct vrnic_qp *qp)
 {
 	u32 i;
 
@@ -127,7 +127,7 @@ static void apply(struct steering *s, const struct vrnic_rule *rule)
 		s->taken = true;
 		s->rank = rule->rank;
 	}
-	if (rule->drop || has_enough(s, rule->qp))
+	if (rule->drop || steer_has_enough(s, rule->qp))
 		return;
 	s->qps[s->nr++] = rule->qp;
 	if (s->last)

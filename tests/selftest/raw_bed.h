@@ -329,7 +329,7 @@ static inline int mac_of(const char *link, uint8_t *mac)
 	int fd = socket(AF_INET, SOCK_DGRAM, 0), ret;
 	struct ifreq ifr = {};
 
-	strcpy(ifr.ifr_name, link);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", link);
 	ret = ioctl(fd, SIOCGIFHWADDR, &ifr) ? -errno : 0;
 	memcpy(mac, ifr.ifr_hwaddr.sa_data, ETH_ALEN);
 	close(fd);

@@ -70,8 +70,10 @@ static struct frame frame_of(struct shape s)
 {
 	struct frame f;
 
-	if (s.tcp)
-		s.ip4.proto = s.ip6.next = IPPROTO_TCP;
+	if (s.tcp) {
+		s.ip4.proto = IPPROTO_TCP;
+		s.ip6.next = IPPROTO_TCP;
+	}
 	put_eth(&f, s.dst, s.src, s.tag);
 	if (s.v6)
 		put_ip6(&f, &s.ip6, 40);
