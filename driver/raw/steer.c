@@ -217,6 +217,8 @@ static int rule_open(struct vrnic_steer *s, struct vrnic_rule *rule)
 	ASSERT_RTNL();
 	if (s->over)
 		return -ENODEV;
+	/* what a NIC has merged in this way cannot be split again; a bridge turns it off, too */
+	dev_disable_lro(s->ingress.ndev);
 	err = vrnic_ingress_open(&s->ingress);
 	if (err)
 		return err;

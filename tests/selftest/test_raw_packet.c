@@ -198,7 +198,7 @@ TEST_F(raw_packet, waits_for_the_network)
 	struct raw_bed *bed = &self->bed;
 	long long lost = statistic("send_err");
 
-	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 2mbit burst 2000 limit 4000"));
+	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 2mbit burst 2kb limit 4kb"));
 	for (int i = 0; i < 20; i++) {
 		struct frame f = plain(bed, 1000 + i, -1);
 
