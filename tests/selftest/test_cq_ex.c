@@ -233,7 +233,7 @@ TEST_F(cq_ex, unsupported_flags_are_refused)
 {
 	EXPECT_NULL(create(self->bed.dev.ctx, 1ULL << 40));
 	EXPECT_NULL(create(self->bed.dev.ctx, IBV_WC_EX_WITH_CVLAN));
-	EXPECT_NULL(create(self->bed.dev.ctx, IBV_WC_EX_WITH_FLOW_TAG));
+	EXPECT_NULL(create(self->bed.dev.ctx, IBV_WC_EX_WITH_TM_INFO));
 }
 
 TEST_HARNESS_MAIN
