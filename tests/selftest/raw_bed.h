@@ -336,11 +336,12 @@ static inline int mac_of(const char *link, uint8_t *mac)
 	return ret;
 }
 
-static inline int net_open(void)
+/* A packet socket on an interface, for what comes in there. */
+static inline int tap_open(const char *link)
 {
 	struct sockaddr_ll at = {
 		.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL),
-		.sll_ifindex = if_nametoindex(RAW_PEER),
+		.sll_ifindex = if_nametoindex(link),
 	};
 	int one = 1, fd = socket(AF_PACKET, SOCK_RAW, 0);
 
@@ -405,7 +406,7 @@ static inline int raw_bed_open(struct raw_bed *bed)
 	bed->pd = bed->ctx ? ibv_alloc_pd(bed->ctx) : NULL;
 	if (!bed->pd)
 		return -errno;
-	bed->net = net_open();
+	bed->net = tap_open(RAW_PEER);
 	bed->host = host_open();
 	if (bed->net < 0 || bed->host < 0)
 		return -EIO;

@@ -312,6 +312,27 @@ TEST_F(flow, takes_from_the_host)
 	EXPECT_EQ(0, poll_stray(bed->a.cq));
 }
 
+/* But packet sockets see it: those who look for a fault would miss it. */
+TEST_F(flow, taps_see_what_is_taken)
+{
+	struct raw_bed *bed = &self->bed;
+	struct frame f = to_host(bed, 1);
+	uint8_t got[sizeof(f.at)];
+	struct ibv_flow *flow;
+	int tap = tap_open(RAW_LINK);
+
+	ASSERT_LE(0, tap);
+	flow = take_all(bed->a.qp, 0);
+	ASSERT_NE(NULL, flow);
+	ASSERT_OK(net_send(bed, &f));
+	EXPECT_OK(raw_expect(&bed->a, &f));
+	ASSERT_TRUE(readable(tap, WAIT_SECONDS * 1000));
+	EXPECT_EQ((ssize_t)f.len, recv(tap, got, sizeof(got), 0));
+	EXPECT_EQ(0, memcmp(got, f.at, f.len));
+	EXPECT_OK(ibv_destroy_flow(flow));
+	close(tap);
+}
+
 TEST_F(flow, dont_trap)
 {
 	struct raw_bed *bed = &self->bed;
