@@ -15,12 +15,8 @@
 #include "roce/roce.h"
 #include "vrnic.h"
 
-static bool is_open(const struct vrnic_qp *qp)
-{
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	return state >= IB_QPS_RTR && state <= IB_QPS_SQE;
-}
+/* Most frames that one packet of the host is split into. */
+#define SPLIT_MAX	1024
 
 static void raw_drop(struct vrnic_qp *qp, struct sk_buff *skb)
 {
@@ -35,7 +31,9 @@ static bool raw_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	bool room;
 
 	spin_lock(&qp->rxq.lock);
-	room = vrnic_room_put(&qp->rxq, skb_peek_tail(&qp->rxq), skb, &qp->rxq_bytes,
+	/* under the lock: RESET empties the queue after it has changed the state */
+	room = vrnic_raw_receives(qp) &&
+	       vrnic_room_put(&qp->rxq, skb_peek_tail(&qp->rxq), skb, &qp->rxq_bytes,
 			      VRNIC_RXQ_BYTES);
 	if (room) {
 		qp->rcvd_pkts++;
@@ -62,13 +60,27 @@ static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 	return raw_enqueue(qp, skb);
 }
 
+/*
+ * May @skb be split? A guest may have merged frames of a few bytes, which would take very much memory
+ * one by one; and what does not find room is not worth the work.
+ */
+static bool may_split(const struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	u32 each = max_t(u32, skb_shinfo(skb)->gso_size, 1);
+
+	return DIV_ROUND_UP(skb->len, each) <= SPLIT_MAX &&
+	       READ_ONCE(qp->rxq_bytes) < VRNIC_RXQ_BYTES &&
+	       !skb_cow_head(skb, 0);	/* the split writes into headers, which a clone shares */
+}
+
 /* Split what was merged. */
 static bool arrive_many(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 {
-	struct sk_buff *segs, *next;
+	struct sk_buff *segs = NULL, *next;
 	bool any = false;
 
-	segs = skb_gso_segment(skb, 0);
+	if (may_split(qp, skb))
+		segs = skb_gso_segment(skb, 0);
 	if (IS_ERR_OR_NULL(segs)) {
 		raw_drop(qp, skb);
 		return false;
@@ -99,11 +111,13 @@ void vrnic_raw_arrive(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 		vrnic_count(qp->dev, RCVD_DROPPED);
 		return;
 	}
-	if (!is_open(qp)) {
+	/* a sender's pages are its own, and do not wait in a queue */
+	if (!vrnic_raw_receives(qp) || skb_orphan_frags_rx(skb, GFP_ATOMIC)) {
 		raw_drop(qp, skb);
 		return;
 	}
 	skb_orphan(skb);
+	skb_dst_drop(skb);
 	skb_push(skb, ETH_HLEN);
 	any = skb_is_gso(skb) ? arrive_many(qp, skb, tag) : arrive_one(qp, skb, tag);
 	if (any)

@@ -93,7 +93,9 @@ bool vrnic_raw_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		vrnic_queue_after(&qp->run, VRNIC_TARGET_BUSY_NS);
 		return false;
 	}
-	while (vrnic_budget_left(budget) && (skb = vrnic_rxq_take(qp))) {
+	/* a frame may find a receive that fails the queue pair: the others are to be flushed */
+	while (vrnic_budget_left(budget) && vrnic_raw_receives(qp) &&
+	       (skb = vrnic_rxq_take(qp))) {
 		budget->bytes -= min_t(u64, budget->bytes, skb->len);
 		if (deliver_frame(qp, skb))
 			vrnic_count(qp->dev, RAW_DROPPED);

@@ -22,6 +22,7 @@
 #include "queue/target.h"
 #include "raw/raw.h"
 #include "raw/steer.h"
+#include "roce/rate.h"
 #include "vrnic.h"
 
 /* A frame up to this size is in one piece. Of others, so much is: enough for all headers. */
@@ -31,9 +32,23 @@
 /* A frame is longer than this on no interface that may be below a device. */
 #define MTU_MAX		SZ_64K
 
-/* A full queue of the interface is waited for so often, and so long each time. */
-#define FULL_TRIES	200
+/*
+ * A full queue of the interface is waited for so often, so long at first, and twice as long each time:
+ * 25 ms in all. Not more often, as others may see each of the tries: packet sockets, or a mirror.
+ */
+#define FULL_TRIES	8
 #define FULL_NS		(100 * NSEC_PER_USEC)
+
+/*
+ * May the calling process have the frames of the interface, as with a packet socket? The core asks for
+ * CAP_NET_RAW only; but a container may have this in its own network, and see the devices of others.
+ */
+bool vrnic_raw_allowed(const struct vrnic_dev *dev)
+{
+	const struct net *net = dev_net(dev->ndev);
+
+	return net_eq(net, current->nsproxy->net_ns) && ns_capable(net->user_ns, CAP_NET_RAW);
+}
 
 /* Has the interface Ethernet frames? */
 bool vrnic_raw_supported(const struct vrnic_dev *dev)
@@ -141,7 +156,7 @@ static int frame_send(struct vrnic_qp *qp, struct vrnic_op *op, struct sk_buff *
 	struct net_device *ndev = qp->dev->ndev;
 	const u8 *to = eth_hdr(skb)->h_dest;
 
-	if (READ_ONCE(qp->dev->steer.over) || !netif_running(ndev)) {
+	if (READ_ONCE(qp->dev->steer.over) || !netif_running(ndev) || !netif_carrier_ok(ndev)) {
 		kfree_skb(skb);
 		return -ENETDOWN;
 	}
@@ -179,8 +194,8 @@ static enum vrnic_step send_frame(struct vrnic_qp *qp, struct vrnic_op *op, u32 
 	}
 	if (skb)
 		err = frame_send(qp, op, skb);
-	if (err == NET_XMIT_DROP && op->tries++ < FULL_TRIES)
-		return raw_wait(qp, FULL_NS, VRNIC_WAIT_FULL);
+	if (err == NET_XMIT_DROP && op->tries < FULL_TRIES)
+		return raw_wait(qp, FULL_NS << op->tries++, VRNIC_WAIT_FULL);
 	if (err && err != NET_XMIT_CN)
 		vrnic_count(qp->dev, SEND_ERR);
 	else
@@ -201,6 +216,7 @@ enum vrnic_step vrnic_raw_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 {
 	u32 mtu = min_t(u32, READ_ONCE(qp->dev->ndev->mtu), MTU_MAX);
 	enum vrnic_step step;
+	u64 spent;
 	int verr;
 
 	if (op->total < VRNIC_ETH_BYTES ||
@@ -213,7 +229,11 @@ enum vrnic_step vrnic_raw_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
 	step = send_frame(qp, op, mtu);
 	vrnic_sgl_put(&qp->sgl);
-	if (step == VRNIC_STEP_DONE)
-		budget->bytes -= min(budget->bytes, op->total);
+	if (step == VRNIC_STEP_DONE) {
+		spent = min(budget->bytes, op->total);
+		budget->bytes -= spent;
+		/* the caller charges what the budget has lost; a frame may be longer than the rest */
+		vrnic_rate_sent(qp, op->total - spent);
+	}
 	return step;
 }

@@ -171,6 +171,9 @@ bool vrnic_steer_frame(struct vrnic_steer *steer, struct sk_buff *skb, const str
 
 static bool steer_hear(struct vrnic_ingress *in, struct sk_buff *skb)
 {
+	/* the reserves of memory are for the host's own use */
+	if (skb_pfmemalloc(skb))
+		return false;
 	return vrnic_steer_frame(container_of(in, struct vrnic_steer, ingress), skb, NULL);
 }
 
@@ -305,6 +308,8 @@ struct ib_flow *vrnic_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	/* the frames of UD have queue pair numbers */
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (!vrnic_raw_allowed(dev))
+		return ERR_PTR(-EPERM);
 	if (!vrnic_object_get(dev, VRNIC_OBJECT_FLOW, true))
 		return ERR_PTR(-ENOMEM);
 	rule = rule_new(to_vqp(ibqp), attr);

@@ -8,7 +8,9 @@
  * A17.9.3), and lib/cc.c sets the sender's rate.
  */
 
+#include <linux/if_vlan.h>
 #include <linux/ktime.h>
+#include <linux/netdevice.h>
 
 #include "lib/cc.h"
 #include "lib/hdr.h"
@@ -30,7 +32,11 @@
 
 static u32 unit_of(const struct vrnic_qp *qp)
 {
-	return qp->roce ? qp->roce->mtu + VRNIC_HDR_BYTES : LOCAL_UNIT;
+	if (qp->roce)
+		return qp->roce->mtu + VRNIC_HDR_BYTES;
+	if (qp->type == IB_QPT_RAW_PACKET)
+		return READ_ONCE(qp->dev->ndev->mtu) + VLAN_ETH_HLEN;
+	return LOCAL_UNIT;
 }
 
 /* Bytes a second that the consumer and congestion control allow; 0: no limit. */

@@ -57,9 +57,11 @@ static int check_init(struct vrnic_dev *dev, const struct ib_qp_init_attr *init,
 	case IB_QPT_XRC_TGT:
 		break;
 	case IB_QPT_RAW_PACKET:
-		if (user && vrnic_raw_supported(dev))
-			break;
-		return -EOPNOTSUPP;
+		if (!user || !vrnic_raw_supported(dev))
+			return -EOPNOTSUPP;
+		if (!vrnic_raw_allowed(dev))
+			return -EPERM;
+		break;
 	case IB_QPT_XRC_INI:
 		/* no struct ib_send_wr can name an SRQ */
 		if (user)

@@ -336,6 +336,36 @@ TEST_F(raw_packet, receives_that_do_not_fit)
 	EXPECT_OK(raw_close(&c));
 }
 
+/* A receive that fails ends all: of the frames that came with the first, none is received. */
+TEST_F(raw_packet, receive_of_foreign_memory)
+{
+	struct raw_bed *bed = &self->bed;
+	struct frame f = incoming(bed, 100, -1);
+	struct ibv_sge sge = { .length = RECV_BYTES, .lkey = 0x12345 };
+	struct ibv_recv_wr wr = { .wr_id = RECVS, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_flow *flow;
+	struct raw c = {};
+
+	ASSERT_OK(raw_open(&c, bed->pd));
+	ASSERT_OK(raw_to_rts(c.qp));
+	ASSERT_OK(ibv_post_recv(c.qp, &wr, &bad));
+	for (int i = 0; i < 8; i++)
+		ASSERT_OK(raw_post_recv(&c, i, RECV_BYTES));
+	flow = take_all(c.qp);
+	ASSERT_NE(NULL, flow);
+	for (int i = 0; i < 8; i++)
+		ASSERT_OK(net_send(bed, &f));
+	ASSERT_OK(poll_one(c.cq, &c.wc));
+	EXPECT_EQ(IBV_WC_LOC_PROT_ERR, c.wc.status);
+	for (int i = 0; i < 8; i++) {
+		ASSERT_OK(poll_one(c.cq, &c.wc));
+		EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, c.wc.status);
+	}
+	EXPECT_EQ(IBV_QPS_ERR, qp_state(c.qp));
+	EXPECT_OK(ibv_destroy_flow(flow));
+	EXPECT_OK(raw_close(&c));
+}
+
 TEST_F(raw_packet, receives_from_an_srq)
 {
 	struct raw_bed *bed = &self->bed;
@@ -525,6 +555,41 @@ TEST_F(raw_packet, needs_the_capability)
 	EXPECT_EQ(EPERM, errno);
 	EXPECT_EQ(NULL, take_all(bed->a.qp));
 	EXPECT_EQ(EPERM, errno);
+}
+
+/* As with a packet socket: a container does not have the frames of an interface outside of it. */
+TEST_F(raw_packet, needs_the_network)
+{
+	struct raw_bed *bed = &self->bed;
+	int home = open("/proc/self/ns/net", O_RDONLY);
+
+	ASSERT_LE(0, home);
+	ASSERT_OK(unshare(CLONE_NEWNET));
+	EXPECT_EQ(NULL, raw_qp(bed->pd, bed->a.scq, bed->a.cq));
+	EXPECT_EQ(EPERM, errno);
+	EXPECT_EQ(NULL, take_all(bed->a.qp));
+	EXPECT_EQ(EPERM, errno);
+	ASSERT_OK(setns(home, CLONE_NEWNET));
+	close(home);
+}
+
+/* A frame longer than what may always be sent counts whole. */
+TEST_F(raw_packet, rate_limit_of_long_frames)
+{
+	struct raw_bed *bed = &self->bed;
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 16000 };
+	struct frame f;
+	long long begin;
+
+	ASSERT_OK(system("ip link set " RAW_LINK " mtu 9000"));
+	ASSERT_OK(system("ip link set " RAW_PEER " mtu 9000"));
+	f = plain(bed, 8986, -1);
+	ASSERT_OK(ibv_modify_qp_rate_limit(bed->a.qp, &limit));
+	begin = now_ns();
+	for (int i = 0; i < 21; i++)
+		ASSERT_DONE(raw_send(&bed->a, &f, 1));
+	/* 20 times 9,000 bytes at two millions a second, less a millisecond that was saved up */
+	EXPECT_GT(now_ns() - begin, 80000000);
 }
 
 /* ---- ends ---- */
