@@ -61,8 +61,8 @@ static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 }
 
 /*
- * May @skb be split? A guest may have merged frames of a few bytes, which would take very much memory
- * one by one; and what does not find room is not worth the work.
+ * May @skb be split? A guest may have merged frames of a few bytes, which would take very much
+ * memory one by one; and what does not find room is not worth the work.
  */
 static bool may_split(const struct vrnic_qp *qp, struct sk_buff *skb)
 {

@@ -33,15 +33,17 @@
 #define MTU_MAX		SZ_64K
 
 /*
- * A full queue of the interface is waited for so often, so long at first, and twice as long each time:
- * 25 ms in all. Not more often, as others may see each of the tries: packet sockets, or a mirror.
+ * A full queue of the interface is waited for so often, so long at first, and twice as long each
+ * time: 25 ms in all. Not more often, as others may see each of the tries: packet sockets, or a
+ * mirror.
  */
 #define FULL_TRIES	8
 #define FULL_NS		(100 * NSEC_PER_USEC)
 
 /*
- * May the calling process have the frames of the interface, as with a packet socket? The core asks for
- * CAP_NET_RAW only; but a container may have this in its own network, and see the devices of others.
+ * May the calling process have the frames of the interface, as with a packet socket? The core asks
+ * for CAP_NET_RAW only; but a container may have this in its own network, and see the devices of
+ * others.
  */
 bool vrnic_raw_allowed(const struct vrnic_dev *dev)
 {
@@ -232,7 +234,7 @@ enum vrnic_step vrnic_raw_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	if (step == VRNIC_STEP_DONE) {
 		spent = min(budget->bytes, op->total);
 		budget->bytes -= spent;
-		/* the caller charges what the budget has lost; a frame may be longer than the rest */
+		/* the caller charges what the budget has lost; the frame may be longer */
 		vrnic_rate_sent(qp, op->total - spent);
 	}
 	return step;
