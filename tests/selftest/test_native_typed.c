@@ -317,7 +317,7 @@ TEST_F(typed, s3_5_gathered_from_storage)
 		ASSERT_OK(typed_rows(&from, node->client, &column, 1));
 		ASSERT_OK(typed_rows(&to, node->client, &row, 1));
 		EXPECT_TRUE(as_gathered(bed, &from, &to, get, VRNIC_TYPED_AUTO));
-		/* one device drops the request of a get, too: nothing is packed before the change */
+		/* one device drops the request of a get, too: nothing is packed in time */
 		if (!get || getenv("VRNIC_PEER_DEV"))
 			EXPECT_TRUE(as_gathered(bed, &from, &to, get, VRNIC_TYPED_PACKED));
 		EXPECT_OK(typed_free(&from));
