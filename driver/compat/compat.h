@@ -22,6 +22,11 @@
 #include <asm/unaligned.h>
 #endif
 
+/* Before 6.12, the CPU could read all packets. */
+#ifndef VRNIC_HAVE_FRAGS_READABLE
+#define skb_frags_readable(skb)	true
+#endif
+
 /* skb_gso_segment() was declared in linux/netdevice.h before 6.5. */
 #ifdef VRNIC_HAVE_NET_GSO
 #include <net/gso.h>
@@ -252,10 +257,11 @@ static inline void hrtimer_setup(struct hrtimer *timer,
  * A kernel patches its memcpy() for its CPU. User-mode Linux cannot: its memcpy() moves 8 bytes at
  * a time, at about half of the CPU's speed. And since 6.4 memcpy() has a string instruction only
  * for CPUs on which it is fast for a few bytes (FSRM); others have a loop, which takes three times
- * as many instructions for a page as they need with the string instruction that suits them. With
- * KASAN the kernel's memcpy() is used nevertheless, because KASAN checks its accesses.
+ * as many instructions for a page as they need with the string instruction that suits them. The
+ * sanitizers check what the kernel's memcpy() accesses, so with them it is used nevertheless.
  */
-#if defined(CONFIG_X86_64) && !defined(CONFIG_KASAN) && !defined(CONFIG_KMSAN)
+#if defined(CONFIG_X86_64) && !defined(CONFIG_KASAN) && !defined(CONFIG_KMSAN) && \
+	!defined(CONFIG_KCSAN)
 static __always_inline void vrnic_rep_movsb(void *to, const void *from, size_t n)
 {
 	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (n) : : "memory");

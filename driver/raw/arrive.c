@@ -64,13 +64,12 @@ static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
  * May @skb be split? A guest may have merged frames of a few bytes, which would take very much
  * memory one by one; and what does not find room is not worth the work.
  */
-static bool may_split(const struct vrnic_qp *qp, struct sk_buff *skb)
+static bool may_split(const struct vrnic_qp *qp, const struct sk_buff *skb)
 {
 	u32 each = max_t(u32, skb_shinfo(skb)->gso_size, 1);
 
 	return DIV_ROUND_UP(skb->len, each) <= SPLIT_MAX &&
-	       READ_ONCE(qp->rxq_bytes) < VRNIC_RXQ_BYTES &&
-	       !skb_cow_head(skb, 0);	/* the split writes into headers, which a clone shares */
+	       READ_ONCE(qp->rxq_bytes) < VRNIC_RXQ_BYTES;
 }
 
 /* Split what was merged. */
@@ -79,7 +78,8 @@ static bool arrive_many(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 	struct sk_buff *segs = NULL, *next;
 	bool any = false;
 
-	if (may_split(qp, skb))
+	/* the split writes into headers, which the host's clone shares */
+	if (may_split(qp, skb) && !skb_cow_head(skb, 0))
 		segs = skb_gso_segment(skb, 0);
 	if (IS_ERR_OR_NULL(segs)) {
 		raw_drop(qp, skb);
@@ -111,7 +111,7 @@ void vrnic_raw_arrive(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 		vrnic_count(qp->dev, RCVD_DROPPED);
 		return;
 	}
-	/* a sender's pages are its own, and do not wait in a queue */
+	/* a copy waits in the queue, not pages of a sender that waits for them to be free again */
 	if (!vrnic_raw_receives(qp) || skb_orphan_frags_rx(skb, GFP_ATOMIC)) {
 		raw_drop(qp, skb);
 		return;

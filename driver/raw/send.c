@@ -5,11 +5,14 @@
  * does not go to the network, and a frame to a group does both.
  */
 
+#include <linux/capability.h>
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
 #include <linux/ktime.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <net/net_namespace.h>
 
 #include "engine/budget.h"
 #include "engine/engine.h"

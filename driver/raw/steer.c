@@ -171,8 +171,11 @@ bool vrnic_steer_frame(struct vrnic_steer *steer, struct sk_buff *skb, const str
 
 static bool steer_hear(struct vrnic_ingress *in, struct sk_buff *skb)
 {
-	/* the reserves of memory are for the host's own use */
-	if (skb_pfmemalloc(skb))
+	/*
+	 * The reserves of memory are for the host's own use, and what lies in the memory of another
+	 * device cannot be copied into a receive.
+	 */
+	if (skb_pfmemalloc(skb) || !skb_frags_readable(skb))
 		return false;
 	return vrnic_steer_frame(container_of(in, struct vrnic_steer, ingress), skb, NULL);
 }
