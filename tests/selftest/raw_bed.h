@@ -429,6 +429,29 @@ static inline int raw_bed_close(struct raw_bed *bed)
 	return ret;
 }
 
+/*
+ * Keep the kernel's hook for frames in use, on another interface, to the end of the process. With
+ * rules that come and go while frames come, the kernel would patch its code under them, and an
+ * emulated CPU may stay in the breakpoint that this takes (QEMU 7.2).
+ */
+static inline int raw_keep_hook(void)
+{
+	struct rule rule = normal(0);
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct raw keep;
+
+	if (system("rdma link add vrnic_keep type vrnic netdev lo"))
+		return -ENODEV;
+	setenv("VRNIC_DEV", "vrnic_keep", 1);
+	ctx = dev_open_context();
+	setenv("VRNIC_DEV", RAW_DEVICE, 1);
+	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	if (!pd)
+		return -ENODEV;
+	return raw_open(&keep, pd) ?: ibv_create_flow(keep.qp, &rule.attr) ? 0 : -errno;
+}
+
 /* The network sends a frame to the device. */
 static inline int net_send(struct raw_bed *bed, const struct frame *f)
 {

@@ -618,6 +618,7 @@ TEST_F(raw_packet, ends_under_fire)
 	struct flood fire = { .bed = bed, .frame = incoming(bed, 200, -1) };
 	pthread_t thread;
 
+	ASSERT_OK(raw_keep_hook());
 	ASSERT_OK(pthread_create(&thread, NULL, flood, &fire));
 	for (int i = 0; i < FLOOD_ROUNDS; i++) {
 		struct raw c = {};
@@ -648,6 +649,7 @@ static void lose(struct __test_metadata *_metadata, struct raw_bed *bed, const c
 	pthread_t thread;
 
 	ASSERT_NE(NULL, flow);
+	ASSERT_OK(raw_keep_hook());
 	ASSERT_OK(pthread_create(&thread, NULL, flood, &fire));
 	ASSERT_OK(poll_one(bed->a.cq, &bed->a.wc));
 	ASSERT_OK(system(how));
