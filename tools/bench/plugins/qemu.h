@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What lines.c needs of the interface that QEMU has for plugins (since 4.2). Debian has no package
+ * What the plugins need of the interface that QEMU has for plugins (since 4.2). Debian has no package
  * with QEMU's own header.
  */
-#ifndef LINES_QEMU_H
-#define LINES_QEMU_H
+#ifndef QEMU_PLUGINS_H
+#define QEMU_PLUGINS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,4 +49,4 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, ui
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *at);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *at);
 
-#endif /* LINES_QEMU_H */
+#endif /* QEMU_PLUGINS_H */

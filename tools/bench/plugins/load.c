@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * load [--pairs N] [--one-region] [--bytes N] [--writes N]
+ * load [--pairs N] [--one-region] [--bytes N] [--writes N] [--one-at-a-time] [--quiet N]
+ *	[--maps FILE]
  *
  * Pairs of processes on the CPUs 2n and 2n+1: one has a queue pair and a region, the other writes
  * to it, on the device $VRNIC_DEV. With --one-region a single process has the queue pairs and one
- * region, with a place for each. While all of them write, lines.c watches. Prints the number of
- * WRITEs.
+ * region, with a place for each. With --quiet only each Nth WRITE has a completion. While all of
+ * them write, a plugin of QEMU watches. Prints the number of WRITEs; FILE gets the memory map of
+ * the first process that writes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,13 +25,14 @@
 
 #include <infiniband/verbs.h>
 
-#include "lines.h"
+#include "mark.h"
 
 #define PAIRS_MAX	32
 #define DEPTH		64
 #define WARM		2000	/* WRITEs before the others are counted */
 
-static unsigned int pairs = 4, bytes = 8, writes = 20000;
+static unsigned int pairs = 4, bytes = 8, writes = 20000, depth = DEPTH, every = 1;
+static const char *maps;
 
 /* One end of a connection, as the other has to know it. */
 struct end {
@@ -195,22 +198,33 @@ static void write_many(struct ibv_qp *qp, const struct ibv_mr *mr, const struct 
 	struct ibv_sge sge = { (uintptr_t)mr->addr, bytes, mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = to->addr, .rkey = to->rkey },
 	}, *bad;
 	unsigned int posted = 0, done = 0;
 	struct ibv_wc wc;
 
 	while (done < n) {
-		while (posted < n && posted - done < DEPTH) {
+		while (posted < n && posted - done < depth) {
+			wr.send_flags = ++posted % every && posted < n ? 0 : IBV_SEND_SIGNALED;
 			check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-			posted++;
 		}
 		while (ibv_poll_cq(qp->send_cq, 1, &wc) > 0) {
 			check(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
-			done++;
+			done = done + every < n ? done + every : n;
 		}
 	}
+}
+
+static void copy_maps(void)
+{
+	FILE *from = fopen("/proc/self/maps", "r"), *to = fopen(maps, "w");
+	char line[512];
+
+	check(from && to, maps);
+	while (fgets(line, sizeof(line), from))
+		fputs(line, to);
+	check(!fclose(to), maps);
+	fclose(from);
 }
 
 static void run_source(unsigned int pair)
@@ -230,7 +244,7 @@ static void run_source(unsigned int pair)
 	atomic_fetch_add(&shared->warm, 1);
 	if (pair == 0) {
 		wait_for(&shared->warm, pairs);
-		lines_start();
+		mark_start();
 		atomic_store(&shared->go, true);
 	}
 	while (!atomic_load(&shared->go))
@@ -241,7 +255,9 @@ static void run_source(unsigned int pair)
 	while (atomic_load(&shared->done) < pairs)
 		;
 	if (pair == 0)
-		lines_stop();
+		mark_stop();
+	if (pair == 0 && maps)
+		copy_maps();
 	exit(0);
 }
 
@@ -268,6 +284,9 @@ int main(int argc, char **argv)
 		{ "one-region", no_argument, NULL, 'o' },
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "writes", required_argument, NULL, 'w' },
+		{ "one-at-a-time", no_argument, NULL, '1' },
+		{ "quiet", required_argument, NULL, 'q' },
+		{ "maps", required_argument, NULL, 'm' },
 		{}
 	};
 	pid_t targets[PAIRS_MAX], sources[PAIRS_MAX];
@@ -289,11 +308,20 @@ int main(int argc, char **argv)
 		case 'w':
 			writes = atoi(optarg);
 			break;
+		case '1':
+			depth = 1;
+			break;
+		case 'q':
+			every = atoi(optarg);
+			break;
+		case 'm':
+			maps = optarg;
+			break;
 		default:
 			return 2;
 		}
 	}
-	if (!pairs || pairs > PAIRS_MAX || !bytes || !writes)
+	if (!pairs || pairs > PAIRS_MAX || !bytes || !writes || !every || every > depth)
 		return 2;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);

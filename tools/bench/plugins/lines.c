@@ -6,8 +6,7 @@
  * since. An access of a CPU that has not got the line moves it there. Caches have no end here: what
  * moves, moves because CPUs share. The CPUs 2n and 2n+1 are pair n.
  *
- * The program in the machine says from where to where by two instructions that do nothing (see
- * lines.h). At the second, what each instruction did to each line is written to the file of the
+ * The program in the machine says from where to where (see mark.h). At the end, what each instruction did to each line is written to the file of the
  * plugin's argument out=, a run after the other:
  *
  *	run
@@ -22,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lines.h"
+#include "marked.h"
 #include "qemu.h"
 
 #define LINE_BITS	6
@@ -46,7 +45,7 @@ struct site {
 	uint64_t loads, stores, within, across;
 };
 
-int qemu_plugin_version = LINES_QEMU_VERSION;
+int qemu_plugin_version = PLUGIN_VERSION;
 
 static struct line *lines;
 static struct site *sites;
@@ -207,23 +206,6 @@ static void on_stop(unsigned int cpu, void *arg)
 	atomic_store(&lost, 0);
 }
 
-static bool copies;	/* QEMU 9.1 copies an instruction's bytes for the caller */
-
-static bool is(const struct qemu_plugin_insn *insn, const char *wanted)
-{
-	size_t (*copy)(const struct qemu_plugin_insn *insn, void *to, size_t n) =
-		(void *)qemu_plugin_insn_data;
-	uint8_t bytes[LINES_MARK_BYTES];
-
-	if (qemu_plugin_insn_size(insn) != LINES_MARK_BYTES)
-		return false;
-	if (copies)
-		copy(insn, bytes, sizeof(bytes));
-	else
-		memcpy(bytes, qemu_plugin_insn_data(insn), sizeof(bytes));
-	return !memcmp(bytes, wanted, sizeof(bytes));
-}
-
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t i;
@@ -233,12 +215,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
 
-		if (is(insn, LINES_START_BYTES))
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_start,
-							       QEMU_PLUGIN_CB_NO_REGS, NULL);
-		else if (is(insn, LINES_STOP_BYTES))
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_stop,
-							       QEMU_PLUGIN_CB_NO_REGS, NULL);
+		watch_marks(insn, on_start, on_stop);
 		qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, pc);
 	}
@@ -247,7 +224,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_plugin_info *info, int argc,
 			char **argv)
 {
-	copies = info->version.cur >= 3;
+	marks_init(info);
 	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
 		fprintf(stderr, "lines: needs out=FILE\n");
 		return -1;
