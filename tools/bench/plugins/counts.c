@@ -26,7 +26,7 @@ struct count {
 
 int qemu_plugin_version = PLUGIN_VERSION;
 
-static _Atomic(struct count *) counts;
+static struct count *counts;
 static atomic_uint watched;	/* number of the CPU, and 1; 0: none */
 static const char *out;
 
@@ -57,7 +57,7 @@ static void on_stop(unsigned int cpu, void *arg)
 	if (!file)
 		return;
 	fprintf(file, "run\n");
-	for (count = atomic_load(&counts); count; count = count->next) {
+	for (count = __atomic_load_n(&counts, __ATOMIC_ACQUIRE); count; count = count->next) {
 		if (count->times)
 			fprintf(file, "%llx %llx\n", (unsigned long long)count->pc,
 				(unsigned long long)count->times);
@@ -73,8 +73,9 @@ static struct count *count_new(uint64_t pc)
 	if (!count)
 		abort();
 	count->pc = pc;
-	count->next = atomic_load(&counts);
-	while (!atomic_compare_exchange_weak(&counts, &count->next, count))
+	count->next = __atomic_load_n(&counts, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&counts, &count->next, count, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
 		;
 	return count;
 }

@@ -6,8 +6,9 @@
  * since. An access of a CPU that has not got the line moves it there. Caches have no end here: what
  * moves, moves because CPUs share. The CPUs 2n and 2n+1 are pair n.
  *
- * The program in the machine says from where to where (see mark.h). At the end, what each instruction did to each line is written to the file of the
- * plugin's argument out=, a run after the other:
+ * The program in the machine says from where to where (see mark.h). At the end, what each
+ * instruction did to each line is written to the file of the plugin's argument out=, a run after
+ * the other:
  *
  *	run
  *	LINE DATA INSTRUCTION PAIR LOADS STORES WITHIN ACROSS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* How a program says to the plugins from where to where to watch: long forms of nop, with a number. */
+/* How a program tells the plugins from where to where to watch: long nops, with a number. */
 #ifndef MARK_H
 #define MARK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the plugins need of the interface that QEMU has for plugins (since 4.2). Debian has no package
+ * What the plugins need of the interface that QEMU has for them (since 4.2). Debian has no package
  * with QEMU's own header.
  */
 #ifndef QEMU_PLUGINS_H
