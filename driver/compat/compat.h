@@ -283,11 +283,11 @@ static __always_inline void vrnic_rep_movsq(void *to, const void *from, size_t n
 
 static inline void vrnic_memcpy(void *to, const void *from, size_t n)
 {
-	if (n < VRNIC_REP_MIN || static_cpu_has(X86_FEATURE_FSRM))
+	if (n < VRNIC_REP_MIN || cpu_feature_enabled(X86_FEATURE_FSRM))
 		memcpy(to, from, n);
-	else if (static_cpu_has(X86_FEATURE_ERMS))
+	else if (cpu_feature_enabled(X86_FEATURE_ERMS))
 		vrnic_rep_movsb(to, from, n);
-	else if (static_cpu_has(X86_FEATURE_REP_GOOD))
+	else if (cpu_feature_enabled(X86_FEATURE_REP_GOOD))
 		vrnic_rep_movsq(to, from, n);
 	else
 		memcpy(to, from, n);
