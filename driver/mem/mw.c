@@ -304,12 +304,11 @@ int vrnic_mw_open(const struct vrnic_key_user *user, struct vrnic_window *win, u
 		mr = win->mr;
 		/* the window has a reference on @mr, so the count is not zero */
 		refcount_inc(&mr->refs);
-		seg->mr = mr;
-		seg->held = false;
-		seg->kva = NULL;
-		seg->off = win->addr + (addr - win->base) - mr->iova + mr->offset;
-		seg->len = len;
-		seg->pieces = NULL;
+		*seg = (struct vrnic_seg){
+			.mr = mr,
+			.off = win->addr + (addr - win->base) - mr->iova + mr->offset,
+			.len = len,
+		};
 	}
 	spin_unlock_bh(&win->lock);
 	return verr;

@@ -122,6 +122,32 @@ TEST_F(mw, rights_of_its_own)
 	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR, write_at(self, 0, 8));
 }
 
+/*
+ * What the target has left in its list of segments from an earlier operation, here of memory that is
+ * paged on demand, means nothing for the window.
+ */
+TEST_F(mw, behind_memory_on_demand)
+{
+	const size_t page = 4096;
+	void *addr = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	ASSERT_NE(MAP_FAILED, addr);
+	ASSERT_DONE(bind(self, 0, 64, WINDOW_ACCESS));
+	mr = ibv_reg_mr(self->bed.b->pd, addr, page, ACCESS_REMOTE | IBV_ACCESS_ON_DEMAND);
+	if (!mr)
+		SKIP(return, "this kernel has no on-demand paging");
+	buf_fill(&self->bed.src, 1);
+	ASSERT_DONE(RUN(self->bed.a, .op = IBV_WR_RDMA_WRITE, .len = page, .local = &self->bed.src,
+			.rkey = mr->rkey, .raddr = (uintptr_t)addr));
+	ASSERT_DONE(write_at(self, 0, 64));
+	EXPECT_EQ(-1, buf_differs(&self->buf, 0, 64, 1, 0));
+	ASSERT_DONE(RUN(self->bed.a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .local = &self->bed.src,
+			.rkey = self->mw->rkey, .raddr = (uintptr_t)self->buf.addr, .value = 1));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	munmap(addr, page);
+}
+
 TEST_F(mw, read_and_atomic)
 {
 	ASSERT_DONE(bind(self, 64, 64, WINDOW_ACCESS));
