@@ -223,20 +223,26 @@ static u64 service_time(const struct vrnic_runnable *r, cycles_t cycles)
 	return test_bit(VRNIC_RUN_GATHER, &r->state) ? 2 * cycles : cycles;
 }
 
+/* What a doorbell brought: descriptors done, and fetched, and whether they were of a stream. */
+struct brought {
+	u32 descs;
+	u32 taken;
+	bool stream;
+};
+
 /*
- * A doorbell that came at @came was served, and used up @spent. A process that rings again in less
- * time than its doorbell took could post while a thread serves the ring. (A process that waits for
- * an answer takes longer, as its peer is served in between.) Return: is a thread to take over?
+ * A doorbell that came at @came was served. A process that rings again in less time than its
+ * doorbell took could post while a thread serves the ring. (A process that waits for an answer
+ * takes longer, as its peer is served in between.) Return: is a thread to take over?
  */
-static bool is_overtaken(struct vrnic_runnable *r, cycles_t came,
-			 const struct vrnic_budget *spent)
+static bool is_overtaken(struct vrnic_runnable *r, cycles_t came, struct brought brought)
 {
 	cycles_t now = get_cycles();
 	bool quick = came - r->left < service_time(r, now - came);
 
-	if (quick && spent->descs)
-		note_alone(r, now, spent->descs);
-	vrnic_gather_note(r, spent->stream, spent->taken);
+	if (quick && brought.descs)
+		note_alone(r, now, brought.descs);
+	vrnic_gather_note(r, brought.stream, brought.taken);
 	r->left = now;
 	r->streak = quick ? r->streak + 1 : 0;
 	if (r->streak < r->patience || !vrnic_thread_stays(r))
@@ -269,18 +275,19 @@ static bool serve_here(struct vrnic_runnable *r, struct vrnic_budget *left)
 /* serve_here() a doorbell, and count it. Return: false if a thread has to go on. */
 static bool serve_call(struct vrnic_runnable *r, struct vrnic_budget *left)
 {
-	struct vrnic_budget spent = { .descs = left->descs };
 	u64 before = vrnic_budget_sum(left);
 	cycles_t came = get_cycles();
+	u32 descs = left->descs;
+	struct brought brought;
 
 	left->taken = 0;
 	if (!serve_here(r, left))
 		return false;
-	spent.descs -= left->descs;
-	spent.taken = left->taken;
-	spent.stream = left->stream;
+	brought = (struct brought){
+		.descs = descs - left->descs, .taken = left->taken, .stream = left->stream,
+	};
 	vrnic_budget_step(left, before);
-	return !is_overtaken(r, came, &spent);
+	return !is_overtaken(r, came, brought);
 }
 
 static void parcel_deliver(struct vrnic_runnable *r, struct vrnic_parcel *parcel)
@@ -418,10 +425,8 @@ static bool serve_atomic(struct vrnic_runnable *r, struct vrnic_budget *left)
 static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_budget *left)
 {
 	/* count what was fetched: it completes when the peer has acknowledged it */
-	struct vrnic_budget spent = {
-		.descs = left->taken,
-		.taken = left->taken,
-		.stream = left->stream,
+	struct brought brought = {
+		.descs = left->taken, .taken = left->taken, .stream = left->stream,
 	};
 
 	/* if another runner has @r by now, this doorbell is left out of the statistics */
@@ -429,7 +434,7 @@ static bool serve_settle(struct vrnic_runnable *r, cycles_t came, struct vrnic_b
 		return false;
 	left->taken = 0;
 	left->stream = false;
-	if (is_overtaken(r, came, &spent)) {
+	if (is_overtaken(r, came, brought)) {
 		vrnic_thread_add(r);
 		return false;
 	}

@@ -18,6 +18,7 @@
 #include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
+#include "mem/near.h"
 #include "mem/odp.h"
 #include "mem/seg.h"
 #include "vrnic.h"
@@ -25,13 +26,6 @@
 static void *key_entry(struct vrnic_dev *dev, u32 key)
 {
 	return vrnic_ids_find(&dev->keys, key >> 8);
-}
-
-static bool in_bounds(u64 base, u64 size, u64 addr, u64 len)
-{
-	u64 off = addr - base;
-
-	return addr >= base && off <= size && len <= size - off;
 }
 
 /**
@@ -56,34 +50,18 @@ bool vrnic_mr_get(struct vrnic_mr *mr)
 	return false;
 }
 
-static void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, u64 addr,
-		    u64 len)
+static __always_inline void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, bool held,
+				    u64 addr, u64 len)
 {
+	enum vrnic_mr_kind kind = mr->kind;
+
 	seg->mr = mr;
-	seg->held = false;
-	seg->on_demand = mr->kind == VRNIC_MR_ODP;
+	seg->held = held;
+	seg->on_demand = kind == VRNIC_MR_ODP;
+	seg->kva = kind == VRNIC_MR_DMA ? (void *)(uintptr_t)addr : NULL;
+	seg->off = addr - mr->iova + mr->offset;
 	seg->len = len;
 	seg->pieces = NULL;
-	if (mr->kind == VRNIC_MR_DMA) {
-		seg->kva = (void *)(uintptr_t)addr;
-		seg->off = 0;
-	} else {
-		seg->kva = NULL;
-		seg->off = addr - mr->iova + mr->offset;
-	}
-}
-
-/* May a user of protection domain @pd use this memory of @mr? The caller has a reference on @mr. */
-static int mr_check(struct vrnic_mr *mr, struct ib_pd *pd, u64 addr, u64 len,
-		    int access)
-{
-	if (mr->ibmr.pd != pd)
-		return VRNIC_VERR_PD;
-	if ((mr->access & access) != access)
-		return VRNIC_VERR_ACCESS;
-	if (!in_bounds(mr->iova, mr->length, addr, len))
-		return VRNIC_VERR_BOUNDS;
-	return 0;
 }
 
 /*
@@ -97,31 +75,30 @@ static int mr_seg_open(struct vrnic_mr *mr, bool key_fits, struct ib_pd *pd,
 	int verr = VRNIC_VERR_KEY;
 
 	if (key_fits)
-		verr = mr_check(mr, pd, addr, len, access);
+		verr = vrnic_mr_check(mr, pd, addr, len, access);
 	if (verr) {
 		vrnic_mr_put(mr);
 		return verr;
 	}
-	seg_set(seg, mr, addr, len);
+	seg_set(seg, mr, false, addr, len);
 	return 0;
 }
 
-/*
- * Return: true if @held has a region for @key. Then *@verr is 0, and @seg describes the memory, or
- * *@verr tells why the memory must not be used.
- */
-static bool held_open(const struct vrnic_held *held, u32 key, struct ib_pd *pd,
-		      u64 addr, u64 len, int access, struct vrnic_seg *seg,
-		      int *verr)
+/* Has the run a region for @key? */
+static __always_inline bool held_fits(const struct vrnic_held *held, u32 key)
 {
-	if (!held || !held->mr || held->key != key)
-		return false;
-	*verr = mr_check(held->mr, pd, addr, len, access);
-	if (!*verr) {
-		seg_set(seg, held->mr, addr, len);
-		seg->held = true;
-	}
-	return true;
+	return held && vrnic_held_fits(held, key);
+}
+
+/* Describe the memory in @seg: it is in the region that the run keeps. Return: 0 or the error. */
+static __always_inline int held_open(const struct vrnic_held *held, struct ib_pd *pd, u64 addr,
+				     u64 len, int access, struct vrnic_seg *seg)
+{
+	int verr = vrnic_mr_check(held->mr, pd, addr, len, access);
+
+	if (likely(!verr))
+		seg_set(seg, held->mr, true, addr, len);
+	return verr;
 }
 
 /* Let @held take over the reference of @seg on its region, unless @held has a region already. */
@@ -164,9 +141,32 @@ static int key_region_get(struct vrnic_dev *dev, u32 key, struct vrnic_mr **mr)
 	return verr;
 }
 
-static int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key, bool remote, u64 addr,
-		      u64 len, int access, bool pinned, struct vrnic_held *held,
-		      struct vrnic_seg *seg)
+/**
+ * vrnic_held_find() - find the region of a key, and keep it
+ * @held: keeps no region yet; nor after this, if there is none that @user could use
+ * @user: queue pair on whose behalf the key is used
+ * @key: key that the user claims
+ * @remote: @key has to be a remote key, not a local one
+ */
+void vrnic_held_find(struct vrnic_held *held, const struct vrnic_key_user *user, u32 key,
+		     bool remote)
+{
+	struct vrnic_mr *mr;
+
+	if (key_region_get(user->dev, key, &mr))
+		return;
+	if (mr->ibmr.pd != user->pd || key != (remote ? mr->rkey : mr->lkey)) {
+		vrnic_mr_put(mr);
+		return;
+	}
+	held->mr = mr;
+	held->key = key;
+}
+
+/* Look the region up. Not inline, so that what finds it in @held saves no registers. */
+static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key, bool remote,
+			       u64 addr, u64 len, int access, bool pinned,
+			       struct vrnic_held *held, struct vrnic_seg *seg)
 {
 	struct vrnic_mr *mr;
 	int verr;
@@ -175,8 +175,8 @@ static int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key, bool rem
 		*seg = (struct vrnic_seg){};
 		return 0;
 	}
-	if (held_open(held, key, pd, addr, len, access, seg, &verr))
-		return verr;
+	if (held_fits(held, key))
+		return held_open(held, pd, addr, len, access, seg);
 	verr = key_region_get(dev, key, &mr);
 	if (verr)
 		return verr;
@@ -216,6 +216,16 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	return verr == -EAGAIN ? VRNIC_VERR_ACCESS : verr;
 }
 
+static __always_inline int seg_local(const struct vrnic_key_user *user,
+				     const struct vrnic_sge *sge, int access,
+				     struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	if (likely(held_fits(held, sge->lkey) && sge->length))
+		return held_open(held, user->pd, sge->addr, sge->length, access, seg);
+	return seg_region(user->dev, user->pd, sge->lkey, false, sge->addr, sge->length, access,
+			  false, held, seg);
+}
+
 /**
  * vrnic_seg_local() - find the memory of a local segment
  * @user: queue pair with the request; the protection domain has to match
@@ -229,8 +239,38 @@ int vrnic_seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
 		    int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	return seg_region(user->dev, user->pd, sge->lkey, false, sge->addr, sge->length, access,
-			  false, held, seg);
+	return seg_local(user, sge, access, held, seg);
+}
+
+/* vrnic_seg_remote(), for a key that the run has not used yet: of a region, or of a window. */
+static noinline int seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
+			       int access, struct vrnic_held *held, struct vrnic_seg *seg)
+{
+	struct vrnic_mr *mr;
+	void *entry;
+	int verr;
+
+	if (!len) {
+		*seg = (struct vrnic_seg){};
+		return 0;
+	}
+	rcu_read_lock();
+	entry = key_entry(user->dev, rkey);
+	if (xa_pointer_tag(entry)) {
+		verr = vrnic_mw_open(user, xa_untag_pointer(entry), rkey, addr,
+				     len, access, seg);
+		rcu_read_unlock();
+		return verr;
+	}
+	mr = entry;
+	verr = region_get(mr);
+	rcu_read_unlock();
+	if (verr)
+		return verr;
+	verr = mr_seg_open(mr, mr->rkey == rkey, user->pd, addr, len, access, seg);
+	if (!verr)
+		held_keep(held, rkey, seg);
+	return verr;
 }
 
 /**
@@ -248,34 +288,9 @@ int vrnic_seg_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 len,
 		     int access, struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	struct ib_pd *pd = user->pd;
-	struct vrnic_mr *mr;
-	void *entry;
-	int verr;
-
-	if (!len) {
-		*seg = (struct vrnic_seg){};
-		return 0;
-	}
-	if (held_open(held, rkey, pd, addr, len, access, seg, &verr))
-		return verr;
-	rcu_read_lock();
-	entry = key_entry(user->dev, rkey);
-	if (xa_pointer_tag(entry)) {
-		verr = vrnic_mw_open(user, xa_untag_pointer(entry), rkey, addr,
-				     len, access, seg);
-		rcu_read_unlock();
-		return verr;
-	}
-	mr = entry;
-	verr = region_get(mr);
-	rcu_read_unlock();
-	if (verr)
-		return verr;
-	verr = mr_seg_open(mr, mr->rkey == rkey, pd, addr, len, access, seg);
-	if (!verr)
-		held_keep(held, rkey, seg);
-	return verr;
+	if (likely(held_fits(held, rkey) && len))
+		return held_open(held, user->pd, addr, len, access, seg);
+	return seg_remote(user, rkey, addr, len, access, held, seg);
 }
 
 /**
@@ -370,6 +385,23 @@ void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len)
 	return run_at(seg, pos, want, len);
 }
 
+static noinline int sgl_local_many(const struct vrnic_key_user *user, const struct vrnic_sge *sge,
+				   u32 nr, int access, struct vrnic_held *held,
+				   struct vrnic_sgl *sgl)
+{
+	int verr;
+
+	for (sgl->nr = 0; sgl->nr < nr; sgl->nr++) {
+		verr = vrnic_seg_local(user, &sge[sgl->nr], access, held,
+				       &sgl->seg[sgl->nr]);
+		if (verr) {
+			vrnic_sgl_put(sgl);
+			return verr;
+		}
+	}
+	return 0;
+}
+
 /**
  * vrnic_sgl_local() - find the memory of a list of local segments
  * @user: queue pair with the request; the protection domain has to match
@@ -388,15 +420,11 @@ int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 
 	sgl->cur = 0;
 	sgl->pos = 0;
-	for (sgl->nr = 0; sgl->nr < nr; sgl->nr++) {
-		verr = vrnic_seg_local(user, &sge[sgl->nr], access, held,
-				       &sgl->seg[sgl->nr]);
-		if (verr) {
-			vrnic_sgl_put(sgl);
-			return verr;
-		}
-	}
-	return 0;
+	if (unlikely(nr != 1))
+		return sgl_local_many(user, sge, nr, access, held, sgl);
+	verr = seg_local(user, sge, access, held, &sgl->seg[0]);
+	sgl->nr = !verr;
+	return verr;
 }
 
 /* Make a list of one piece of kernel memory, which need not be put. */
@@ -430,7 +458,8 @@ int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
 	return 0;
 }
 
-void vrnic_sgl_put(struct vrnic_sgl *sgl)
+/* vrnic_sgl_put(), of any list. */
+void vrnic_sgl_put_all(struct vrnic_sgl *sgl)
 {
 	unsigned int i;
 
@@ -506,16 +535,27 @@ void vrnic_sgl_read(struct vrnic_sgl *src, void *to, u64 n)
 	}
 }
 
-/*
- * Programs poll on the end of a message, so it has to become visible last. Copy all but the last
- * naturally aligned unit of up to 8 bytes, then store this unit with one store. An aligned message
+/**
+ * vrnic_copy_final() - copy the bytes that a message ends with
+ * @dst: target
+ * @src: source
+ * @n: bytes, at least 1
+ *
+ * Programs poll on the end of a message, so it has to become visible last. Copies all but the last
+ * naturally aligned unit of up to 8 bytes, then stores this unit with one store. An aligned message
  * of 1, 2, 4 or 8 bytes is one such unit.
  */
-static void copy_final(void *dst, const void *src, size_t n)
+void vrnic_copy_final(void *dst, const void *src, size_t n)
 {
 	unsigned long end = (unsigned long)dst + n;
 	size_t unit = min_t(size_t, 8, end & -end);
 
+	if (likely(n == sizeof(u64) && unit == sizeof(u64))) {
+		/* as below */
+		smp_wmb();
+		WRITE_ONCE(*(u64 *)dst, get_unaligned((const u64 *)src));
+		return;
+	}
 	while (unit > n)
 		unit >>= 1;
 	n -= unit;
@@ -543,23 +583,38 @@ static void copy_final(void *dst, const void *src, size_t n)
 static void seg_copy_run(void *to, const void *from, u64 n, bool last)
 {
 	if (last)
-		copy_final(to, from, n);
+		vrnic_copy_final(to, from, n);
 	else
 		vrnic_memcpy(to, from, n);
 }
 
-/**
- * vrnic_sgl_copy() - copy from one list to another
- * @dst: target; its position moves on
- * @src: source; its position moves on
- * @n: bytes; both lists have that many
- * @final: the message ends with these bytes
- *
- * Copies in ascending order, each byte once. The contiguous bytes of each list are looked up when
- * the previous ones of this list are used up: those of the other list may reach much farther.
+/*
+ * Find the bytes at the position, if they are in one segment and one page, or in memory of the
+ * kernel: those of most messages are. Return: their address, or NULL.
  */
-void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
-		    bool final)
+static __always_inline void *sgl_near(const struct vrnic_sgl *sgl, u64 n)
+{
+	const struct vrnic_seg *seg = &sgl->seg[sgl->cur];
+	u64 off = seg->off + sgl->pos;
+	void **pages;
+
+	if (n > seg->len - sgl->pos)
+		return NULL;
+	if (seg->kva)
+		return seg->kva + sgl->pos;
+	pages = seg->mr->pages;
+	if (!pages || offset_in_page(off) + n > PAGE_SIZE)
+		return NULL;
+	return pages[off >> PAGE_SHIFT] + offset_in_page(off);
+}
+
+/*
+ * vrnic_sgl_copy(), for bytes that may lie in many pages and segments. The contiguous bytes of each
+ * list are looked up when the previous ones of this list are used up: those of the other list may
+ * reach much farther.
+ */
+static noinline void sgl_copy_runs(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
+				   bool final)
 {
 	u64 dst_len = 0, src_len = 0, len;
 	void *to, *from;
@@ -578,6 +633,33 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
 		dst_len -= len;
 		src_len -= len;
 	}
+}
+
+/**
+ * vrnic_sgl_copy() - copy from one list to another
+ * @dst: target; its position moves on
+ * @src: source; its position moves on
+ * @n: bytes; both lists have that many
+ * @final: the message ends with these bytes
+ *
+ * Copies in ascending order, each byte once.
+ */
+void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n,
+		    bool final)
+{
+	void *to, *from;
+
+	if (unlikely(!n))
+		return;
+	to = sgl_near(dst, n);
+	from = sgl_near(src, n);
+	if (unlikely(!to || !from)) {
+		sgl_copy_runs(dst, src, n, final);
+		return;
+	}
+	dst->pos += n;
+	src->pos += n;
+	seg_copy_run(to, from, n, final);
 }
 
 /**
@@ -676,7 +758,7 @@ static u64 copy_user(const struct vrnic_seg *seg, u64 pos, u64 user, u64 n,
 
 /*
  * Copy the last bytes of a message from the process. Programs may poll on them, so fetch them first
- * and let copy_final() store them. Return: false if a page is not present.
+ * and let vrnic_copy_final() store them. Return: false if a page is not present.
  */
 static bool copy_user_final(const struct vrnic_seg *dst, u64 pos, u64 user,
 			    u64 n)

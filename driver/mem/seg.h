@@ -26,7 +26,7 @@ struct vrnic_key_user {
 
 /**
  * struct vrnic_held - the first region that a run of a ring found, kept until the run ends
- * @mr: region, with a reference held, or NULL
+ * @mr: region, with a reference held, or NULL; each operation that uses it is checked
  * @key: key that the region was found by
  *
  * Operations that follow each other mostly name the same memory. A struct vrnic_held is for one
@@ -70,7 +70,7 @@ struct vrnic_seg {
 
 /**
  * struct vrnic_sgl - a list of segments, and a position in it
- * @nr: number of segments
+ * @nr: number of segments; those behind them mean nothing
  * @cur: index of the segment with the position
  * @pos: offset of the position in that segment
  * @seg: the segments; the list's owner has the memory, as much as it will ever need
@@ -101,13 +101,14 @@ void vrnic_seg_read(const struct vrnic_seg *src, void *to, u64 n);
 void vrnic_seg_copy(const struct vrnic_seg *dst, u64 dst_pos,
 		    const struct vrnic_seg *src, u64 src_pos, u64 n, bool final);
 u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n, bool to_user, bool final);
+void vrnic_copy_final(void *dst, const void *src, size_t n);
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write);
-void vrnic_sgl_put(struct vrnic_sgl *sgl);
+void vrnic_sgl_put_all(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
 void vrnic_sgl_read(struct vrnic_sgl *src, void *to, u64 n);
@@ -115,11 +116,22 @@ void vrnic_sgl_copy(struct vrnic_sgl *dst, struct vrnic_sgl *src, u64 n, bool fi
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
 u64 vrnic_sge_total(const struct vrnic_sge *sge, u32 nr);
 
+/* Most lists have one segment, of the region that the run keeps: there is nothing to put. */
+static inline void vrnic_sgl_put(struct vrnic_sgl *sgl)
+{
+	if (likely(sgl->nr == 1 && sgl->seg[0].held))
+		sgl->nr = 0;
+	else if (sgl->nr)
+		vrnic_sgl_put_all(sgl);
+}
+
 /* May pages of the list be missing? */
 static inline bool vrnic_sgl_on_demand(const struct vrnic_sgl *sgl)
 {
 	unsigned int i;
 
+	if (likely(sgl->nr == 1))
+		return sgl->seg[0].on_demand;
 	for (i = 0; i < sgl->nr; i++)
 		if (unlikely(sgl->seg[i].on_demand))
 			return true;

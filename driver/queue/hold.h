@@ -11,9 +11,9 @@ struct vrnic_xsrq;
 /**
  * struct vrnic_hold - references and a lock that a run keeps from one operation to the next
  * @peer: the target, referenced and with its resp_lock held; or NULL
- * @local: region found last by a local key of the requester
- * @remote: region found last by a remote key: of @peer or, for packets, of this queue pair
- * @recv: region found last by a local key in a receive, of the same queue pair as @remote
+ * @local: region found first by a local key of the requester
+ * @remote: region found first by a remote key: of @peer or, for packets, of this queue pair
+ * @recv: region found first by a local key in a receive, of the same queue pair as @remote
  * @xsrq: SRQ that the target, an XRC target, is bound to, with a reference held; or NULL
  *
  * Operations that follow each other mostly use the same, and need no second look-up.

@@ -153,7 +153,8 @@ static int check_data(struct vrnic_qp *qp, struct vrnic_op *op)
 	if (d->num_sge > VRNIC_MAX_SGE ||
 	    d->num_slots != vrnic_desc_slots(d->num_sge, 0))
 		return VRNIC_VERR_SLOTS;
-	op->total = vrnic_sge_total(d->sge, d->num_sge);
+	op->total = likely(d->num_sge == 1) ? d->sge[0].length :
+					      vrnic_sge_total(d->sge, d->num_sge);
 	return op->total > VRNIC_MAX_MSG ? VRNIC_VERR_LENGTH : 0;
 }
 
@@ -185,18 +186,19 @@ static int check_atomic(const struct vrnic_desc *d)
 int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 {
 	const struct vrnic_desc *d = vrnic_op_desc(op);
+	const struct vrnic_opdef *info = vrnic_opdef(d->opcode);
 	bool native = d->opcode == VRNIC_OP_NATIVE;
 	int verr;
 
-	op->info = vrnic_opdef(d->opcode);
-	if (!op->info || !(op->info->qp_types & BIT(qp->type)) ||
-	    (op->info->kernel_only && qp->uctx) ||
+	op->info = info;
+	if (!info || !(info->qp_types & BIT(qp->type)) ||
+	    (info->kernel_only && qp->uctx) ||
 	    native != !!qp->link)
 		return VRNIC_VERR_OPCODE;
 	/* where other descriptors have the number of the SRQ, that of FLUSH has its length */
 	if (unlikely(qp->xrc) && d->opcode == VRNIC_OP_FLUSH)
 		return VRNIC_VERR_OPCODE;
-	if (op->info->data == VRNIC_DATA_NONE)
+	if (info->data == VRNIC_DATA_NONE)
 		return d->num_slots == 1 ? 0 : VRNIC_VERR_SLOTS;
 	verr = check_data(qp, op);
 	return verr ?: check_atomic(d);

@@ -22,21 +22,32 @@ static void sq_ring_broken(struct vrnic_qp *qp)
 	vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 
-static void copy_slots(struct vrnic_qp *qp, u32 ahead, u32 first, u32 n)
+/* Copy slot @i of the descriptor that is @ahead slots behind the oldest one. */
+static __always_inline void copy_slot(struct vrnic_qp *qp, u32 ahead, u32 i)
 {
-	struct vrnic_desc *d = vrnic_op_desc(&qp->op);
+	u32 at = (qp->sq.idx + ahead + i) & (qp->sq.entries - 1);
+
+	memcpy(qp->op.slots + i * VRNIC_SLOT_SIZE, qp->sq.slots + (size_t)at * VRNIC_SLOT_SIZE,
+	       VRNIC_SLOT_SIZE);
+}
+
+static void copy_first(struct vrnic_qp *qp, u32 ahead)
+{
+	/* a message of a link, which has one slot */
+	if (unlikely(qp->link))
+		qp->link_ops->describe(qp->link_ops->fetch(qp->link), vrnic_op_desc(&qp->op));
+	else
+		copy_slot(qp, ahead, 0);
+}
+
+static noinline void copy_others(struct vrnic_qp *qp, u32 ahead, u32 n)
+{
 	u32 i;
 
-	/* a message of a link, which has one slot */
-	if (qp->link) {
-		qp->link_ops->describe(qp->link_ops->fetch(qp->link), d);
+	if (qp->link)
 		return;
-	}
-
-	for (i = first; i < n; i++)
-		memcpy(qp->op.slots + i * VRNIC_SLOT_SIZE,
-		       vrnic_ring_slot(&qp->sq, qp->sq.idx + ahead + i),
-		       VRNIC_SLOT_SIZE);
+	for (i = 1; i < n; i++)
+		copy_slot(qp, ahead, i);
 }
 
 /* Does fault injection want this request to fail? It spares GSI queue pairs and native links. */
@@ -105,19 +116,19 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	if (avail <= ahead)
 		return false;
 	avail -= ahead;
-	copy_slots(qp, ahead, 0, 1);
+	copy_first(qp, ahead);
 	op->active = true;
+	op->moved = false;
+	op->status = IB_WC_SUCCESS;
+	op->vendor_err = VRNIC_VERR_NONE;
+	op->srqn = 0;
+	op->info = NULL;
+	op->total = 0;
 	op->done = 0;
 	op->member = 0;
 	op->tries = 0;
-	op->moved = false;
-	op->total = 0;
-	op->status = IB_WC_SUCCESS;
-	op->vendor_err = VRNIC_VERR_NONE;
 	op->rnr_left = qp->attr.rnr_retry;
 	op->retry_left = qp->attr.retry_cnt;
-	op->info = NULL;
-	op->srqn = 0;
 	verr = check_slots(qp, op, avail);
 	if (verr) {
 		d->num_slots = 1;
@@ -125,7 +136,7 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 		return true;
 	}
 	if (d->num_slots > 1)
-		copy_slots(qp, ahead, 1, d->num_slots);
+		copy_others(qp, ahead, d->num_slots);
 	if (must_fail(qp))
 		vrnic_op_fail(op, vrnic_fault_own(qp, VRNIC_FAULT_COMPLETION),
 			      VRNIC_VERR_INJECTED);
@@ -135,7 +146,8 @@ bool vrnic_sq_fetch(struct vrnic_qp *qp, u32 ahead)
 	return true;
 }
 
-static void post_cqe(struct vrnic_qp *qp)
+/* Not inline: most requests of a stream have none. */
+static noinline void post_cqe(struct vrnic_qp *qp)
 {
 	const struct vrnic_op *op = &qp->op;
 	struct vrnic_cqe cqe = {

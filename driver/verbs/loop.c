@@ -4,6 +4,10 @@
  * operation directly on the peer's memory and queues. There are no packets; each byte is copied
  * once.
  *
+ * There are two ways. The short one, loop_near(), is for the bytes of one page at each end, in the
+ * regions that the run keeps: most small messages go it. All others go the long one, loop_far(),
+ * and so do operations with which something is wrong: it has the reasons.
+ *
  * Problems have the same result as on the wire. A peer that is not ready costs the requester
  * transport retries, and a peer without a receive costs it RNR retries. A bad key is a remote
  * access error for the requester, and moves the peer, the responder, to ERR.
@@ -15,6 +19,7 @@
 #include "compat/compat.h"
 #include "engine/budget.h"
 #include "mem/mem.h"
+#include "mem/near.h"
 #include "mem/seg.h"
 #include "queue/hold.h"
 #include "queue/op.h"
@@ -36,6 +41,8 @@
  * @op: the operation
  * @d: descriptor of @op
  * @budget: bytes that this run may still move
+ * @bytes: of the operation, which loop_burst() copies now
+ * @own: the requester's memory is the reason for an error of loop_ready()
  */
 struct loop {
 	struct vrnic_qp *qp;
@@ -43,6 +50,8 @@ struct loop {
 	struct vrnic_op *op;
 	struct vrnic_desc *d;
 	struct vrnic_budget *budget;
+	u64 bytes;
+	bool own;
 };
 
 #define RNR_FOREVER	7
@@ -152,16 +161,41 @@ static enum vrnic_step loop_refuse_length(struct loop *l)
 }
 
 /* Count bytes that went from the requester to the peer. */
-static void count_sent(struct loop *l, u64 bytes)
+static __always_inline void count_sent(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
 {
-	vrnic_count_moved(l->qp->dev, l->peer->dev, bytes);
-	l->qp->xmit_bytes += bytes;
-	l->peer->target_rcvd += bytes;
+	vrnic_count_moved(qp->dev, peer->dev, bytes);
+	qp->xmit_bytes += bytes;
+	peer->target_rcvd += bytes;
+}
+
+static __always_inline void count_written(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
+{
+	vrnic_count_add(qp->dev, BYTES_WRITTEN, bytes);
+	count_sent(qp, peer, bytes);
+}
+
+static void count_read(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
+{
+	vrnic_count_add(qp->dev, BYTES_READ, bytes);
+	vrnic_count_moved(peer->dev, qp->dev, bytes);
+	peer->target_xmit += bytes;
+	qp->read_bytes += bytes;
+}
+
+static void count_delivered(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
+{
+	vrnic_count_add(qp->dev, BYTES_SENT, bytes);
+	count_sent(qp, peer, bytes);
+}
+
+static bool allows(const struct vrnic_qp *peer, int access)
+{
+	return (peer->attr.qp_access_flags & access) == access;
 }
 
 static bool peer_allows(const struct loop *l, int access)
 {
-	return (l->peer->attr.qp_access_flags & access) == access;
+	return allows(l->peer, access);
 }
 
 /* Find the peer's memory that the operation names. Return: 0 (it has to be put) or the error. */
@@ -187,61 +221,66 @@ static enum vrnic_step loop_no_memory(struct loop *l, int verr,
 }
 
 /*
- * See how many of *@n bytes can be copied, if memory has its pages on demand. Return: 0; -EAGAIN:
- * none now; else why none: *@own tells whether the requester's memory is the reason.
+ * See how many of l->bytes can be copied, if memory has its pages on demand. Return: 0; -EAGAIN:
+ * none now; else why none: l->own tells whether the requester's memory is the reason.
  */
-static noinline int loop_ready(struct loop *l, u64 *n, bool *own)
+static noinline int loop_ready(struct loop *l)
 {
 	bool in = l->op->info->data == VRNIC_DATA_IN;
-	u64 want = *n;
+	u64 want = l->bytes;
 	int verr;
 
-	verr = vrnic_sgl_ready(&l->qp->sgl, n, 1, in);
-	*own = verr;
+	verr = vrnic_sgl_ready(&l->qp->sgl, &l->bytes, 1, in);
+	l->own = verr;
 	/* ask for all pages that are missing, at both ends */
 	if (!verr)
-		verr = vrnic_sgl_ready(&l->peer->recv_sgl, *n ? n : &want, 1, !in);
-	return verr ?: *n ? 0 : -EAGAIN;
+		verr = vrnic_sgl_ready(&l->peer->recv_sgl, l->bytes ? &l->bytes : &want, 1, !in);
+	return verr ?: l->bytes ? 0 : -EAGAIN;
+}
+
+static noinline enum vrnic_step loop_not_ready(struct loop *l, int verr,
+					       enum vrnic_step (*refuse)(struct loop *l, int verr))
+{
+	vrnic_sgl_put(&l->peer->recv_sgl);
+	if (verr != -EAGAIN && l->own)
+		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
+	return loop_no_memory(l, verr, refuse);
 }
 
 /*
  * Copy as many bytes as the budget allows, in the operation's direction; put the peer's memory.
  * @refuse fails the operation if the process of the peer lacks the memory.
  */
-static enum vrnic_step loop_burst(struct loop *l,
-				  enum vrnic_step (*refuse)(struct loop *l, int verr))
+static __always_inline enum vrnic_step loop_burst(struct loop *l,
+						  enum vrnic_step (*refuse)(struct loop *l,
+									    int verr))
 {
 	struct vrnic_sgl *local = &l->qp->sgl, *remote = &l->peer->recv_sgl;
 	struct vrnic_op *op = l->op;
-	u64 most = min(op->total - op->done, l->budget->bytes), n = most;
-	bool final, own;
+	u64 most = min(op->total - op->done, l->budget->bytes);
+	bool final;
 	int verr;
 
-	if (op->done) {
+	l->bytes = most;
+	if (unlikely(op->done)) {
 		vrnic_sgl_skip(local, op->done);
 		vrnic_sgl_skip(remote, op->done);
 	}
-	if (unlikely(vrnic_sgl_on_demand(local) || vrnic_sgl_on_demand(remote)) && n) {
-		verr = loop_ready(l, &n, &own);
-		if (verr) {
-			vrnic_sgl_put(remote);
-			if (verr != -EAGAIN && own)
-				return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-			return loop_no_memory(l, verr, refuse);
-		}
+	if (unlikely(vrnic_sgl_on_demand(local) || vrnic_sgl_on_demand(remote)) && most) {
+		verr = loop_ready(l);
+		if (verr)
+			return loop_not_ready(l, verr, refuse);
 		op->tries = 0;
 	}
-	final = op->done + n == op->total;
-	if (n) {
-		if (op->info->data == VRNIC_DATA_IN)
-			vrnic_sgl_copy(local, remote, n, final);
-		else
-			vrnic_sgl_copy(remote, local, n, final);
-	}
+	final = op->done + l->bytes == op->total;
+	if (op->info->data == VRNIC_DATA_IN)
+		vrnic_sgl_copy(local, remote, l->bytes, final);
+	else
+		vrnic_sgl_copy(remote, local, l->bytes, final);
 	vrnic_sgl_put(remote);
-	op->done += n;
-	l->budget->bytes -= n;
-	if (unlikely(n < most))
+	op->done += l->bytes;
+	l->budget->bytes -= l->bytes;
+	if (unlikely(l->bytes < most))
 		return VRNIC_STEP_WAIT;	/* for nothing: the next step asks for the rest */
 	return final ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }
@@ -342,8 +381,7 @@ static enum vrnic_step loop_send(struct loop *l)
 		step = loop_invalidate(l);
 	if (step != VRNIC_STEP_DONE)
 		return step;
-	vrnic_count_add(l->qp->dev, BYTES_SENT, l->op->total);
-	count_sent(l, l->op->total);
+	count_delivered(l->qp, l->peer, l->op->total);
 	loop_deliver(l, IB_WC_RECV, l->op->total);
 	return VRNIC_STEP_DONE;
 }
@@ -367,8 +405,7 @@ static enum vrnic_step loop_write(struct loop *l)
 	step = loop_burst(l, loop_refuse_access);
 	if (step != VRNIC_STEP_DONE)
 		return step;
-	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, l->op->total);
-	count_sent(l, l->op->total);
+	count_written(l->qp, l->peer, l->op->total);
 	if (imm)
 		loop_deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
 	return VRNIC_STEP_DONE;
@@ -387,10 +424,7 @@ static enum vrnic_step loop_read(struct loop *l)
 	step = loop_burst(l, loop_refuse_access);
 	if (step != VRNIC_STEP_DONE)
 		return step;
-	vrnic_count_add(l->qp->dev, BYTES_READ, l->op->total);
-	vrnic_count_moved(l->peer->dev, l->qp->dev, l->op->total);
-	l->peer->target_xmit += l->op->total;
-	l->qp->read_bytes += l->op->total;
+	count_read(l->qp, l->peer, l->op->total);
 	return VRNIC_STEP_DONE;
 }
 
@@ -469,8 +503,7 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 	vrnic_seg_put(&seg);
 	if (!word)
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
-	vrnic_count_add(l->qp->dev, BYTES_WRITTEN, sizeof(u64));
-	count_sent(l, sizeof(u64));
+	count_written(l->qp, l->peer, sizeof(u64));
 	return VRNIC_STEP_DONE;
 }
 
@@ -602,15 +635,143 @@ err_put:
 	return err;
 }
 
+/* Local memory of an operation with one segment, or with its data in the descriptor; or NULL. */
+static __always_inline void *near_local(struct vrnic_qp *qp, struct vrnic_op *op, int access)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+	const struct vrnic_sge *sge = &d->sge[0];
+
+	if (d->flags & VRNIC_DESC_INLINE)
+		return op->slots + offsetof(struct vrnic_desc, data);
+	if (unlikely(d->num_sge != 1))
+		return NULL;
+	return vrnic_near(&qp->hold.local, &qp->key_user, sge->lkey, false, sge->addr,
+			  sge->length, sge->length, access);
+}
+
+/* The peer, if it is there and receives; or NULL. */
+static __always_inline struct vrnic_qp *near_peer(struct vrnic_qp *qp)
+{
+	struct vrnic_qp *peer = qp->hold.peer;
+
+	if (unlikely(!peer)) {
+		if (loop_hold_peer(qp))
+			return NULL;
+		peer = qp->hold.peer;
+	}
+	return likely(loop_receives(peer) && !peer->xrc) ? peer : NULL;
+}
+
+/* Memory of the peer that the operation names; or NULL. */
+static __always_inline void *near_remote(struct vrnic_qp *qp, struct vrnic_op *op, int access)
+{
+	const struct vrnic_desc *d = vrnic_op_desc(op);
+	const struct vrnic_qp *peer = near_peer(qp);
+
+	if (unlikely(!peer || !allows(peer, access)))
+		return NULL;
+	return vrnic_near(&qp->hold.remote, &peer->key_user, d->rkey, true, d->remote_addr,
+			  op->total, op->total, access);
+}
+
+/* Memory of the peer's receive, if the message fits; or NULL. */
+static __always_inline void *near_recv(const struct loop *l)
+{
+	const struct vrnic_recv *recv = &l->peer->recv;
+	const struct vrnic_sge *sge = &recv->sge[0];
+
+	if (unlikely(recv->num_sge != 1 || l->op->total > sge->length))
+		return NULL;
+	return vrnic_near(&l->qp->hold.recv, &l->peer->key_user, sge->lkey, false, sge->addr,
+			  sge->length, l->op->total, IB_ACCESS_LOCAL_WRITE);
+}
+
+/* All bytes of the operation were copied. */
+static __always_inline void near_moved(struct vrnic_op *op, struct vrnic_budget *budget)
+{
+	op->done = op->total;
+	budget->bytes -= op->total;
+}
+
+static __always_inline bool near_write(struct vrnic_qp *qp, struct vrnic_op *op,
+				       struct vrnic_budget *budget)
+{
+	const void *from = near_local(qp, op, 0);
+	void *to = from ? near_remote(qp, op, IB_ACCESS_REMOTE_WRITE) : NULL;
+
+	if (unlikely(!to))
+		return false;
+	vrnic_copy_final(to, from, op->total);
+	near_moved(op, budget);
+	count_written(qp, qp->hold.peer, op->total);
+	return true;
+}
+
+static noinline bool near_read(struct vrnic_qp *qp, struct vrnic_op *op,
+			       struct vrnic_budget *budget)
+{
+	void *to = near_local(qp, op, IB_ACCESS_LOCAL_WRITE);
+	const void *from = to ? near_remote(qp, op, IB_ACCESS_REMOTE_READ) : NULL;
+
+	if (unlikely(!from))
+		return false;
+	vrnic_copy_final(to, from, op->total);
+	near_moved(op, budget);
+	count_read(qp, qp->hold.peer, op->total);
+	return true;
+}
+
+static noinline bool near_send(struct vrnic_qp *qp, struct vrnic_op *op,
+			       struct vrnic_budget *budget, enum vrnic_step *step)
+{
+	struct loop l = { .qp = qp, .op = op, .d = vrnic_op_desc(op), .budget = budget };
+	const void *from = near_local(qp, op, 0);
+	void *to;
+
+	l.peer = from ? near_peer(qp) : NULL;
+	if (unlikely(!l.peer))
+		return false;
+	*step = loop_need_recv(&l);
+	if (unlikely(*step != VRNIC_STEP_DONE || !l.peer->recv.active))
+		return true;
+	to = near_recv(&l);
+	if (unlikely(!to))
+		return false;	/* the receive is there for the long way */
+	vrnic_copy_final(to, from, op->total);
+	near_moved(op, budget);
+	count_delivered(qp, l.peer, op->total);
+	loop_deliver(&l, IB_WC_RECV, op->total);
+	return true;
+}
+
+/*
+ * The short way: between memory of the regions that the run keeps, and within one page at each end.
+ * Most small messages go it. What is wrong with an operation is found in the same order on the long
+ * way. Return: true: *@step is what to do next; false: the operation has to take the long way.
+ */
+static __always_inline bool loop_near(struct vrnic_qp *qp, struct vrnic_op *op,
+				      struct vrnic_budget *budget, enum vrnic_step *step)
+{
+	if (unlikely(op->done || op->moved || !op->total || op->total > budget->bytes))
+		return false;
+	*step = VRNIC_STEP_DONE;
+	switch (vrnic_op_desc(op)->opcode) {
+	case VRNIC_OP_RDMA_WRITE:
+		return near_write(qp, op, budget);
+	case VRNIC_OP_RDMA_READ:
+		return near_read(qp, op, budget);
+	case VRNIC_OP_SEND:
+	case VRNIC_OP_SEND_WITH_IMM:
+		return near_send(qp, op, budget, step);
+	default:
+		return false;
+	}
+}
+
 static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				    struct vrnic_budget *budget)
 {
-	struct loop l = {
-		.qp = qp,
-		.op = op,
-		.d = vrnic_op_desc(op),
-		.budget = budget,
-	};
+	struct loop l = { .qp = qp, .op = op, .d = vrnic_op_desc(op), .budget = budget };
 
 	switch (loop_hold_peer(qp)) {
 	case 0:
@@ -624,6 +785,23 @@ static enum vrnic_step loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 	if (unlikely(l.peer->xrc) && vrnic_xrc_request(l.peer, &qp->hold, op->srqn))
 		return loop_refuse_request(&l, VRNIC_VERR_SRQ);
 	return loop_ops[l.d->opcode](&l);
+}
+
+/* The long way of an operation. */
+static noinline enum vrnic_step loop_far(struct vrnic_qp *qp, struct vrnic_op *op,
+					 struct vrnic_budget *budget)
+{
+	enum vrnic_step step;
+	int verr;
+
+	verr = op->moved ? 0 : vrnic_op_open(qp, op);
+	if (verr == -EAGAIN)
+		return wait_page(qp);
+	if (verr)
+		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
+	step = loop_execute(qp, op, budget);
+	vrnic_sgl_put(&qp->sgl);
+	return step;
 }
 
 /**
@@ -641,14 +819,6 @@ enum vrnic_step vrnic_loop_execute(struct vrnic_qp *qp, struct vrnic_op *op,
 				   struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
-	int verr;
 
-	verr = op->moved ? 0 : vrnic_op_open(qp, op);
-	if (verr == -EAGAIN)
-		return wait_page(qp);
-	if (verr)
-		return vrnic_op_fail(op, IB_WC_LOC_PROT_ERR, verr);
-	step = loop_execute(qp, op, budget);
-	vrnic_sgl_put(&qp->sgl);
-	return step;
+	return loop_near(qp, op, budget, &step) ? step : loop_far(qp, op, budget);
 }

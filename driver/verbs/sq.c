@@ -44,11 +44,14 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 		return VRNIC_STEP_FAIL;
 	if (!op->info) {
 		verr = vrnic_op_check(qp, op);
-		if (verr)
+		if (unlikely(verr))
 			return vrnic_op_fail(op, verr == VRNIC_VERR_LENGTH ?
 					     IB_WC_LOC_LEN_ERR :
 					     IB_WC_LOC_QP_OP_ERR, verr);
 	}
+	/* by far the most frequent case first */
+	if (likely(qp->type == IB_QPT_RC && !qp->roce && !op->info->execute))
+		return vrnic_loop_execute(qp, op, budget);
 	if (op->info->execute) {
 		/* LOCAL_INV succeeds only when no run uses the region, not even this one */
 		vrnic_hold_release(qp);
@@ -64,14 +67,12 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 }
 
 /* As sq_execute(), at the allowed rate. Over a connection, roce/tx.c charges packets. */
-static enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
-					struct vrnic_budget *budget)
+static noinline enum vrnic_step sq_execute_paced(struct vrnic_qp *qp,
+						 struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 	u64 room, used, kept;
 
-	if (!vrnic_rate_limits(qp))
-		return sq_execute(qp, budget);
 	room = vrnic_rate_room(qp, &qp->run.wait_until);
 	if (!room)
 		return VRNIC_STEP_WAIT;
@@ -91,14 +92,16 @@ static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 {
 	enum vrnic_step step;
 
-	if (vrnic_must_wait(&qp->run))
+	/* spares the call */
+	if (unlikely(qp->run.wait_until) && vrnic_must_wait(&qp->run))
 		return false;
 	if (!qp->op.active) {
 		if (!vrnic_sq_fetch(qp, 0))
 			return false;
 		budget->taken++;
 	}
-	step = sq_execute_paced(qp, budget);
+	step = likely(!vrnic_rate_limits(qp)) ? sq_execute(qp, budget) :
+						sq_execute_paced(qp, budget);
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:

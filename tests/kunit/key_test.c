@@ -9,6 +9,7 @@
 #include "lib/ids_find.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
+#include "mem/near.h"
 #include "mem/seg.h"
 #include "vrnic.h"
 
@@ -428,6 +429,108 @@ static void list_total(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vrnic_sge_total(sge, 0), 0);
 }
 
+/* ---- the short way ---- */
+
+#define NEAR_PAGES	3
+
+/* A region of NEAR_PAGES pages, of which the first byte is 16 bytes into the first page. */
+static struct vrnic_mr *paged_mr(struct kunit *test, u64 iova)
+{
+	struct vrnic_mr *mr = new_mr(test, iova, NEAR_PAGES * PAGE_SIZE - 16);
+	int i;
+
+	mr->kind = VRNIC_MR_USER;
+	mr->offset = 16;
+	mr->nr_pages = NEAR_PAGES;
+	mr->pages = kunit_kcalloc(test, NEAR_PAGES, sizeof(*mr->pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, mr->pages);
+	/* far from each other; nobody reads them */
+	for (i = 0; i < NEAR_PAGES; i++)
+		mr->pages[i] = (void *)(PAGE_OFFSET + (NEAR_PAGES - i) * 16 * PAGE_SIZE);
+	return mr;
+}
+
+/* Look up bytes by the region's lkey with nothing kept before, and let it go. */
+static void *near(struct kunit *test, u32 key, u64 addr, u64 len, u64 n, int access)
+{
+	struct world *w = test->priv;
+	struct vrnic_held held = {};
+	void *at = vrnic_near(&held, &w->user, key, false, addr, len, n, access);
+
+	vrnic_held_put(&held);
+	return at;
+}
+
+static void near_finds_bytes_of_one_page(struct kunit *test)
+{
+	static const u64 iovas[] = { IOVA, 0, -(u64)NEAR_PAGES * PAGE_SIZE };
+	struct vrnic_mr *mr;
+	u64 iova;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
+		iova = iovas[i];
+		mr = paged_mr(test, iova);
+		KUNIT_EXPECT_PTR_EQ(test, near(test, mr->lkey, iova, 8, 8, 0),
+				    mr->pages[0] + 16);
+		/* up to the last byte of a page, and one more */
+		KUNIT_EXPECT_PTR_EQ(test, near(test, mr->lkey, iova + PAGE_SIZE - 24, 8, 8, 0),
+				    mr->pages[0] + PAGE_SIZE - 8);
+		KUNIT_EXPECT_NULL(test, near(test, mr->lkey, iova + PAGE_SIZE - 23, 8, 8, 0));
+		KUNIT_EXPECT_PTR_EQ(test, near(test, mr->lkey, iova + PAGE_SIZE - 16, PAGE_SIZE,
+					       PAGE_SIZE, 0), mr->pages[1]);
+		KUNIT_EXPECT_NULL(test, near(test, mr->lkey, iova + PAGE_SIZE - 16, PAGE_SIZE + 1,
+					     PAGE_SIZE + 1, 0));
+		/* the message is shorter than what the receive names */
+		KUNIT_EXPECT_PTR_EQ(test, near(test, mr->lkey, iova + PAGE_SIZE - 24,
+					       PAGE_SIZE, 8, 0), mr->pages[0] + PAGE_SIZE - 8);
+		KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), 1);
+	}
+}
+
+static void near_refuses_what_the_long_way_refuses(struct kunit *test)
+{
+	struct world *w = test->priv;
+	struct vrnic_mr *mr = paged_mr(test, IOVA);
+	const u64 end = IOVA + mr->length;
+
+	KUNIT_EXPECT_NOT_NULL(test, near(test, mr->lkey, end - 8, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, end - 7, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, end - 8, 9, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, IOVA - 1, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, -8ULL, 16, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, IOVA, U64_MAX, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->rkey, IOVA, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey ^ 1, IOVA, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, IOVA, 8, 8, IB_ACCESS_MW_BIND));
+	mr->ibmr.pd = &w->other_pd;
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, IOVA, 8, 8, 0));
+	mr->ibmr.pd = &w->pd;
+	WRITE_ONCE(mr->valid, false);
+	KUNIT_EXPECT_NULL(test, near(test, mr->lkey, IOVA, 8, 8, 0));
+	/* without a table of pages, as with pages on demand */
+	KUNIT_EXPECT_NULL(test, near(test, w->mr->lkey, IOVA, 8, 8, 0));
+	KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&w->mr->refs), 1);
+}
+
+/* A region that the run keeps is checked for each operation, and no other one takes its place. */
+static void near_keeps_the_first_region(struct kunit *test)
+{
+	struct vrnic_mr *mr = paged_mr(test, IOVA), *other = paged_mr(test, IOVA);
+	struct world *w = test->priv;
+	struct vrnic_held held = {};
+
+	KUNIT_EXPECT_NULL(test, vrnic_near(&held, &w->user, mr->lkey, false, IOVA - 1, 8, 8, 0));
+	KUNIT_EXPECT_PTR_EQ(test, held.mr, mr);
+	KUNIT_EXPECT_NOT_NULL(test, vrnic_near(&held, &w->user, mr->lkey, false, IOVA, 8, 8, 0));
+	KUNIT_EXPECT_NULL(test, vrnic_near(&held, &w->user, other->lkey, false, IOVA, 8, 8, 0));
+	KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), 2);
+	KUNIT_EXPECT_EQ(test, refcount_read(&other->refs), 1);
+	vrnic_held_put(&held);
+	KUNIT_EXPECT_EQ(test, refcount_read(&mr->refs), 1);
+}
+
 static struct kunit_case key_cases[] = {
 	KUNIT_CASE(keys_are_two),
 	KUNIT_CASE(wrong_tag),
@@ -445,6 +548,9 @@ static struct kunit_case key_cases[] = {
 	KUNIT_CASE(whole_region),
 	KUNIT_CASE(list_is_all_or_nothing),
 	KUNIT_CASE(list_total),
+	KUNIT_CASE(near_finds_bytes_of_one_page),
+	KUNIT_CASE(near_refuses_what_the_long_way_refuses),
+	KUNIT_CASE(near_keeps_the_first_region),
 	{}
 };
 
