@@ -81,16 +81,8 @@ static bool sge_count_fits(const struct vrnic_qp *qp, size_t num)
 	}
 }
 
-/**
- * vrnic_desc_set_sges() - set the local segments of the descriptor that is being built
- * @qp: the queue pair
- * @num: how many
- * @list: the segments; abi_check.c checks that struct vrnic_sge has the same layout
- *
- * Return: 0 or an errno.
- */
-int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
-			const struct ibv_sge *list)
+/* vrnic_desc_set_sges(), of any number. */
+int vrnic_desc_set_list(struct vrnic_qp *qp, size_t num, const struct ibv_sge *list)
 {
 	size_t bytes = num * sizeof(*list);
 	int ret;
@@ -101,10 +93,7 @@ int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
 	if (ret)
 		return ret;
 	vrnic_desc_set_len(qp, num);
-	if (num == 1)	/* by far the most frequent case */
-		memcpy(&qp->build.desc->sge[0], list, sizeof(*list));
-	else
-		vrnic_ring_copy_in(&qp->sq, qp->build.slot, DATA_AT, list, bytes);
+	vrnic_ring_copy_in(&qp->sq, qp->build.slot, DATA_AT, list, bytes);
 	return 0;
 }
 
@@ -187,12 +176,6 @@ int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,
 	return 0;
 }
 
-void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey)
-{
-	qp->build.desc->remote_addr = addr;
-	qp->build.desc->rkey = rkey;
-}
-
 void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
 			   uint64_t swap_add, uint64_t compare)
 {
@@ -216,20 +199,6 @@ int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
 	desc->bind.new_rkey = rkey;
 	desc->bind.access = info->mw_access_flags;
 	return 0;
-}
-
-/* May requests be posted? Only from RTS on, by IBTA 10.3.1. Return: 0 or EINVAL. */
-int vrnic_sq_ready(struct vrnic_qp *qp)
-{
-	switch (qp->vqp.qp.state) {
-	case IBV_QPS_RTS:
-	case IBV_QPS_SQD:
-	case IBV_QPS_SQE:
-	case IBV_QPS_ERR:
-		return 0;
-	default:
-		return EINVAL;
-	}
 }
 
 #define STREAM_POSTS	8

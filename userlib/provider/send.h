@@ -10,6 +10,8 @@
 #ifndef VRNIC_PROVIDER_SEND_H
 #define VRNIC_PROVIDER_SEND_H
 
+#include <errno.h>
+
 #include "vrnic.h"
 
 /* enum vrnic_payload - what data a request of an operation carries */
@@ -20,6 +22,12 @@ enum vrnic_payload {
 	VRNIC_PAYLOAD_ONE,	/* one segment */
 	VRNIC_PAYLOAD_VALUE,	/* eight bytes, inline */
 };
+
+/* Does the data come as a list of segments? */
+static inline bool vrnic_payload_is_list(uint8_t payload)
+{
+	return payload >= VRNIC_PAYLOAD_GATHER && payload <= VRNIC_PAYLOAD_ONE;
+}
 
 /**
  * struct vrnic_send_op - an operation
@@ -122,20 +130,58 @@ static inline void vrnic_desc_set_len(struct vrnic_qp *qp, uint32_t len)
 	qp->build.desc->num_sge = len | qp->build.in_len;
 }
 
-int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
-			const struct ibv_sge *list);
+static inline void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey)
+{
+	qp->build.desc->remote_addr = addr;
+	qp->build.desc->rkey = rkey;
+}
+
+/* May requests be posted? Only from RTS on, by IBTA 10.3.1. Return: 0 or EINVAL. */
+static inline int vrnic_sq_ready(const struct vrnic_qp *qp)
+{
+	switch (qp->vqp.qp.state) {
+	case IBV_QPS_RTS:
+	case IBV_QPS_SQD:
+	case IBV_QPS_SQE:
+	case IBV_QPS_ERR:
+		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+int vrnic_desc_set_list(struct vrnic_qp *qp, size_t num, const struct ibv_sge *list);
+
+/**
+ * vrnic_desc_set_sges() - set the local segments of the descriptor that is being built
+ * @qp: the queue pair
+ * @num: how many
+ * @list: the segments; abi_check.c checks that struct vrnic_sge has the same layout
+ *
+ * Return: 0 or an errno.
+ */
+static inline int vrnic_desc_set_sges(struct vrnic_qp *qp, size_t num,
+				      const struct ibv_sge *list)
+{
+	/* by far the most frequent case: the descriptor has a slot, and room for one */
+	if (num != 1 || !vrnic_payload_is_list(qp->build.op->payload) || !qp->max_sge ||
+	    qp->sq.next != qp->build.slot + 1)
+		return vrnic_desc_set_list(qp, num, list);
+	vrnic_desc_set_len(qp, 1);
+	memcpy(&qp->build.desc->sge[0], list, sizeof(*list));
+	return 0;
+}
+
 int vrnic_desc_set_inline(struct vrnic_qp *qp, size_t num,
 			  const struct ibv_data_buf *list);
 int vrnic_desc_set_value(struct vrnic_qp *qp, const void *value);
 void vrnic_desc_set_srqn(struct vrnic_qp *qp, uint32_t srqn);
 int vrnic_desc_set_ud(struct vrnic_qp *qp, struct ibv_ah *ah, uint32_t qpn,
 		      uint32_t qkey);
-void vrnic_desc_set_remote(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey);
 void vrnic_desc_set_atomic(struct vrnic_qp *qp, uint64_t addr, uint32_t rkey,
 			   uint64_t swap_add, uint64_t compare);
 int vrnic_desc_set_bind(struct vrnic_qp *qp, const struct ibv_mw *mw,
 			uint32_t rkey, const struct ibv_mw_bind_info *info);
-int vrnic_sq_ready(struct vrnic_qp *qp);
 void vrnic_sq_publish(struct vrnic_qp *qp);
 int vrnic_sq_kick(struct vrnic_qp *qp);
 
