@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * load [--pairs N] [--one-region] [--bytes N] [--writes N] [--one-at-a-time] [--quiet N]
+ * load [--pairs N] [--one-region] [--send] [--bytes N] [--writes N] [--one-at-a-time] [--quiet N]
  *	[--maps FILE]
  *
  * Pairs of processes on the CPUs 2n and 2n+1: one has a queue pair and a region, the other writes
  * to it, on the device $VRNIC_DEV. With --one-region a single process has the queue pairs and one
- * region, with a place for each. With --quiet only each Nth WRITE has a completion. While all of
- * them write, a plugin of QEMU watches. Prints the number of WRITEs; FILE gets the memory map of
- * the first process that writes.
+ * region, with a place for each. With --send they send messages instead, which the other one
+ * receives, each with a completion. With --quiet only each Nth request has a completion. While
+ * all of them post, a plugin of QEMU watches. Prints the number of requests; FILE gets the memory
+ * map of the first process that posts.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,10 +30,12 @@
 
 #define PAIRS_MAX	32
 #define DEPTH		64
+#define RECVS		512
 #define WARM		2000	/* WRITEs before the others are counted */
 
 static unsigned int pairs = 4, bytes = 8, writes = 20000, depth = DEPTH, every = 1;
 static const char *maps;
+static bool sends;
 
 /* One end of a connection, as the other has to know it. */
 struct end {
@@ -71,7 +74,7 @@ static void pin(unsigned int cpu)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	CPU_SET(cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
 	check(!sched_setaffinity(0, sizeof(set), &set), "the machine has too few CPUs");
 }
 
@@ -93,7 +96,7 @@ static struct nic nic_open(void)
 			nic.ctx = ibv_open_device(list[i]);
 	check(nic.ctx, wanted);
 	nic.pd = ibv_alloc_pd(nic.ctx);
-	nic.cq = ibv_create_cq(nic.ctx, DEPTH, NULL, NULL, 0);
+	nic.cq = ibv_create_cq(nic.ctx, DEPTH + PAIRS_MAX * RECVS, NULL, NULL, 0);
 	check(nic.pd && nic.cq, "protection domain, completion queue");
 	while (!ibv_query_gid_ex(nic.ctx, 1, nic.gid_index, &gid, 0) &&
 	       gid.gid_type != IBV_GID_TYPE_ROCE_V2)
@@ -106,7 +109,7 @@ static struct ibv_qp *qp_open(const struct nic *nic)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC, .send_cq = nic->cq, .recv_cq = nic->cq,
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = RECVS, .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp_attr attr = {
@@ -171,6 +174,35 @@ static void connect_to(struct ibv_qp *qp, const struct nic *nic, struct end *pee
 	atomic_fetch_add(&shared->connected, 1);
 }
 
+static void post_recv(struct ibv_qp *qp, const struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, bytes, mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	check(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+}
+
+/* Receive for ever: messages of the pairs from @first to before @end. */
+static void receive(struct ibv_qp **qp, unsigned int first, unsigned int end,
+		    const struct ibv_mr *mr)
+{
+	struct ibv_wc wc[16];
+	unsigned int i;
+	int n;
+
+	for (;;) {
+		n = ibv_poll_cq(qp[first]->recv_cq, 16, wc);
+		if (!n)
+			sched_yield();
+		while (n-- > 0) {
+			check(wc[n].status == IBV_WC_SUCCESS, ibv_wc_status_str(wc[n].status));
+			for (i = first; i < end && qp[i]->qp_num != wc[n].qp_num; i++)
+				;
+			post_recv(qp[i], mr);
+		}
+	}
+}
+
 /* The targets of the pairs from @first to before @end. */
 static void run_targets(unsigned int first, unsigned int end)
 {
@@ -184,11 +216,14 @@ static void run_targets(unsigned int first, unsigned int end)
 	for (unsigned int i = first; i < end; i++) {
 		qp[i] = qp_open(&nic);
 		tell(&shared->target[i], qp[i], mr, i - first);
+		for (unsigned int k = 0; sends && k < RECVS; k++)
+			post_recv(qp[i], mr);
 	}
 	for (unsigned int i = first; i < end; i++)
 		connect_to(qp[i], &nic, &shared->source[i]);
-	for (;;)
+	while (!sends)
 		pause();
+	receive(qp, first, end, mr);
 }
 
 /* WRITEs, as many at a time as there is room for. */
@@ -197,7 +232,7 @@ static void write_many(struct ibv_qp *qp, const struct ibv_mr *mr, const struct 
 {
 	struct ibv_sge sge = { (uintptr_t)mr->addr, bytes, mr->lkey };
 	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge, .num_sge = 1, .opcode = sends ? IBV_WR_SEND : IBV_WR_RDMA_WRITE,
 		.wr.rdma = { .remote_addr = to->addr, .rkey = to->rkey },
 	}, *bad;
 	unsigned int posted = 0, done = 0;
@@ -282,6 +317,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "pairs", required_argument, NULL, 'p' },
 		{ "one-region", no_argument, NULL, 'o' },
+		{ "send", no_argument, NULL, 's' },
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "writes", required_argument, NULL, 'w' },
 		{ "one-at-a-time", no_argument, NULL, '1' },
@@ -301,6 +337,9 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			one = true;
+			break;
+		case 's':
+			sends = true;
 			break;
 		case 'b':
 			bytes = atoi(optarg);
