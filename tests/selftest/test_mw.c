@@ -123,8 +123,8 @@ TEST_F(mw, rights_of_its_own)
 }
 
 /*
- * What the target has left in its list of segments from an earlier operation, here of memory that is
- * paged on demand, means nothing for the window.
+ * What the target has left in its list of segments from an earlier operation, here of memory that
+ * is paged on demand, means nothing for the window.
  */
 TEST_F(mw, behind_memory_on_demand)
 {

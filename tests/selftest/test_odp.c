@@ -547,6 +547,9 @@ static uint64_t bytes_to_move(void)
 	return text ? strtoull(text, NULL, 0) : 32 << 20;
 }
 
+/* A second to an acknowledgment: the pages of a long message take their time on a busy machine. */
+#define PATIENT	18
+
 FIXTURE(odp_slots)
 {
 	struct wire_bed wire;
@@ -565,15 +568,16 @@ FIXTURE_VARIANT_ADD(odp_slots, wire) { .wire = true };
 
 FIXTURE_SETUP(odp_slots)
 {
+	struct pair_opts opts = { .timeout = PATIENT };
 	int i;
 
 	if (!can_do_odp())
 		SKIP(return, "this kernel has no on-demand paging");
 	if (variant->wire) {
-		ASSERT_OK(wire_bed_open(&self->wire, LEN, NULL));
+		ASSERT_OK(wire_bed_open(&self->wire, LEN, &opts));
 		self->bed = &self->wire.bed;
 	} else {
-		ASSERT_OK(bed_open(&self->own, LEN, NULL));
+		ASSERT_OK(bed_open(&self->own, LEN, &opts));
 		self->bed = &self->own;
 	}
 	self->s.mem = map(SLOTS * SLOT_BYTES);
@@ -604,13 +608,17 @@ static const char *move_piece(struct bed *bed, struct ibv_mr *mr, uint32_t rkey,
 	bool read = rand_r(seed) % 2;
 	struct ibv_sge sge = { (uintptr_t)(read ? dst : src) + off, len, mr->lkey };
 	uint8_t fills = rand_r(seed);
+	static char failed[64];
 	int status;
 
 	fill(src, SLOT_BYTES, fills);
 	status = RUN(bed->a, .op = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, .sgl = &sge,
 		     .num_sge = 1, .raddr = (uintptr_t)(read ? src : dst) + off, .rkey = rkey);
-	if (status != IBV_WC_SUCCESS)
-		return "it failed";
+	if (status != IBV_WC_SUCCESS) {
+		snprintf(failed, sizeof(failed), "a %s of %zu bytes: status %d",
+			 read ? "READ" : "WRITE", len, status);
+		return failed;
+	}
 	if (memcmp(src + off, dst + off, len))
 		return "bytes differ";
 	return differs(src, SLOT_BYTES, fills) < 0 ? NULL : "the source has changed";
