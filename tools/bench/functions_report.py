@@ -3,7 +3,7 @@
 """
 functions_report.py FOLDER
 
-What tools/bench/functions counted: instructions for each WRITE, by function.
+What tools/bench/functions counted: instructions for each WRITE or SEND, by function.
 """
 
 import argparse
@@ -92,7 +92,7 @@ def main():
             words = row.split()
             if words[0] != "run":
                 counts[places.find(int(words[0], 16))] += int(words[1], 16)
-    print(f"{sum(counts.values()) / writes:.0f} instructions for each of {writes} WRITEs")
+    print(f"{sum(counts.values()) / writes:.0f} instructions for each of {writes} requests")
     whose = collections.Counter()
     for (who, _), n in counts.items():
         whose[who] += n

@@ -17,7 +17,8 @@ import os
 
 RUNS = ("a region for each pair", "one region for all")
 
-RING = "a ring, in the program's memory: its thread was on a CPU that another pair left idle"
+# What the functions suggest; nothing here knows where a thread was.
+RING = "a ring in the program's memory: its thread was probably on a CPU that another pair left idle"
 
 Site = collections.namedtuple("Site", "pc data pair loads stores within across")
 

@@ -54,8 +54,10 @@ static void on_stop(unsigned int cpu, void *arg)
 	if (!atomic_exchange(&watched, 0))
 		return;
 	file = fopen(out, "a");
-	if (!file)
+	if (!file) {
+		perror(out);
 		return;
+	}
 	fprintf(file, "run\n");
 	for (count = __atomic_load_n(&counts, __ATOMIC_ACQUIRE); count; count = count->next) {
 		if (count->times)

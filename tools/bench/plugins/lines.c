@@ -201,6 +201,8 @@ static void on_stop(unsigned int cpu, void *arg)
 	if (file) {
 		write_run(file);
 		fclose(file);
+	} else {
+		perror(out);
 	}
 	memset(lines, 0, SLOTS * sizeof(*lines));
 	memset(sites, 0, SLOTS * sizeof(*sites));

@@ -75,7 +75,7 @@ static void pin(unsigned int cpu)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	CPU_ZERO(&set);
 	CPU_SET(cpu % sysconf(_SC_NPROCESSORS_ONLN), &set);
-	check(!sched_setaffinity(0, sizeof(set), &set), "the machine has too few CPUs");
+	check(!sched_setaffinity(0, sizeof(set), &set), "sched_setaffinity");
 }
 
 static void wait_for(atomic_uint *what, unsigned int value)
