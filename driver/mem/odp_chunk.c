@@ -330,13 +330,15 @@ static bool is_mapped(const void *page)
 }
 
 /*
- * Enter the pages of [@start, @end) into the table, as far as the core has them. Return: 0, or
- * -EFAULT: there is one that nobody may use.
+ * Enter the pages of [@start, @end) into the table, as far as the core has them. What does not come
+ * into the table does not stay with the core either: invalidate() looks at the table alone. Return:
+ * 0, or -EFAULT: there is one that nobody may use.
  */
 static int chunk_fill(struct vrnic_chunk *c, unsigned long start, unsigned long end)
 {
-	unsigned long i, pfn, first = vrnic_chunk_index(c, start);
+	unsigned long i, pfn, va, first = vrnic_chunk_index(c, start);
 	void *page;
+	int ret = 0;
 
 	lockdep_assert_held(&c->umem->umem_mutex);
 	for (i = first; i < first + ((end - start) >> PAGE_SHIFT); i++) {
@@ -344,15 +346,19 @@ static int chunk_fill(struct vrnic_chunk *c, unsigned long start, unsigned long 
 		if (!(pfn & HMM_PFN_VALID))
 			continue;
 		page = page_address(hmm_pfn_to_page(pfn));
-		if (c->pages[i] != page && !is_mapped(page))
-			return -EFAULT;
+		if (c->pages[i] != page && !is_mapped(page)) {
+			va = start + ((i - first) << PAGE_SHIFT);
+			vrnic_umem_odp_unmap(c->umem, va, va + PAGE_SIZE);
+			ret = -EFAULT;
+			continue;
+		}
 		if (pfn & HMM_PFN_WRITE)
 			set_bit(i, c->writable);
 		c->present += !c->pages[i];
 		/* pairs with the acquire in chunk_ready(), which then looks at @writable */
 		smp_store_release(&c->pages[i], page);
 	}
-	return 0;
+	return ret;
 }
 
 /**

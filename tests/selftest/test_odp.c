@@ -706,7 +706,8 @@ TEST_F(odp, page_that_a_thread_serves)
 	close(server.fd);
 }
 
-static uint8_t *secret_page(void)
+/* At @where, or anywhere if that is NULL. */
+static uint8_t *secret_page(void *where)
 {
 #ifdef SYS_memfd_secret
 	int fd = syscall(SYS_memfd_secret, 0);
@@ -714,7 +715,7 @@ static uint8_t *secret_page(void)
 
 	if (fd < 0 || ftruncate(fd, PAGE))
 		return NULL;
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	page = mmap(where, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | (where ? MAP_FIXED : 0), fd, 0);
 	close(fd);
 	return page == MAP_FAILED ? NULL : page;
 #else
@@ -725,7 +726,7 @@ static uint8_t *secret_page(void)
 /* Pages that the kernel itself cannot read. Pinning refuses them. */
 TEST_F(odp, secret_memory_is_refused)
 {
-	uint8_t *page = secret_page();
+	uint8_t *page = secret_page(NULL);
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 
@@ -741,6 +742,46 @@ TEST_F(odp, secret_memory_is_refused)
 	EXPECT_EQ(0, self->to[0]);
 	EXPECT_OK(ibv_dereg_mr(mr));
 	munmap(page, PAGE);
+}
+
+/*
+ * Its neighbours can be used, and go like other pages: the core had all of them when the secret one
+ * was refused, and would say so in the kernel's log if one of them was still there.
+ */
+TEST_F(odp, secret_memory_has_neighbours)
+{
+	uint8_t *pages = map(3 * PAGE);
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+
+	ASSERT_NE(NULL, pages);
+	if (!secret_page(pages + PAGE))
+		SKIP(return, "no secret memory");
+	memset(pages, 11, PAGE);
+	memset(pages + 2 * PAGE, 13, PAGE);
+	mr = reg(self->bed->a->pd, variant->implicit, pages, 3 * PAGE);
+	ASSERT_NE(NULL, mr);
+	sge = (struct ibv_sge){ (uintptr_t)pages, 3 * PAGE, mr->lkey };
+	EXPECT_EQ(EFAULT, ibv_advise_mr(self->bed->a->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+					IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+	ASSERT_EQ(pages + 2 * PAGE, mmap(pages + 2 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	sge.addr += 2 * PAGE;
+	sge.length = PAGE;
+	ibv_advise_mr(self->bed->a->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+		      IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+	memset(pages + 2 * PAGE, 17, PAGE);
+	EXPECT_STATUS(IBV_WC_SUCCESS,
+		      RUN(self->bed->a, .op = IBV_WR_RDMA_WRITE, .sgl = &sge, .num_sge = 1,
+			  .raddr = (uintptr_t)self->to, .rkey = self->to_mr->rkey));
+	EXPECT_EQ(17, self->to[0]);
+	sge.addr = (uintptr_t)pages;
+	EXPECT_STATUS(IBV_WC_SUCCESS,
+		      RUN(self->bed->a, .op = IBV_WR_RDMA_WRITE, .sgl = &sge, .num_sge = 1,
+			  .raddr = (uintptr_t)self->to, .rkey = self->to_mr->rkey));
+	EXPECT_EQ(11, self->to[0]);
+	EXPECT_OK(ibv_dereg_mr(mr));
+	munmap(pages, 3 * PAGE);
 }
 
 TEST_HARNESS_MAIN
