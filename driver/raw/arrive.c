@@ -62,21 +62,24 @@ static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 
 /*
  * May @skb be split? A guest may have merged frames of a few bytes, which would take very much
- * memory one by one; and what does not find room is not worth the work.
+ * memory one by one. What does not find room is not worth the work, which is done for each queue pair
+ * that gets the frame, in a softirq.
  */
 static bool may_split(const struct vrnic_qp *qp, const struct sk_buff *skb)
 {
 	u32 each = max_t(u32, skb_shinfo(skb)->gso_size, 1);
+	u32 n = DIV_ROUND_UP(skb->len, each);
 
-	return DIV_ROUND_UP(skb->len, each) <= SPLIT_MAX &&
-	       READ_ONCE(qp->rxq_bytes) < VRNIC_RXQ_BYTES;
+	return n <= SPLIT_MAX &&
+	       vrnic_room_for(READ_ONCE(qp->rxq_bytes),
+			      n * (sizeof(*skb) + SKB_TRUESIZE(each)), VRNIC_RXQ_BYTES);
 }
 
 /* Split what was merged. */
 static bool arrive_many(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 {
 	struct sk_buff *segs = NULL, *next;
-	bool any = false;
+	bool any = false, good = true;
 
 	/* the split writes into headers, which the host's clone shares */
 	if (may_split(qp, skb) && !skb_cow_head(skb, 0))
@@ -88,7 +91,12 @@ static bool arrive_many(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 	consume_skb(skb);
 	skb_list_walk_safe(segs, skb, next) {
 		skb_mark_not_on_list(skb);
-		any |= arrive_one(qp, skb, tag);
+		/* behind one that was dropped, none is worth its checksum */
+		if (good)
+			good = arrive_one(qp, skb, tag);
+		else
+			raw_drop(qp, skb);
+		any |= good;
 	}
 	return any;
 }
@@ -118,6 +126,9 @@ void vrnic_raw_arrive(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 	}
 	skb_orphan(skb);
 	skb_dst_drop(skb);
+	/* what others keep for a packet on its way must not stay as long as it waits */
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
 	skb_push(skb, ETH_HLEN);
 	any = skb_is_gso(skb) ? arrive_many(qp, skb, tag) : arrive_one(qp, skb, tag);
 	if (any)

@@ -246,13 +246,15 @@ bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /*
- * Drop received packets, and flush the window's oldest operation. Return: false if there is none.
+ * Drop received packets, but in SQE, where the queue pair still receives, and flush the window's oldest
+ * operation. Return: false if there is none.
  */
 bool vrnic_roce_flush(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q;
 
-	vrnic_rxq_purge(qp);
+	if (READ_ONCE(qp->state) != IB_QPS_SQE)
+		vrnic_rxq_purge(qp);
 	if (!qp->roce)
 		return false;
 	q = to_req(qp);

@@ -471,6 +471,7 @@ void vrnic_roce_exit(void);
 
 /* roce/room.c */
 #define VRNIC_ROOM_ANY	U32_MAX
+bool vrnic_room_for(u32 bytes, u32 more, u32 most);
 bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
 		    u32 *bytes, u32 most);
 void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes);

@@ -3,7 +3,8 @@
  * Bounds the memory of packets that wait for a run of their queue pair, or for a packet that is
  * missing. What counts is the memory that packets hold, not their number: a packet of a few bytes
  * may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can take more, and
- * all lists together have one.
+ * all lists together have one. Half of that is for lists with little in them: a few queue pairs that
+ * nobody runs, or whose pages never come, fill the other half and stop none but themselves.
  */
 
 #include <linux/mm.h>
@@ -15,6 +16,9 @@
 /* All lists together hold at most TOTAL_BYTES, and at most 1/TOTAL_PART of the memory. */
 #define TOTAL_BYTES	SZ_64M
 #define TOTAL_PART	16
+
+/* A list that holds no more, or its first packet alone, may use all of the total. */
+#define LITTLE		SZ_32K
 
 /* Each CPU counts at least so many bytes by itself before it updates the sum of all CPUs. */
 #define BATCH_MIN	SZ_32K
@@ -66,6 +70,22 @@ static void room_count(struct sk_buff_head *list, u32 *bytes, s32 more)
 }
 
 /**
+ * vrnic_room_for() - would there be room for packets?
+ * @bytes: bytes of their list
+ * @more: bytes that they add to it
+ * @most: bound on @bytes
+ *
+ * Return: true if there is room now.
+ */
+bool vrnic_room_for(u32 bytes, u32 more, u32 most)
+{
+	s64 all = !bytes || bytes + more <= LITTLE ? total : total / 2;
+
+	return bytes + more <= most &&
+	       percpu_counter_read(&waiting) + room_step(bytes, more) <= all;
+}
+
+/**
  * vrnic_room_put() - put a packet into a list, if there is room
  * @list: list; the caller excludes all other users of it, as for vrnic_room_take()
  * @prev: packet before @skb; NULL: @skb becomes the first
@@ -81,9 +101,7 @@ bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_b
 	struct sk_buff *next = prev ? skb_peek_next(prev, list) : skb_peek(list);
 	u32 more = bytes_of(prev, skb, next);
 
-	if (most != VRNIC_ROOM_ANY &&
-	    (*bytes + more > most ||
-	     percpu_counter_read(&waiting) + room_step(*bytes, more) > total))
+	if (most != VRNIC_ROOM_ANY && !vrnic_room_for(*bytes, more, most))
 		return false;
 	if (prev)
 		__skb_queue_after(list, prev, skb);

@@ -17,6 +17,7 @@
 #include "lib/hdr.h"
 #include "queue/qp.h"
 #include "roce/roce.h"
+#include "verbs/flow.h"
 #include "vrnic.h"
 
 #define PEER		0xc0000201U	/* 192.0.2.1 */
@@ -188,12 +189,31 @@ static void all_queues_together_are_bounded(struct kunit *test)
 {
 	u32 n, all = 0;
 
-	for (n = 0; n < 32; n++)
+	for (n = 0; n < 16; n++)
 		all += fill(test, add_qp(test, IB_QPT_RC), SZ_256K);
-	KUNIT_EXPECT_LE(test, (u64)all * SZ_256K, SZ_64M + SZ_16M);
+	KUNIT_EXPECT_LE(test, (u64)all * SZ_256K, SZ_32M + SZ_16M);
 	KUNIT_EXPECT_GE(test, (u64)all * SZ_256K, SZ_4M);
+	/* full queues have left room for the first packet of others, which is all that one of these has */
+	KUNIT_EXPECT_EQ(test, 1, fill(test, add_qp(test, IB_QPT_RC), SZ_2M));
+	for (n = 0, all = 0; n < 32; n++)
+		all += fill(test, add_qp(test, IB_QPT_RC), SZ_2M);
+	KUNIT_EXPECT_LE(test, (u64)all * SZ_2M, SZ_32M + SZ_16M);
 	/* and the last ones found no room, though they had nothing themselves */
 	KUNIT_EXPECT_EQ(test, 0, fill(test, add_qp(test, IB_QPT_RC), SZ_2M));
+}
+
+/* After a send that failed, a queue pair receives as before. */
+static void a_send_error_keeps_what_came(struct kunit *test)
+{
+	struct vrnic_qp *qp = add_qp(test, IB_QPT_UD);
+
+	vrnic_rxq_return(qp, packet(test, VRNIC_BTH_WRITE_MIDDLE, PEER, 0));
+	WRITE_ONCE(qp->state, IB_QPS_SQE);
+	KUNIT_EXPECT_FALSE(test, vrnic_roce_flush(qp));
+	KUNIT_EXPECT_EQ(test, 1, skb_queue_len(&qp->rxq));
+	WRITE_ONCE(qp->state, IB_QPS_ERR);
+	KUNIT_EXPECT_FALSE(test, vrnic_roce_flush(qp));
+	KUNIT_EXPECT_EQ(test, 0, skb_queue_len(&qp->rxq));
 }
 
 /* A clone holds all of its buffer, but the next clone holds no more. */
@@ -480,6 +500,7 @@ static void early_packets_do_not_stay_for_ever(struct kunit *test)
 static struct kunit_case arrive_cases[] = {
 	KUNIT_CASE(a_queue_is_bounded_by_bytes),
 	KUNIT_CASE(all_queues_together_are_bounded),
+	KUNIT_CASE(a_send_error_keeps_what_came),
 	KUNIT_CASE(a_buffer_counts_once),
 	KUNIT_CASE(a_buffer_counts_once_whatever_comes_between),
 	KUNIT_CASE(a_stranger_does_not_fill_the_queue),
