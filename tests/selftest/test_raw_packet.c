@@ -192,23 +192,34 @@ TEST_F(raw_packet, follows_the_mtu)
 	refuses(_metadata, bed, &f);
 }
 
-/* The queue pair waits for a slow network, so nothing is lost. */
+/*
+ * The queue pair waits for a slow network, so nothing is lost. On several CPUs a frame that the
+ * qdisc's timer sends may arrive before one that was sent by its owner.
+ */
 TEST_F(raw_packet, waits_for_the_network)
 {
 	struct raw_bed *bed = &self->bed;
 	long long lost = statistic("send_err");
+	uint8_t got[sizeof(struct frame)];
+	unsigned int came = 0;
+	struct frame f;
+	int tag;
 
 	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 2mbit burst 2kb limit 4kb"));
 	for (int i = 0; i < 20; i++) {
-		struct frame f = plain(bed, 1000 + i, -1);
-
+		f = plain(bed, 1000 + i, -1);
 		ASSERT_DONE(raw_send(&bed->a, &f, 1));
 	}
 	for (int i = 0; i < 20; i++) {
-		struct frame f = plain(bed, 1000 + i, -1);
+		ssize_t n = net_recv(bed, got, sizeof(got), &tag);
 
-		EXPECT_OK(net_expect(bed, &f));
+		ASSERT_LE(ETH_HLEN + 1000, n);
+		ASSERT_GT(ETH_HLEN + 1020, n);
+		f = plain(bed, n - ETH_HLEN, -1);
+		EXPECT_EQ(0, memcmp(got, f.at, n));
+		came |= 1U << (n - ETH_HLEN - 1000);
 	}
+	EXPECT_EQ((1U << 20) - 1, came);
 	EXPECT_EQ(lost, statistic("send_err"));
 }
 
