@@ -26,6 +26,10 @@ quietly() {
 	die "'$1' failed; the whole log is $log"
 }
 
+# mmdebstrap ARGUMENT...: with mounts of its own, which end with it. Those of one that was killed would
+# be in the way of the next.
+mmdebstrap() { unshare --mount --propagation private -- mmdebstrap "$@"; }
+
 need_root() {
 	[ "$(id -u)" = 0 ] ||
 		die "needs root to make and enter the guest root file system: run it with sudo"
