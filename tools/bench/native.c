@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * native [--wire] [--seconds S]: what libvrnic's operations cost, beside what one
+ * native [--wire] [--few] [--seconds S]: what libvrnic's operations cost, beside what one
  * would use instead, in the same two processes and with the same memory: verbs,
  * process_vm_readv(2), packing by hand. --wire: a few of them only, and the peer's
  * device is $VRNIC_PEER_DEV.
@@ -830,16 +830,37 @@ static void measure_here(struct side *s)
 	measure_overlap(s);
 }
 
+/* What is counted in instructions, which need no second size to be seen. */
+static void measure_few(struct side *s, bool wire)
+{
+	static const struct rival one[] = {
+		{ "put_fence", op_put_fence, 1 },
+		{ "get", op_get, 1 },
+	}, many[] = {
+		{ "put", op_put_stream, WINDOW },
+		{ "get", op_get_stream, WINDOW },
+	};
+	struct job j = { .s = s, .size = 8 };
+
+	if (wire)
+		measure_rivals(&j, one, 2);
+	else
+		measure_rivals(&j, singles, 4);
+	measure_rivals(&j, many, 2);
+}
+
 int main(int argc, char **argv)
 {
 	const char *device = getenv("VRNIC_DEV");
 	struct side s = {};
 	int sock[2], i = 1;
-	bool wire = false;
+	bool wire = false, few = false;
 	pid_t pid;
 
 	if (i < argc && !strcmp(argv[i], "--wire"))
 		wire = i++;
+	if (i < argc && !strcmp(argv[i], "--few"))
+		few = i++;
 	if (i + 1 < argc && !strcmp(argv[i], "--seconds"))
 		seconds = atof(argv[i + 1]);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sock))
@@ -850,7 +871,9 @@ int main(int argc, char **argv)
 	if (!pid)
 		run_peer(wire ? getenv("VRNIC_PEER_DEV") : device, sock[1]);
 	side_open(&s, device, sock[0], SKEW);
-	if (wire)
+	if (few)
+		measure_few(&s, wire);
+	else if (wire)
 		measure_wire(&s);
 	else
 		measure_here(&s);

@@ -253,24 +253,6 @@ def native_floors(results):
     ]
 
 
-# title, what was measured, bytes, the most that is wanted of vrnic
-INSTRUCTIONS = [
-    ("WRITE 8 B, in a stream", "ib_write_bw", 8, 1000),
-    ("WRITE 8 B, one at a time", "ib_write_bw_alone", 8, 1800),
-    ("SEND 8 B, in a stream", "ib_send_bw", 8, 1800),
-    ("WRITE 64 KiB, in a stream", "ib_write_bw", 65536, 12000),
-]
-
-
-def instructions_table(results):
-    rows = [["", *(TITLES[d] for d in results.devices), "wanted"]]
-    for title, what, size, most in INSTRUCTIONS:
-        counts = [results.get(d, what, size, "instructions") for d in results.devices]
-        if any(counts):
-            rows.append([title, *(number(c) for c in counts), number(most)])
-    return table(rows) if len(rows) > 1 else None
-
-
 def floors(results):
     """[(text, figure, floor, met)], met None where there is no figure."""
     def bw(device, op, size):
@@ -324,13 +306,12 @@ def text_report(results):
             parts.append(f"{title}\n{body}")
     for title, body in (("Native operations, one at a time", native_table(results)),
                         ("Native operations, in a stream", native_streams_table(results)),
-                        ("Guest instructions per message, both ends", instructions_table(results)),
                         ("Limits of this machine", limits_table(results))):
         if body:
             parts.append(f"{title}\n{body}")
-    if "vrnic" in results.devices and instructions_table(results) is None:
+    if "vrnic" in results.devices:
         parts.append(f"Floors\n{floors_table(results)}")
-    if facts.get("cpus") == "1" and instructions_table(results) is None:
+    if facts.get("cpus") == "1":
         parts.append("With one CPU, latencies of programs that poll are mostly the scheduler's.")
     return "\n\n".join(parts)
 
