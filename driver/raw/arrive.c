@@ -62,8 +62,8 @@ static bool arrive_one(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 
 /*
  * May @skb be split? A guest may have merged frames of a few bytes, which would take very much
- * memory one by one. What does not find room is not worth the work, which is done for each queue pair
- * that gets the frame, in a softirq.
+ * memory one by one. What does not find room is not worth the work, which is done in a softirq for
+ * each queue pair that gets the frame.
  */
 static bool may_split(const struct vrnic_qp *qp, const struct sk_buff *skb)
 {

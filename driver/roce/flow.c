@@ -246,8 +246,8 @@ bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 }
 
 /*
- * Drop received packets, but in SQE, where the queue pair still receives, and flush the window's oldest
- * operation. Return: false if there is none.
+ * Drop received packets, but in SQE, where the queue pair still receives, and flush the window's
+ * oldest operation. Return: false if there is none.
  */
 bool vrnic_roce_flush(struct vrnic_qp *qp)
 {

@@ -3,8 +3,8 @@
  * Bounds the memory of packets that wait for a run of their queue pair, or for a packet that is
  * missing. What counts is the memory that packets hold, not their number: a packet of a few bytes
  * may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can take more, and
- * all lists together have one. Half of that is for lists with little in them: a few queue pairs that
- * nobody runs, or whose pages never come, fill the other half and stop none but themselves.
+ * all lists together have one. Lists with much in them share one half of the total: a few queue
+ * pairs that nobody runs, or whose pages never come, fill that, and stop none but themselves.
  */
 
 #include <linux/mm.h>

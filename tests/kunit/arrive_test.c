@@ -193,7 +193,7 @@ static void all_queues_together_are_bounded(struct kunit *test)
 		all += fill(test, add_qp(test, IB_QPT_RC), SZ_256K);
 	KUNIT_EXPECT_LE(test, (u64)all * SZ_256K, SZ_32M + SZ_16M);
 	KUNIT_EXPECT_GE(test, (u64)all * SZ_256K, SZ_4M);
-	/* full queues have left room for the first packet of others, which is all that one of these has */
+	/* full queues have left room for the first packet of others */
 	KUNIT_EXPECT_EQ(test, 1, fill(test, add_qp(test, IB_QPT_RC), SZ_2M));
 	for (n = 0, all = 0; n < 32; n++)
 		all += fill(test, add_qp(test, IB_QPT_RC), SZ_2M);

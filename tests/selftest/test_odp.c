@@ -715,7 +715,8 @@ static uint8_t *secret_page(void *where)
 
 	if (fd < 0 || ftruncate(fd, PAGE))
 		return NULL;
-	page = mmap(where, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | (where ? MAP_FIXED : 0), fd, 0);
+	page = mmap(where, PAGE, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | (where ? MAP_FIXED : 0), fd, 0);
 	close(fd);
 	return page == MAP_FAILED ? NULL : page;
 #else

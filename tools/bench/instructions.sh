@@ -6,7 +6,9 @@
 
 # patient_clock: this clock leaps ahead whenever the guest waits for the host.
 patient_clock() {
-	limit=1000000 LISTEN_LIMIT=1000000
+	limit=1000000
+	# shellcheck disable=SC2034 # of tests/programs/lib.sh
+	LISTEN_LIMIT=1000000
 	echo 0 >/proc/sys/kernel/hung_task_timeout_secs
 }
 
