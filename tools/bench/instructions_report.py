@@ -10,6 +10,7 @@ last release, with which it is compared.
 import argparse
 import json
 import os
+import sys
 
 from report import TITLES, Results, number, read, table
 
@@ -48,6 +49,13 @@ def counts(results, rows, suffix):
         if mine:
             found[title] = mine
     return found
+
+
+def missing(results, rows, found):
+    """Titles of what vrnic should have been counted at, and was not."""
+    if "vrnic" not in results.devices:
+        return []
+    return [row[0] for row in rows if "vrnic" not in found.get(row[0], {})]
 
 
 def wanted(row, mine):
@@ -90,7 +98,7 @@ def main():
         with open(options.last, encoding="utf-8") as lines:
             last = json.load(lines)
     out = {"version": options.version}
-    parts = []
+    parts, lost = [], []
     for name, title, path, rows, suffix in (
             ("loopback", "on one host", options.loopback, LOOPBACK, ""),
             ("wire", "between two hosts, MTU 1500", options.wire, WIRE, MTU)):
@@ -98,6 +106,7 @@ def main():
         out[name] = counts(results, rows, suffix)
         if not out[name]:
             parser.error(f"{path} has no count")
+        lost += missing(results, rows, out[name])
         parts.append(f"Instructions of a message, both ends, {title}\n" +
                      counts_table(rows, results.devices, out[name], last.get(name, {})))
     print("\n\n".join(parts))
@@ -105,6 +114,8 @@ def main():
         with open(options.json, "w", encoding="utf-8") as lines:
             json.dump(out, lines, indent=1)
             lines.write("\n")
+    if lost:
+        sys.exit(f"vrnic was not counted at: {'; '.join(lost)}")
 
 
 if __name__ == "__main__":

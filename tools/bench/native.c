@@ -3,7 +3,7 @@
  * native [--wire] [--few] [--seconds S]: what libvrnic's operations cost, beside what one
  * would use instead, in the same two processes and with the same memory: verbs,
  * process_vm_readv(2), packing by hand. --wire: a few of them only, and the peer's
- * device is $VRNIC_PEER_DEV.
+ * device is $VRNIC_PEER_DEV. --few: those that tools/bench/instructions counts.
  *
  * Two processes: this one starts all operations; its peer owns the memory that
  * they go to, and sleeps, except where it offers a message to be paced. Each

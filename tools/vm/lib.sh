@@ -48,7 +48,8 @@ need_disk() {
 need_tool() {
 	local pair missing=()
 	for pair in "$@"; do
-		command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
+		# a function may have the program's name
+		type -P "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
 	done
 	[ ${#missing[@]} = 0 ] && return
 	need_root
