@@ -768,6 +768,15 @@ int post_recv(struct side *side, struct buf *buf, size_t off, size_t len,
 	return post_recv_sgl(side, &sge, 1, wr_id);
 }
 
+/*
+ * On user-mode Linux with several CPUs, a process that runs sees what the kernel has changed in its
+ * page tables, as for memory that comes on demand, when it next enters the kernel.
+ */
+static void see_mappings(void)
+{
+	getppid();
+}
+
 int poll_one(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	struct waiter w = waiter_start();
@@ -775,8 +784,10 @@ int poll_one(struct ibv_cq *cq, struct ibv_wc *wc)
 
 	do {
 		n = ibv_poll_cq(cq, 1, wc);
-		if (n)
+		if (n) {
+			see_mappings();
 			return n == 1 ? 0 : -EIO;
+		}
 	} while (waiter_pause(&w));
 	return -ETIMEDOUT;
 }
