@@ -3,9 +3,9 @@
  * Bounds the memory of packets that wait for a run of their queue pair, or for a packet that is
  * missing. What counts is the memory that packets hold, not their number: a packet of a few bytes
  * may be a clone of a buffer of 64 KiB. Each list has a bound, so that no peer can take more, and
- * all lists together have one. Lists with much in them share one half of the total: when a few queue
- * pairs that nobody runs, or whose pages never come, have filled that, the others still receive,
- * with short queues.
+ * all lists together have one. Lists with much in them share one half of the total: when a few
+ * queue pairs that nobody runs, or whose pages never come, have filled that, the others still
+ * receive, with short queues.
  */
 
 #include <linux/mm.h>
