@@ -194,7 +194,7 @@ enum vrnic_verdict vrnic_run(struct vrnic_runnable *r, struct vrnic_budget *budg
 	if (test_bit(VRNIC_RUN_PARKED, &r->state))
 		return VRNIC_IDLE;
 	clear_bit(VRNIC_RUN_AGAIN, &r->state);
-	/* so that this run sees what was posted before AGAIN was set */
+	/* so that this run sees what was posted, and that the timer fired, before AGAIN was set */
 	smp_mb__after_atomic();
 	ask_for_doorbells(r);
 	budget->rung = test_and_clear_bit(VRNIC_RUN_RUNG, &r->state) ||
@@ -602,16 +602,44 @@ void vrnic_queue(struct vrnic_runnable *r)
 		vrnic_thread_add(r);
 }
 
+/* Will the timer of @r fire by @at? Only @r's runner sets it. */
+static bool is_woken_by(struct vrnic_runnable *r, u64 at)
+{
+	return hrtimer_is_queued(&r->timer) &&
+	       ktime_to_ns(hrtimer_get_softexpires(&r->timer)) <= at;
+}
+
+static void queue_at(struct vrnic_runnable *r, u64 at, u64 now)
+{
+	u64 ns = at > now ? at - now : 0;
+
+	/* with some slack, one interrupt serves the timers of several rings */
+	hrtimer_start_range_ns(&r->timer, ns_to_ktime(at), min_t(u64, ns / 16, SLACK_NS),
+			       HRTIMER_MODE_ABS);
+}
+
 /**
- * vrnic_queue_after() - have a thread run @r later
+ * vrnic_queue_at() - have a thread run @r at a given time
  * @r: the runnable; the caller is its run function
- * @ns: nanoseconds from now
+ * @at: time in ns, of ktime_get_ns()
+ *
+ * There is one timer, for the earliest of all reasons to run @r, and it is not put off: neither one
+ * that is still to come, nor one whose time has come during this run, but which has not fired yet.
+ * Code with a later reason calls this again in each run.
  */
+void vrnic_queue_at(struct vrnic_runnable *r, u64 at)
+{
+	if (!is_woken_by(r, at))
+		queue_at(r, at, ktime_get_ns());
+}
+
+/* As vrnic_queue_at(), @ns nanoseconds from now. */
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 {
-	/* with some slack, one interrupt serves the timers of several rings */
-	hrtimer_start_range_ns(&r->timer, ns_to_ktime(ns),
-			       min_t(u64, ns / 16, SLACK_NS), HRTIMER_MODE_REL);
+	u64 now = ktime_get_ns();
+
+	if (!is_woken_by(r, now + ns))
+		queue_at(r, now + ns, now);
 }
 
 /**
@@ -635,12 +663,14 @@ bool vrnic_must_wait(struct vrnic_runnable *r)
 		return false;
 	}
 	spare_doorbells(r);
-	vrnic_queue_after(r, r->wait_until - now);
+	vrnic_queue_at(r, r->wait_until);
 	return true;
 }
 
 static enum hrtimer_restart runnable_timer_fired(struct hrtimer *timer)
 {
+	/* pairs with vrnic_run(): a run that does not see AGAIN sees that the timer has fired */
+	smp_mb();
 	vrnic_queue(container_of(timer, struct vrnic_runnable, timer));
 	return HRTIMER_NORESTART;
 }
@@ -701,6 +731,6 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 	INIT_LIST_HEAD(&r->link);
 	tasklet_setup(&r->after, leave_now);
 	init_waitqueue_head(&r->parked);
-	hrtimer_setup(&r->timer, runnable_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	hrtimer_setup(&r->timer, runnable_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	vrnic_gather_init(r);
 }

@@ -19,6 +19,7 @@ void vrnic_runnable_init(struct vrnic_runnable *r, struct vrnic_crew *crew,
 void vrnic_kick(struct vrnic_runnable *r);
 void vrnic_poke(struct vrnic_runnable *r, bool small);
 void vrnic_queue(struct vrnic_runnable *r);
+void vrnic_queue_at(struct vrnic_runnable *r, u64 at);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
 bool vrnic_must_wait(struct vrnic_runnable *r);
 void vrnic_sends_in_order(struct vrnic_runnable *r);

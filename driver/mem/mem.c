@@ -321,30 +321,6 @@ void vrnic_seg_put(struct vrnic_seg *seg)
 	seg->mr = NULL;
 }
 
-/**
- * vrnic_seg_ready() - may a run use bytes of a segment now?
- * @seg: segment
- * @pos: offset in the segment
- * @n: bytes, of which the segment has that many; set to how many may be used
- * @need: bytes of them without which the run can do nothing
- * @write: to write to them; else to read
- *
- * Return: as vrnic_sgl_ready().
- */
-int vrnic_seg_ready(const struct vrnic_seg *seg, u64 pos, u64 *n, u64 need, bool write)
-{
-	return seg->on_demand ? vrnic_odp_ready(seg->mr, seg->off + pos, n, need, write) : 0;
-}
-
-/* As vrnic_sgl_ready_all(), for the first bytes of a segment. */
-int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write)
-{
-	u64 some = n;
-	int verr = vrnic_seg_ready(seg, 0, &some, n, write);
-
-	return verr ?: some < n ? -EAGAIN : 0;
-}
-
 /* vrnic_seg_run(), within the copy of a few bytes, too: a call would take as long. */
 static __always_inline void *run_at(const struct vrnic_seg *seg, u64 pos, u64 want,
 				    u64 *len)
@@ -437,17 +413,21 @@ void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len)
 }
 
 /* vrnic_sgl_ready(), if a segment has its pages on demand. */
-int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait)
 {
 	u64 pos = sgl->pos, done = 0, want, some;
+	const struct vrnic_seg *seg;
 	unsigned int i;
 	int verr;
 
 	for (i = sgl->cur; done < *n; i++, pos = 0) {
-		want = min(*n - done, sgl->seg[i].len - pos);
+		seg = &sgl->seg[i];
+		want = min(*n - done, seg->len - pos);
 		some = want;
-		verr = vrnic_seg_ready(&sgl->seg[i], pos, &some, need > done ? need - done : 0,
-				       write);
+		verr = !seg->on_demand ? 0 :
+		       vrnic_odp_ready(seg->mr, seg->off + pos, &some,
+				       need > done ? need - done : 0, write, wait);
 		if (verr)
 			return verr;
 		done += some;
@@ -455,6 +435,8 @@ int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
 			break;
 	}
 	*n = done;
+	if (done >= need)
+		wait->odp = NULL;
 	return 0;
 }
 

@@ -95,8 +95,6 @@ static int odp_init(struct vrnic_odp *odp, struct vrnic_mr *mr, u64 start, u64 l
 	mutex_init(&odp->lock);
 	xa_init_flags(&odp->chunks, XA_FLAGS_ACCOUNT);
 	spin_lock_init(&odp->run_lock);
-	for (i = 0; i < VRNIC_ODP_BAD; i++)
-		odp->bad[i].page = VRNIC_NO_PAGE;
 	for (i = 0; i < VRNIC_ODP_ASKED; i++)
 		odp->asked[i] = VRNIC_NO_PAGE;
 	odp->ibdev = mr->ibmr.device;
@@ -177,12 +175,14 @@ static unsigned long chunk_ready(const struct vrnic_chunk *c, unsigned long va, 
  * @n: bytes; set to how many from @off on may be used until the reference is put
  * @need: bytes of them without which the run can do nothing
  * @write: to write to them; else to read
+ * @wait: the page that the operation waits for, if this says so: has to come back with the next try
  *
  * If some may not, the pager was asked for them.
  *
  * Return: 0, or VRNIC_VERR_FAULT: the process does not have all of the bytes that are needed.
  */
-int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write)
+int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait)
 {
 	struct vrnic_odp *odp = mr->odp;
 	unsigned long begin = odp->va + off, end = begin + *n, va = begin;
@@ -200,7 +200,7 @@ int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write)
 	*n = stop - begin;
 	if (stop == end)
 		return 0;
-	if (*n < need && vrnic_odp_was_bad(odp, stop, write))
+	if (*n < need && vrnic_odp_is_bad(odp, stop, write, wait))
 		return VRNIC_VERR_FAULT;
 	vrnic_odp_ask(odp, stop - odp->va, end - stop, write);
 	return 0;

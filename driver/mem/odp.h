@@ -7,6 +7,7 @@
 
 struct vrnic_mr;
 struct vrnic_odp;
+struct vrnic_page_wait;
 
 /* What to do with pages that are not present. */
 enum vrnic_odp_how {
@@ -28,7 +29,8 @@ void vrnic_odp_close_begin(struct vrnic_odp *odp);
 void vrnic_odp_close_end(struct vrnic_odp *odp);
 bool vrnic_odp_get_unless_gone(struct vrnic_odp *odp);
 void vrnic_odp_put(struct vrnic_odp *odp);
-int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write);
+int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait);
 void *vrnic_odp_run(const struct vrnic_mr *mr, u64 off, u64 want, u64 *len);
 
 /* mem/odp_pager.c */

@@ -14,6 +14,7 @@
 
 struct ib_device;
 struct ib_umem_odp;
+struct vrnic_page_wait;
 
 #define VRNIC_CHUNK_SHIFT	19
 #define VRNIC_CHUNK_BYTES	BIT(VRNIC_CHUNK_SHIFT)
@@ -50,6 +51,18 @@ struct vrnic_chunk {
 #define VRNIC_TO_WRITE		1UL
 
 /**
+ * struct vrnic_bad_page - a page that could not be brought in
+ * @page: its address, and whether to write
+ * @number: number of the page-in that has tried; 0: the entry is free
+ * @at: when that was, in jiffies
+ */
+struct vrnic_bad_page {
+	unsigned long page;
+	u64 number;
+	unsigned long at;
+};
+
+/**
  * struct vrnic_odp - the pages of a region
  * @refs: one of the region, one of each page-in, and one of each chunk that is being freed
  * @rcu: vrnic_odp_get_unless_gone() may look at @refs while this is freed
@@ -66,9 +79,7 @@ struct vrnic_chunk {
  * @nr_chunks: number of @chunks
  * @run_lock: protects what follows
  * @asked: first page of each page-in under way, and whether to write; or VRNIC_NO_PAGE
- * @bad: pages that a page-in for a run could not bring in, whether to write, and the jiffies until
- *	which that is news; or VRNIC_NO_PAGE
- * @next_bad: entry of @bad to be used next
+ * @bad: pages that page-ins for runs could not bring in
  */
 struct vrnic_odp {
 	struct kref refs;
@@ -85,11 +96,7 @@ struct vrnic_odp {
 	unsigned int nr_chunks;
 	spinlock_t run_lock;	/* protects what follows */
 	unsigned long asked[VRNIC_ODP_ASKED];
-	struct {
-		unsigned long page;
-		unsigned long until;
-	} bad[VRNIC_ODP_BAD];
-	unsigned int next_bad;
+	struct vrnic_bad_page bad[VRNIC_ODP_BAD];
 };
 
 static inline unsigned long vrnic_chunk_end(const struct vrnic_chunk *c)
@@ -112,7 +119,8 @@ void vrnic_chunks_release(struct vrnic_odp *odp);
 
 /* mem/odp_pager.c */
 void vrnic_odp_ask(struct vrnic_odp *odp, u64 off, u64 len, bool write);
-bool vrnic_odp_was_bad(struct vrnic_odp *odp, unsigned long va, bool write);
+bool vrnic_odp_is_bad(struct vrnic_odp *odp, unsigned long va, bool write,
+		      struct vrnic_page_wait *wait);
 void vrnic_odp_queue(struct rcu_work *work);
 
 #endif /* VRNIC_ODP_CHUNK_H */

@@ -9,10 +9,11 @@
 #include <rdma/ib_verbs.h>
 
 #include "mem/odp_chunk.h"
+#include "mem/seg.h"
 #include "vrnic.h"
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
-#define BAD_FOR		(HZ / 10)	/* time for a run to hear of a page-in that failed */
+#define BAD_FOR		(HZ / 100 + 1)	/* longer than a run waits until it looks again */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -24,6 +25,9 @@ struct page_in {
 	unsigned long *asked;	/* entry in vrnic_odp.asked */
 	bool run;		/* a run has asked, and wants to hear if it fails */
 };
+
+/* Number of page-ins that have begun, of all regions. */
+static atomic64_t begun = ATOMIC64_INIT(0);
 
 /* Its works may wait for a disk, or for a process that serves faults itself. */
 static struct workqueue_struct *pager;
@@ -45,41 +49,70 @@ void vrnic_odp_queue(struct rcu_work *work)
 	queue_rcu_work(pager, work);
 }
 
-static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write)
+/* The entry for a page: its own, or one that runs have had the time to look at; or NULL. */
+static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long page)
 {
-	unsigned int i;
+	struct vrnic_bad_page *bad;
+
+	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
+		if (bad->number && bad->page == page)
+			return bad;
+	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
+		if (!bad->number || time_after(jiffies, bad->at + BAD_FOR))
+			return bad;
+	return NULL;
+}
+
+/* Note a page that could not be brought in. If there is no room, the run that waits asks again. */
+static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 number)
+{
+	unsigned long page = (va & PAGE_MASK) | (write ? VRNIC_TO_WRITE : 0);
+	struct vrnic_bad_page *bad;
 
 	spin_lock_bh(&odp->run_lock);
-	i = odp->next_bad++ % VRNIC_ODP_BAD;
-	odp->bad[i].page = (va & PAGE_MASK) | (write ? VRNIC_TO_WRITE : 0);
-	odp->bad[i].until = jiffies + BAD_FOR;
+	bad = bad_entry(odp, page);
+	if (bad)
+		*bad = (struct vrnic_bad_page){ .page = page, .number = number, .at = jiffies };
 	spin_unlock_bh(&odp->run_lock);
 }
 
+/* Has a page-in failed that began after the wait did? */
+static bool was_bad(const struct vrnic_odp *odp, const struct vrnic_page_wait *wait)
+{
+	unsigned int i;
+
+	for (i = 0; i < VRNIC_ODP_BAD; i++)
+		if (odp->bad[i].page == wait->page && odp->bad[i].number > wait->since)
+			return true;
+	return false;
+}
+
 /**
- * vrnic_odp_was_bad() - has a page-in failed just now?
+ * vrnic_odp_is_bad() - can the page that an operation waits for not be brought in?
  * @odp: pages of the region
- * @va: address that the page-in was asked for
- * @write: it was to be written
+ * @va: address in the page
+ * @write: it is to be written
+ * @wait: the operation's wait, which begins here if it was for another page
  *
- * The answer is given once, and is forgotten after a while: another user who waits for this page
- * has it brought in, or fails, by a page-in of its own. So a page that the process maps later is
- * not bad.
+ * Only a page-in that began after the wait tells. One that was asked for earlier, and found nothing
+ * there, may have come before the process mapped the page.
  */
-bool vrnic_odp_was_bad(struct vrnic_odp *odp, unsigned long va, bool write)
+bool vrnic_odp_is_bad(struct vrnic_odp *odp, unsigned long va, bool write,
+		      struct vrnic_page_wait *wait)
 {
 	unsigned long page = (va & PAGE_MASK) | (write ? VRNIC_TO_WRITE : 0);
-	unsigned int i;
 	bool bad = false;
 
 	spin_lock_bh(&odp->run_lock);
-	for (i = 0; i < VRNIC_ODP_BAD && !bad; i++) {
-		if (odp->bad[i].page != page)
-			continue;
-		bad = time_before(jiffies, odp->bad[i].until);
-		odp->bad[i].page = VRNIC_NO_PAGE;
-	}
+	if (wait->odp == odp && wait->page == page)
+		bad = was_bad(odp, wait);
+	else
+		*wait = (struct vrnic_page_wait){
+			.odp = odp, .page = page, .since = atomic64_read(&begun),
+		};
 	spin_unlock_bh(&odp->run_lock);
+	if (bad)
+		wait->odp = NULL;
 	return bad;
 }
 
@@ -170,6 +203,7 @@ static void page_in_work(struct work_struct *work)
 	struct ib_device *ibdev = odp->ibdev;
 	struct mem_cgroup *memcg = get_mem_cgroup_from_mm(odp->mm);
 	struct mem_cgroup *before = set_active_memcg(memcg);
+	u64 number = atomic64_inc_return(&begun);
 	unsigned long bad;
 	int err;
 
@@ -177,7 +211,7 @@ static void page_in_work(struct work_struct *work)
 	set_active_memcg(before);
 	mem_cgroup_put(memcg);
 	if (p->run && is_fault(err))
-		note_bad(odp, bad, p->how == VRNIC_ODP_WRITE);
+		note_bad(odp, bad, p->how == VRNIC_ODP_WRITE, number);
 	asked_done(odp, p->asked);
 	kfree(p);
 	vrnic_odp_put(odp);

@@ -11,6 +11,7 @@
 struct ib_pd;
 struct vrnic_dev;
 struct vrnic_mr;
+struct vrnic_odp;
 
 /**
  * struct vrnic_key_user - the queue pair on whose behalf keys are looked up
@@ -50,8 +51,7 @@ struct vrnic_pieces {
  * struct vrnic_seg - a piece of memory that may be used until vrnic_seg_put()
  * @mr: region, with a reference held; NULL for kernel memory that has no region
  * @held: a struct vrnic_held owns the reference on @mr
- * @on_demand: pages may be missing: only the bytes that vrnic_sgl_ready() or vrnic_seg_ready() has
- *	allowed may be used
+ * @on_demand: pages may be missing: only the bytes that vrnic_sgl_ready() has allowed may be used
  * @kva: kernel address, if the region has no pages or there is no region; else NULL
  * @off: if @kva is NULL: offset of the piece from the start of the region's first page
  * @len: bytes
@@ -66,6 +66,19 @@ struct vrnic_seg {
 	u64 off;
 	u64 len;
 	struct vrnic_pieces *pieces;
+};
+
+/**
+ * struct vrnic_page_wait - the page that an operation waits for, from one of its runs to the next
+ * @odp: pages of the region, only compared; NULL: it waits for none
+ * @page: address of the page, and whether to write
+ * @since: number of page-ins that had begun when the wait did. What these find does not matter: the
+ *	process may have mapped the page since
+ */
+struct vrnic_page_wait {
+	const struct vrnic_odp *odp;
+	unsigned long page;
+	u64 since;
 };
 
 /**
@@ -93,8 +106,6 @@ int vrnic_seg_remote(const struct vrnic_key_user *user, u32 rkey, u64 addr, u64 
 void vrnic_held_put(struct vrnic_held *held);
 int vrnic_seg_whole(const struct vrnic_key_user *user, u32 rkey, int access,
 		    struct vrnic_seg *seg);
-int vrnic_seg_ready(const struct vrnic_seg *seg, u64 pos, u64 *n, u64 need, bool write);
-int vrnic_seg_ready_all(const struct vrnic_seg *seg, u64 n, bool write);
 void vrnic_seg_put(struct vrnic_seg *seg);
 void *vrnic_seg_run(const struct vrnic_seg *seg, u64 pos, u64 want, u64 *len);
 void vrnic_seg_read(const struct vrnic_seg *src, void *to, u64 n);
@@ -107,7 +118,8 @@ void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width);
 int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *sge, u32 nr,
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
-int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write);
+int vrnic_sgl_await(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait);
 void vrnic_sgl_put_all(struct vrnic_sgl *sgl);
 void *vrnic_sgl_run(struct vrnic_sgl *sgl, u64 want, u64 *len);
 void vrnic_sgl_skip(struct vrnic_sgl *sgl, u64 n);
@@ -145,12 +157,14 @@ static inline bool vrnic_sgl_on_demand(const struct vrnic_sgl *sgl)
  *	put. If some may not, they are being brought in, and the run has to try again later
  * @need: bytes of them without which the run can do nothing
  * @write: to write to them; else to read
+ * @wait: the operation's, of which no other makes use before this one has ended
  *
  * Return: 0, or enum vrnic_vendor_err: one of the bytes that are needed cannot be had.
  */
-static inline int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+static inline int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write,
+				  struct vrnic_page_wait *wait)
 {
-	return likely(!vrnic_sgl_on_demand(sgl)) ? 0 : vrnic_sgl_await(sgl, n, need, write);
+	return likely(!vrnic_sgl_on_demand(sgl)) ? 0 : vrnic_sgl_await(sgl, n, need, write, wait);
 }
 
 /**
@@ -158,13 +172,15 @@ static inline int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool 
  * @sgl: list
  * @n: bytes, of which the list has that many left
  * @write: to write to them; else to read
+ * @wait: as of vrnic_sgl_ready()
  *
  * Return: 0, -EAGAIN (try again later), or enum vrnic_vendor_err.
  */
-static inline int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write)
+static inline int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write,
+				      struct vrnic_page_wait *wait)
 {
 	u64 some = n;
-	int verr = vrnic_sgl_ready(sgl, &some, n, write);
+	int verr = vrnic_sgl_ready(sgl, &some, n, write, wait);
 
 	return verr ?: some < n ? -EAGAIN : 0;
 }

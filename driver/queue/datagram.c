@@ -26,7 +26,7 @@ int vrnic_datagram_open(struct vrnic_qp *qp, struct vrnic_op *op)
 
 	if (verr)
 		return verr;
-	verr = vrnic_sgl_ready_all(&qp->sgl, op->total, false);
+	verr = vrnic_sgl_ready_all(&qp->sgl, op->total, false, &qp->send_wait);
 	if (verr)
 		vrnic_sgl_put(&qp->sgl);
 	return verr;
@@ -88,7 +88,7 @@ static int open_recv(struct vrnic_qp *to, u64 n)
 
 	if (verr)
 		return verr;
-	verr = vrnic_sgl_ready_all(&to->recv_sgl, n, true);
+	verr = vrnic_sgl_ready_all(&to->recv_sgl, n, true, &to->recv_wait);
 	if (verr)
 		vrnic_sgl_put(&to->recv_sgl);
 	return verr;

@@ -104,6 +104,9 @@ struct vrnic_rare {
  * @op: the descriptor that the send ring is working on
  * @sgl: scratch: the local memory of @op during a burst, which is what one run moves of @op
  * @hold: lock and references that a run keeps for the next operation; protected by the run bit
+ * @send_wait: the page of its own memory that the next request waits for; protected by the run bit
+ * @peer_wait: the page of the memory of a peer on this host that @op waits for; protected as
+ *	@send_wait
  * @limit: bytes a second that the consumer allows this queue pair to send; 0: no limit. Changed
  *	with the ring parked.
  * @paid_at: time, in ns, from which the rate allows to send more; protected by the run bit
@@ -117,6 +120,8 @@ struct vrnic_rare {
  * @target_rcvd: bytes of messages that peers on this host sent; protected as @recv
  * @target_xmit: bytes that READs of peers on this host took; protected as @recv
  * @recv_sgl: scratch: the memory of @recv that a burst reaches; protected by @resp_lock
+ * @recv_wait: the page that the present receive, or a request from the wire, waits for; protected
+ *	as @recv_sgl
  * @target_errors: requests of peers that were refused; protected as @recv
  * @target_rnr: RNR NAKs that were sent; protected as @recv
  * @roce: connection over the wire; NULL: UD, GSI, or the peer is on this host. Changed with @run
@@ -182,6 +187,8 @@ struct vrnic_qp {
 	struct vrnic_op op;
 	struct vrnic_sgl sgl;
 	struct vrnic_hold hold;
+	struct vrnic_page_wait send_wait;
+	struct vrnic_page_wait peer_wait;
 	u64 limit;
 	u64 paid_at;
 	spinlock_t post_lock;		/* serialises post_send() of kernel consumers */
@@ -193,6 +200,7 @@ struct vrnic_qp {
 	u64 target_rcvd ____cacheline_aligned;
 	u64 target_xmit;
 	struct vrnic_sgl recv_sgl;
+	struct vrnic_page_wait recv_wait;
 	u64 target_errors;
 	u64 target_rnr;
 	struct vrnic_roce *roce;
@@ -246,6 +254,14 @@ struct vrnic_link_scratch {
 static inline bool vrnic_qp_has_rq(const struct vrnic_qp *qp)
 {
 	return !qp->xrc && !qp->srq && !qp->link;
+}
+
+/* Is it in a state in which it receives? */
+static inline bool vrnic_qp_receives(const struct vrnic_qp *qp)
+{
+	enum ib_qp_state state = READ_ONCE(qp->state);
+
+	return state >= IB_QPS_RTR && state <= IB_QPS_SQE;
 }
 
 /* Has a process made it? The core makes an XRC target, which processes share, as if for itself. */

@@ -31,8 +31,8 @@ static bool raw_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	bool room;
 
 	spin_lock(&qp->rxq.lock);
-	/* under the lock: RESET empties the queue after it has changed the state */
-	room = vrnic_raw_receives(qp) &&
+	/* under the lock: see vrnic_rxq_purge() */
+	room = vrnic_qp_receives(qp) &&
 	       vrnic_room_put(&qp->rxq, skb_peek_tail(&qp->rxq), skb, &qp->rxq_bytes,
 			      VRNIC_RXQ_BYTES);
 	if (room) {
@@ -120,7 +120,7 @@ void vrnic_raw_arrive(struct vrnic_qp *qp, struct sk_buff *skb, u32 tag)
 		return;
 	}
 	/* a copy waits in the queue, not pages of a sender that waits for them to be free again */
-	if (!vrnic_raw_receives(qp) || skb_orphan_frags_rx(skb, GFP_ATOMIC)) {
+	if (!vrnic_qp_receives(qp) || skb_orphan_frags_rx(skb, GFP_ATOMIC)) {
 		raw_drop(qp, skb);
 		return;
 	}

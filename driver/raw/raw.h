@@ -23,14 +23,6 @@ struct vrnic_budget;
 struct vrnic_dev;
 struct vrnic_op;
 
-/* Is the queue pair in a state in which it receives? */
-static inline bool vrnic_raw_receives(const struct vrnic_qp *qp)
-{
-	enum ib_qp_state state = READ_ONCE(qp->state);
-
-	return state >= IB_QPS_RTR && state <= IB_QPS_SQE;
-}
-
 /* raw/send.c */
 bool vrnic_raw_allowed(const struct vrnic_dev *dev);
 bool vrnic_raw_supported(const struct vrnic_dev *dev);

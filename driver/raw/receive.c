@@ -94,7 +94,7 @@ bool vrnic_raw_receive(struct vrnic_qp *qp, struct vrnic_budget *budget)
 		return false;
 	}
 	/* a frame may find a receive that fails the queue pair: the others are to be flushed */
-	while (vrnic_budget_left(budget) && vrnic_raw_receives(qp) &&
+	while (vrnic_budget_left(budget) && vrnic_qp_receives(qp) &&
 	       (skb = vrnic_rxq_take(qp))) {
 		budget->bytes -= min_t(u64, budget->bytes, skb->len);
 		if (deliver_frame(qp, skb))

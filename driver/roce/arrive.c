@@ -97,13 +97,12 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
  */
 static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
-	enum ib_qp_state state = READ_ONCE(qp->state);
 	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
 	const struct vrnic_roce *roce;
 
 	if (!pkt_fits(qp, vrnic_pkt(skb)))
 		return false;
-	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
+	if (!vrnic_qp_receives(qp))
 		return false;
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
 		return be32_to_cpu(deth->qkey) == READ_ONCE(qp->attr.qkey);
@@ -112,7 +111,7 @@ static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 	return roce && vrnic_pkt_is_from(skb, &roce->path);
 }
 
-/* Put a packet into the queue. Return: false if the queue is full. */
+/* Put a packet into the queue. Return: false if the queue is full, or takes none any more. */
 static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	struct sk_buff *prev;
@@ -121,7 +120,9 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 	spin_lock(&qp->rxq.lock);
 	/* a CNP goes first: it must not wait behind the packets that cause congestion */
 	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
-	room = vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
+	/* once more, under the lock: see vrnic_rxq_purge() */
+	room = vrnic_qp_receives(qp) &&
+	       vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
 	if (room) {
 		qp->rcvd_pkts += vrnic_pkt_count(vrnic_pkt(skb));
 		qp->rcvd_bytes += vrnic_pkt_bytes(vrnic_pkt(skb));
@@ -188,10 +189,17 @@ void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
 	spin_unlock_bh(&qp->rxq.lock);
 }
 
+/*
+ * Drop what is in the queue. If the state was changed before to one in which the queue pair does
+ * not receive, nothing comes any more: softirqs look at the state with the queue's lock held, and
+ * those that had it before this function saw the old state, but are done.
+ */
 void vrnic_rxq_purge(struct vrnic_qp *qp)
 {
 	struct sk_buff *skb;
 
+	spin_lock_bh(&qp->rxq.lock);
+	spin_unlock_bh(&qp->rxq.lock);
 	while ((skb = vrnic_rxq_take(qp)))
 		kfree_skb(skb);
 }

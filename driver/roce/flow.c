@@ -355,13 +355,6 @@ void vrnic_roce_ready(struct vrnic_qp *qp)
 	q->retry_left = qp->attr.retry_cnt;
 }
 
-/* Note that the timer does not run: parking the queue pair has cancelled it. */
-void vrnic_roce_resume(struct vrnic_qp *qp)
-{
-	if (qp->roce)
-		qp->roce->req.timer_at = 0;
-}
-
 /* End the connection of a queue pair, which is parked. */
 void vrnic_roce_disconnect(struct vrnic_qp *qp)
 {

@@ -14,6 +14,7 @@
 #include <linux/bottom_half.h>
 
 #include "engine/budget.h"
+#include "engine/engine.h"
 #include "lib/ack.h"
 #include "lib/psn.h"
 #include "queue/hold.h"
@@ -317,7 +318,7 @@ static bool retire_one(struct vrnic_qp *qp)
 		vrnic_req_load(qp, q->fly.head);
 		run_local(qp, w);
 		if (!w->chunk) {
-			vrnic_roce_wake_at(qp, qp->run.wait_until);
+			vrnic_queue_at(&qp->run, qp->run.wait_until);
 			return false;
 		}
 	}

@@ -8,6 +8,7 @@
 #include <linux/sizes.h>
 
 #include "compat/compat.h"
+#include "engine/engine.h"
 #include "lib/ack.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
@@ -129,7 +130,7 @@ static int open_answer(struct vrnic_qp *qp, u64 off, u64 n, u64 most)
 
 	if (!verr) {
 		vrnic_sgl_skip(&qp->sgl, off);
-		verr = vrnic_sgl_ready(&qp->sgl, &most, n, true);
+		verr = vrnic_sgl_ready(&qp->sgl, &most, n, true, &q->answer_wait);
 		if (!verr && likely(most >= n)) {
 			q->page_tries = 0;
 			return 0;
@@ -156,7 +157,7 @@ bool vrnic_req_waits(struct vrnic_qp *qp)
 	if (likely(!q->answer_at))
 		return false;
 	if (ktime_get_ns() < q->answer_at) {
-		vrnic_roce_wake_at(qp, q->answer_at);
+		vrnic_queue_at(&qp->run, q->answer_at);
 		return true;
 	}
 	q->answer_at = 0;

@@ -215,7 +215,7 @@ void vrnic_req_gap(struct vrnic_qp *qp)
 		return;
 	due = vrnic_early_due(&q->early);
 	if (due > ktime_get_ns()) {
-		vrnic_roce_wake_at(qp, due);
+		vrnic_queue_at(&qp->run, due);
 		return;
 	}
 	vrnic_early_asked(&q->early, q->fly.una);
@@ -340,11 +340,9 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 	struct vrnic_req *q = to_req(qp);
 	u64 now;
 
-	if (!q->timer_at && !q->rnr_until && !q->deadline)
+	if (!q->rnr_until && !q->deadline)
 		return;
 	now = ktime_get_ns();
-	if (q->timer_at && now >= q->timer_at)
-		q->timer_at = 0;
 	if (q->rnr_until && now >= q->rnr_until)
 		q->rnr_until = 0;
 	if (!q->deadline || now < q->deadline)
@@ -379,26 +377,6 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 }
 
 /**
- * vrnic_roce_wake_at() - have the queue pair run at a given time
- * @qp: queue pair; its run bit is held
- * @at: time in ns
- *
- * There is one timer, for the earliest reason to wake up. Code with a later reason calls this again
- * in each run of the queue pair.
- */
-void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at)
-{
-	struct vrnic_req *q = to_req(qp);
-	u64 now = ktime_get_ns();
-
-	/* a timer whose time is over may have fired before this run began, so it does not count */
-	if (q->timer_at > now && q->timer_at <= at)
-		return;
-	q->timer_at = at;
-	vrnic_queue_after(&qp->run, at > now ? at - now : 1);
-}
-
-/**
  * vrnic_req_set_timer() - set the timer for the end of an RNR wait, or for the next deadline
  * @qp: requester
  */
@@ -410,7 +388,6 @@ void vrnic_req_set_timer(struct vrnic_qp *qp)
 	if (q->fly.una < q->fly.cur && !q->deadline && qp->attr.timeout)
 		set_deadline(qp, ktime_get_ns());
 	at = q->rnr_until ?: q->deadline;
-	/* @timer_at is not over, or vrnic_req_clock() would have cleared it */
-	if (at && (!q->timer_at || q->timer_at > at))
-		vrnic_roce_wake_at(qp, at);
+	if (at)
+		vrnic_queue_at(&qp->run, at);
 }

@@ -5,6 +5,7 @@
 #include <linux/ktime.h>
 
 #include "engine/budget.h"
+#include "engine/engine.h"
 #include "lib/ack.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
@@ -166,7 +167,7 @@ static u32 ack_every(const struct vrnic_req *q)
 /* Pages with the next bytes are being brought in. */
 static void send_later(struct vrnic_qp *qp)
 {
-	vrnic_roce_wake_at(qp, ktime_get_ns() + vrnic_page_patience(&to_req(qp)->page_tries));
+	vrnic_queue_after(&qp->run, vrnic_page_patience(&to_req(qp)->page_tries));
 }
 
 /*
@@ -182,7 +183,7 @@ static u64 open_data(struct vrnic_qp *qp, u64 off, u64 want, int *verr)
 	if (*verr)
 		return 0;
 	vrnic_sgl_skip(&qp->sgl, off);
-	*verr = vrnic_sgl_ready(&qp->sgl, &n, packet, false);
+	*verr = vrnic_sgl_ready(&qp->sgl, &n, packet, false, &qp->send_wait);
 	if (!*verr && likely(n >= packet))
 		return n;
 	vrnic_sgl_put(&qp->sgl);
@@ -353,7 +354,7 @@ bool vrnic_req_send_op(struct vrnic_qp *qp, struct vrnic_wop *w,
 		return false;
 	room = vrnic_rate_room(qp, &until);
 	if (!room) {
-		vrnic_roce_wake_at(qp, until);
+		vrnic_queue_at(&qp->run, until);
 		return false;
 	}
 	switch (d->opcode) {

@@ -10,6 +10,7 @@
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
+#include "engine/engine.h"
 #include "lib/ack.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
@@ -57,7 +58,7 @@ bool vrnic_resp_waits(struct vrnic_qp *qp)
 	if (likely(!r->retry_at))
 		return false;
 	if (ktime_get_ns() < r->retry_at) {
-		vrnic_roce_wake_at(qp, r->retry_at);
+		vrnic_queue_at(&qp->run, r->retry_at);
 		return true;
 	}
 	r->retry_at = 0;
@@ -241,18 +242,19 @@ void vrnic_resp_gap(struct vrnic_qp *qp)
 	struct vrnic_resp *r = to_resp(qp);
 	u64 now, due;
 
-	if (!vrnic_early_any(&r->early) || r->reply.active)
+	/* the packet that waits for a page is not missing: those behind it came in good time */
+	if (!vrnic_early_any(&r->early) || r->reply.active || r->retry_at)
 		return;
 	vrnic_early_peek(&r->early, r->served.psn);
 	now = ktime_get_ns();
 	due = vrnic_early_age(&r->early, now);
 	if (due)
-		vrnic_roce_wake_at(qp, due);
+		vrnic_queue_at(&qp->run, due);
 	if (!vrnic_early_any(&r->early) || (r->naked && !r->again))
 		return;
 	due = vrnic_early_due(&r->early);
 	if (due > now) {
-		vrnic_roce_wake_at(qp, due);
+		vrnic_queue_at(&qp->run, due);
 		return;
 	}
 	r->naked = true;
@@ -374,6 +376,8 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		goto out;
 	rx = vrnic_resp_execute(qp, skb);
 	if (rx == VRNIC_RX_AGAIN) {
+		/* when it came is known already */
+		pkt->kept = true;
 		vrnic_rxq_return(qp, skb);
 		qp->roce->due++;
 		r->retry_at = ktime_get_ns() + vrnic_page_patience(&r->page_tries);

@@ -199,7 +199,7 @@ static int open_recv_at(struct vrnic_qp *qp, u64 off, u64 n)
 	if (verr)
 		return verr;
 	vrnic_sgl_skip(&qp->recv_sgl, off);
-	verr = vrnic_sgl_ready_all(&qp->recv_sgl, n, true);
+	verr = vrnic_sgl_ready_all(&qp->recv_sgl, n, true, &qp->recv_wait);
 	if (verr)
 		vrnic_sgl_put(&qp->recv_sgl);
 	return verr;
@@ -285,7 +285,8 @@ static enum vrnic_rx open_now(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, in
 	int verr = vrnic_resp_open(qp, rkey, va, len, access);
 
 	if (!verr) {
-		verr = vrnic_sgl_ready_all(&qp->recv_sgl, len, access != IB_ACCESS_REMOTE_READ);
+		verr = vrnic_sgl_ready_all(&qp->recv_sgl, len, access != IB_ACCESS_REMOTE_READ,
+					   &qp->recv_wait);
 		if (likely(!verr))
 			return VRNIC_RX_DONE;
 		vrnic_sgl_put(&qp->recv_sgl);

@@ -5,6 +5,7 @@
  */
 
 #include "engine/budget.h"
+#include "engine/engine.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
 #include "mem/seg.h"
@@ -107,7 +108,7 @@ static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 
 	verr = vrnic_resp_open(qp, reply->rkey, reply->va, reply->left, IB_ACCESS_REMOTE_READ);
 	if (verr)
 		return verr;
-	verr = vrnic_sgl_ready(&qp->recv_sgl, n, packet, false);
+	verr = vrnic_sgl_ready(&qp->recv_sgl, n, packet, false, &qp->recv_wait);
 	if (!verr && likely(*n >= packet))
 		return 0;
 	vrnic_sgl_put(&qp->recv_sgl);
@@ -130,14 +131,13 @@ bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget)
 
 	room = vrnic_rate_room(qp, &until);
 	if (!room) {
-		vrnic_roce_wake_at(qp, until);
+		vrnic_queue_at(&qp->run, until);
 		return false;
 	}
 	there = min_t(u64, reply->left, budget->bytes + qp->roce->mtu);
 	verr = reply_open(qp, reply, &there);
 	if (verr == -EAGAIN) {
-		vrnic_roce_wake_at(qp, ktime_get_ns() +
-				   vrnic_page_patience(&to_resp(qp)->page_tries));
+		vrnic_queue_after(&qp->run, vrnic_page_patience(&to_resp(qp)->page_tries));
 		return false;
 	}
 	if (verr) {

@@ -30,6 +30,7 @@
 #include "lib/cc.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
+#include "mem/seg.h"
 
 struct dst_entry;
 struct vrnic_budget;
@@ -131,7 +132,8 @@ struct vrnic_path {
  * @ackreq: an acknowledgment is requested
  * @payload: offset of the payload from skb->data
  * @ce: a router has marked the packet: congestion
- * @kept: the packet came early, and waited in struct vrnic_early for those before it
+ * @kept: the packet came early, and waited in struct vrnic_early for those before it; or it has
+ *	waited for a page
  * @light: link_ops.light() allowed softirq to handle the packet
  * @spoiled: fault injection: treat the ICRC as wrong
  * @swapped: fault injection: the packet waits to be overtaken by the next one
@@ -324,7 +326,7 @@ static inline bool vrnic_early_any(const struct vrnic_early *e)
  * @rnr_since: native link: when the first RNR NAK since the last progress came
  * @answer_at: time, in ns, to try again to put the next answer in place, as a page is brought in;
  *	0: no answer waits
- * @timer_at: when the timer fires, in ns; 0: the timer is not running
+ * @answer_wait: the page that the answer waits for
  */
 struct vrnic_req {
 	struct vrnic_flight fly;
@@ -363,7 +365,7 @@ struct vrnic_req {
 	u64 rnr_until;
 	u64 rnr_since;
 	u64 answer_at;
-	u64 timer_at;
+	struct vrnic_page_wait answer_wait;
 };
 
 /**
@@ -538,7 +540,6 @@ void vrnic_rate_notified(struct vrnic_qp *qp);
 
 /* roce/req_retry.c */
 bool vrnic_req_queued(const struct vrnic_qp *qp);
-void vrnic_roce_wake_at(struct vrnic_qp *qp, u64 at);
 
 /* roce/req_ack.c */
 void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb);

@@ -564,7 +564,6 @@ static void forget_route(struct vrnic_qp *qp)
 	if (!list_empty(&qp->wired)) {
 		vrnic_park(&qp->run);
 		vrnic_roce_leave(qp);
-		vrnic_roce_resume(qp);
 		vrnic_unpark(&qp->run);
 		/* the park cancelled the timer, and runners that found it parked have gone away */
 		vrnic_queue(&qp->run);

@@ -62,7 +62,6 @@ void vrnic_roce_leave(struct vrnic_qp *qp);
 int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
 void vrnic_roce_ready(struct vrnic_qp *qp);
-void vrnic_roce_resume(struct vrnic_qp *qp);
 void vrnic_roce_disconnect(struct vrnic_qp *qp);
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget);
 bool vrnic_roce_left(struct vrnic_qp *qp);

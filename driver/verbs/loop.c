@@ -230,11 +230,12 @@ static noinline int loop_ready(struct loop *l)
 	u64 want = l->bytes;
 	int verr;
 
-	verr = vrnic_sgl_ready(&l->qp->sgl, &l->bytes, 1, in);
+	verr = vrnic_sgl_ready(&l->qp->sgl, &l->bytes, 1, in, &l->qp->send_wait);
 	l->own = verr;
 	/* ask for all pages that are missing, at both ends */
 	if (!verr)
-		verr = vrnic_sgl_ready(&l->peer->recv_sgl, l->bytes ? &l->bytes : &want, 1, !in);
+		verr = vrnic_sgl_ready(&l->peer->recv_sgl, l->bytes ? &l->bytes : &want, 1, !in,
+				       &l->qp->peer_wait);
 	return verr ?: l->bytes ? 0 : -EAGAIN;
 }
 
@@ -453,12 +454,12 @@ static enum vrnic_step loop_atomic(struct loop *l)
 	verr = loop_open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (verr)
 		return loop_no_memory(l, verr, loop_refuse_access);
-	verr = vrnic_sgl_ready_all(&l->qp->sgl, sizeof(old), true);
+	verr = vrnic_sgl_ready_all(&l->qp->sgl, sizeof(old), true, &l->qp->send_wait);
 	if (verr && verr != -EAGAIN) {
 		vrnic_sgl_put(remote);
 		return vrnic_op_fail(l->op, IB_WC_LOC_PROT_ERR, verr);
 	}
-	verr = vrnic_sgl_ready_all(remote, sizeof(old), true) ?: verr;
+	verr = vrnic_sgl_ready_all(remote, sizeof(old), true, &l->qp->peer_wait) ?: verr;
 	if (verr) {
 		vrnic_sgl_put(remote);
 		return loop_no_memory(l, verr, loop_refuse_access);
@@ -478,7 +479,7 @@ static enum vrnic_step loop_atomic(struct loop *l)
 
 static enum vrnic_step loop_atomic_write(struct loop *l)
 {
-	struct vrnic_seg seg;
+	struct vrnic_sgl *remote = &l->peer->recv_sgl;
 	u64 *word, value;
 	int verr;
 
@@ -486,21 +487,19 @@ static enum vrnic_step loop_atomic_write(struct loop *l)
 		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (l->d->remote_addr % sizeof(u64))
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
-	verr = vrnic_seg_remote(&l->peer->key_user, l->d->rkey, l->d->remote_addr,
-				sizeof(u64), IB_ACCESS_REMOTE_WRITE,
-				&l->qp->hold.remote, &seg);
+	verr = loop_open_remote(l, sizeof(u64), IB_ACCESS_REMOTE_WRITE);
 	if (verr)
 		return loop_no_memory(l, verr, loop_refuse_access);
-	verr = vrnic_seg_ready_all(&seg, sizeof(u64), true);
+	verr = vrnic_sgl_ready_all(remote, sizeof(u64), true, &l->qp->peer_wait);
 	if (verr) {
-		vrnic_seg_put(&seg);
+		vrnic_sgl_put(remote);
 		return loop_no_memory(l, verr, loop_refuse_access);
 	}
 	memcpy(&value, l->d->data, sizeof(value));
-	word = vrnic_seg_word(&seg, sizeof(*word));
+	word = vrnic_seg_word(&remote->seg[0], sizeof(*word));
 	if (word)
 		WRITE_ONCE(*word, value);
-	vrnic_seg_put(&seg);
+	vrnic_sgl_put(remote);
 	if (!word)
 		return loop_refuse_request(l, VRNIC_VERR_ALIGN);
 	count_written(l->qp, l->peer, sizeof(u64));

@@ -397,6 +397,37 @@ static void timer_runs_it_later(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, c->who, rig->engine.own->threads[0].task);
 }
 
+/* A run that asks for a time, which comes before the run asks for a later one, too. */
+static enum vrnic_verdict two_times_run(struct vrnic_runnable *r, struct vrnic_budget *budget)
+{
+	struct counter *c = container_of(r, struct counter, r);
+	unsigned long flags;
+
+	if (c->delay_ns) {
+		/* the timer's interrupt comes late */
+		local_irq_save(flags);
+		vrnic_queue_after(r, c->delay_ns);
+		ndelay(2 * c->delay_ns);
+		vrnic_queue_after(r, 3600ULL * NSEC_PER_SEC);
+		local_irq_restore(flags);
+		c->delay_ns = 0;
+	}
+	atomic_inc(&c->runs);
+	return VRNIC_IDLE;
+}
+
+static const struct vrnic_runnable_ops two_times_ops = { .run = two_times_run };
+
+static void the_timer_is_not_put_off(struct kunit *test)
+{
+	struct rig *rig = test->priv;
+	struct counter *c = new_counter(test, &rig->engine, 't', &two_times_ops);
+
+	c->delay_ns = 5 * NSEC_PER_USEC;
+	vrnic_kick(&c->r);
+	KUNIT_EXPECT_TRUE(test, eventually(&c->runs, 2));
+}
+
 static void park_cancels_the_timer(struct kunit *test)
 {
 	struct counter *c = ((struct rig *)test->priv)->a;
@@ -750,6 +781,7 @@ static struct kunit_case engine_cases[] = {
 	KUNIT_CASE(park_does_not_wait_for_a_turn),
 	KUNIT_CASE(park_waits_for_the_run),
 	KUNIT_CASE(timer_runs_it_later),
+	KUNIT_CASE(the_timer_is_not_put_off),
 	KUNIT_CASE(park_cancels_the_timer),
 	KUNIT_CASE(a_ring_that_waits_spares_doorbells),
 	KUNIT_CASE(a_ring_waits_on_after_a_park),

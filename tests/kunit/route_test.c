@@ -119,7 +119,6 @@ static bool has_route(struct end *end)
 
 	vrnic_park(&qp->run);
 	has = qp->roce->path.dst;
-	vrnic_roce_resume(qp);
 	vrnic_unpark(&qp->run);
 	vrnic_queue(&qp->run);
 	return has;

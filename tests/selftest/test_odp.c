@@ -15,6 +15,7 @@
 
 #define PAGE	4096UL
 #define LEN	(64 * PAGE)
+#define CHUNK	(128 * PAGE)	/* addresses of one of the driver's tables of pages */
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND)
 
@@ -213,6 +214,38 @@ TEST_F(odp, memory_that_is_mapped_anew)
 					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 	}
 	EXPECT_EQ(0, self->to[0]);
+}
+
+/*
+ * That the process does not have a page concerns those who need it then. A page that one write has
+ * asked for, and that the pager found missing after this write, does not fail the next one.
+ */
+TEST_F(odp, page_that_was_missing_before)
+{
+	const size_t len = LEN, room = 2 * CHUNK;
+	struct ibv_mr *mr;
+	uint8_t *all = map(room), *to;
+	int i, status = 0;
+
+	ASSERT_NE(NULL, all);
+	mr = reg(self->bed->b->pd, variant->implicit, all, room);
+	ASSERT_NE(NULL, mr);
+	/* in two of the driver's tables, so each write asks for pages twice */
+	to = (uint8_t *)(((uintptr_t)all + CHUNK) & ~(CHUNK - 1)) - len / 2;
+	for (i = 0; i < 200 && !status; i++) {
+		fill(self->from, len, i);
+		status = RUN(self->bed->a, .op = IBV_WR_RDMA_WRITE,
+			     .sgl = &(struct ibv_sge){ (uintptr_t)self->from, len,
+						       self->from_mr->lkey },
+			     .num_sge = 1, .raddr = (uintptr_t)to, .rkey = mr->rkey);
+		EXPECT_EQ(-1, differs(to, len, i));
+		munmap(to, len);
+		mmap(to, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		     -1, 0);
+	}
+	EXPECT_DONE(status);
+	EXPECT_OK(ibv_dereg_mr(mr));
+	munmap(all, room);
 }
 
 TEST_F(odp, memory_that_is_discarded)
