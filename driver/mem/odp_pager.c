@@ -13,7 +13,8 @@
 #include "vrnic.h"
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
-#define BAD_FOR		(HZ / 100 + 1)	/* longer than a run waits until it looks again */
+#define BAD_FRESH	(HZ / 100 + 1)	/* a run looks again by then, if it waits for no peer */
+#define BAD_FOR		HZ		/* any run does, or asks anew */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -58,7 +59,7 @@ static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long pag
 		if (bad->number && bad->page == page)
 			return bad;
 	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
-		if (!bad->number || time_after(jiffies, bad->at + BAD_FOR))
+		if (!bad->number || time_after(jiffies, bad->at + BAD_FRESH))
 			return bad;
 	return NULL;
 }
@@ -76,14 +77,14 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 	spin_unlock_bh(&odp->run_lock);
 }
 
-/* Has a page-in failed that began after the wait did? */
+/* Has a page-in failed lately that began after the wait did? */
 static bool was_bad(const struct vrnic_odp *odp, const struct vrnic_page_wait *wait)
 {
-	unsigned int i;
+	const struct vrnic_bad_page *bad;
 
-	for (i = 0; i < VRNIC_ODP_BAD; i++)
-		if (odp->bad[i].page == wait->page && odp->bad[i].number > wait->since)
-			return true;
+	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
+		if (bad->page == wait->page && bad->number > wait->since)
+			return time_before(jiffies, bad->at + BAD_FOR);
 	return false;
 }
 

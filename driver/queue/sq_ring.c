@@ -182,6 +182,9 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 
 	qp->sq_done++;
 	op->active = false;
+	/* the next operation begins to wait itself, or begins anew */
+	qp->send_wait.odp = NULL;
+	qp->peer_wait.odp = NULL;
 	if (qp->link) {
 		qp->sq.idx++;
 		qp->link_ops->sent(qp->link, d->cookie, op->status);

@@ -29,6 +29,7 @@ static enum vrnic_rx drop_message(struct vrnic_qp *qp)
 	vrnic_count(qp->dev, UC_DROPPED);
 	r->kind = 0;
 	r->uc_drop = true;
+	qp->recv_wait.odp = NULL;
 	return VRNIC_RX_DROP;
 }
 

@@ -83,6 +83,7 @@ static void reply_refuse(struct vrnic_qp *qp, struct vrnic_reply *reply, int ver
 	bool invalid = verr == VRNIC_VERR_SRQ;
 
 	reply->active = false;
+	qp->recv_wait.odp = NULL;
 	vrnic_resp_answer(qp, VRNIC_BTH_ACK,
 			  VRNIC_AETH_NAK | (invalid ? VRNIC_NAK_INVALID : VRNIC_NAK_ACCESS),
 			  reply->psn);

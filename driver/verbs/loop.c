@@ -92,6 +92,8 @@ static enum vrnic_step wait_rnr(struct loop *l)
  */
 static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 {
+	/* it may come back with other receives, and other memory */
+	qp->peer_wait.odp = NULL;
 	if (qp->type == IB_QPT_UC) {
 		vrnic_count(qp->dev, UC_DROPPED);
 		return VRNIC_STEP_DONE;
@@ -297,6 +299,8 @@ static enum vrnic_step loop_need_recv(struct loop *l)
 		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);
+	if (!l->peer->recv.active)
+		l->qp->peer_wait.odp = NULL;
 	switch (vrnic_recv_take(l->peer)) {
 	case 0:
 		return VRNIC_STEP_DONE;

@@ -149,6 +149,8 @@ static void to_reset(struct vrnic_qp *qp)
 	qp->op.active = false;
 	qp->sq_done = 0;
 	qp->recv.active = false;
+	qp->send_wait.odp = NULL;
+	qp->peer_wait.odp = NULL;
 	qp->recv_wait.odp = NULL;
 	qp->run.wait_until = 0;
 	qp->limit = 0;
@@ -246,12 +248,7 @@ static int qp_change_parked(struct vrnic_qp *qp, struct ib_qp_attr *attr, int ma
 	int err;
 
 	err = check_transition(qp, attr, mask, cur, &next);
-	if (err)
-		return err;
-	/* of an operation that may have ended: what is posted next begins to wait itself */
-	qp->send_wait.odp = NULL;
-	qp->peer_wait.odp = NULL;
-	return qp_change(qp, attr, mask, cur, next);
+	return err ?: qp_change(qp, attr, mask, cur, next);
 }
 
 static int qp_modify(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)

@@ -671,9 +671,15 @@ void vrnic_rate_marked(struct vrnic_qp *qp, u32 packets)
 {
 }
 
+void vrnic_queue_at(struct vrnic_runnable *r, u64 at)
+{
+	if (!r->at || r->at > at)
+		r->at = at;
+}
+
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns)
 {
-	r->at = now + ns;
+	vrnic_queue_at(r, now + ns);
 }
 
 u32 vrnic_rnr_ns(u8 code)
@@ -745,18 +751,19 @@ void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final)
 }
 
 /* Memory that is paged on demand: some of the bytes are not there, and are when asked again. */
-int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write)
+int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait)
 {
 	if (*n && chance(now_in->paged))
 		*n = draw(*n);
 	return 0;
 }
 
-int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write)
+int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write, struct vrnic_page_wait *wait)
 {
 	u64 some = n;
 
-	vrnic_sgl_ready(sgl, &some, n, write);
+	vrnic_sgl_ready(sgl, &some, n, write, wait);
 	return some < n ? -EAGAIN : 0;
 }
 

@@ -339,6 +339,10 @@ struct vrnic_held {
 	u32 key;
 };
 
+struct vrnic_page_wait {
+	const void *odp;
+};
+
 struct vrnic_seg {
 	u8 *kva;
 	u64 len;
@@ -396,6 +400,7 @@ struct vrnic_qp {
 	u32 posted;
 	struct vrnic_op op;
 	struct vrnic_sgl sgl, recv_sgl;
+	struct vrnic_page_wait send_wait, peer_wait, recv_wait;
 	struct vrnic_hold hold;
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
@@ -415,6 +420,7 @@ u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
 void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);
 void vrnic_rate_marked(struct vrnic_qp *qp, u32 packets);
+void vrnic_queue_at(struct vrnic_runnable *r, u64 at);
 void vrnic_queue_after(struct vrnic_runnable *r, u64 ns);
 #define vrnic_queue(r)		((void)(r))	/* all runs are those of a thread, too */
 int vrnic_gid_oif(struct vrnic_dev *dev, const struct ib_gid_attr *attr);
@@ -436,8 +442,9 @@ int vrnic_sgl_local(const struct vrnic_key_user *user, const struct vrnic_sge *s
 		    int access, struct vrnic_held *held, struct vrnic_sgl *sgl);
 void vrnic_sgl_kva(struct vrnic_sgl *sgl, void *kva, u64 len);
 void vrnic_sgl_write(struct vrnic_sgl *dst, const void *from, u64 n, bool final);
-int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write);
-int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write);
+int vrnic_sgl_ready(struct vrnic_sgl *sgl, u64 *n, u64 need, bool write,
+		    struct vrnic_page_wait *wait);
+int vrnic_sgl_ready_all(struct vrnic_sgl *sgl, u64 n, bool write, struct vrnic_page_wait *wait);
 
 #define vrnic_held_put(held)		((void)(held))
 #define vrnic_seg_put(seg)		((void)(seg))
