@@ -232,7 +232,7 @@ TEST_F(odp, page_that_was_missing_before)
 	ASSERT_NE(NULL, mr);
 	/* in two of the driver's tables, so each write asks for pages twice */
 	to = (uint8_t *)(((uintptr_t)all + CHUNK) & ~(CHUNK - 1)) - len / 2;
-	for (i = 0; i < 200 && !status; i++) {
+	for (i = 0; i < 50 && !status; i++) {
 		fill(self->from, len, i);
 		status = RUN(self->bed->a, .op = IBV_WR_RDMA_WRITE,
 			     .sgl = &(struct ibv_sge){ (uintptr_t)self->from, len,
