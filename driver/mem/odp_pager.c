@@ -13,8 +13,8 @@
 #include "vrnic.h"
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
-#define BAD_FRESH	(HZ / 100 + 1)	/* a run looks again by then, if it waits for no peer */
-#define BAD_FOR		HZ		/* any run does, or asks anew */
+#define BAD_FRESH	(HZ / 100 + 1)	/* a waiting run looks again by then, without an RNR NAK */
+#define BAD_FOR		HZ		/* how long the failure of a page-in counts */
 
 /* A page-in that somebody has asked for. */
 struct page_in {

@@ -182,7 +182,7 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 
 	qp->sq_done++;
 	op->active = false;
-	/* the next operation begins to wait itself, or begins anew */
+	/* a wait of this operation must not count for the next one */
 	qp->send_wait.odp = NULL;
 	qp->peer_wait.odp = NULL;
 	if (qp->link) {

@@ -376,7 +376,7 @@ void vrnic_resp_request(struct vrnic_qp *qp, struct sk_buff *skb)
 		goto out;
 	rx = vrnic_resp_execute(qp, skb);
 	if (rx == VRNIC_RX_AGAIN) {
-		/* when it came is known already */
+		/* when the packet came has been noted: its wait for the page is no lateness */
 		pkt->kept = true;
 		vrnic_rxq_return(qp, skb);
 		qp->roce->due++;

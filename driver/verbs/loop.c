@@ -92,7 +92,7 @@ static enum vrnic_step wait_rnr(struct loop *l)
  */
 static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 {
-	/* it may come back with other receives, and other memory */
+	/* the peer may come back with other receives, and other memory */
 	qp->peer_wait.odp = NULL;
 	if (qp->type == IB_QPT_UC) {
 		vrnic_count(qp->dev, UC_DROPPED);
