@@ -230,8 +230,9 @@ TEST_F(odp, page_that_was_missing_before)
 	ASSERT_NE(NULL, all);
 	mr = reg(self->bed->b->pd, variant->implicit, all, room);
 	ASSERT_NE(NULL, mr);
-	/* in two of the driver's tables, so each write asks for pages twice */
-	to = (uint8_t *)(((uintptr_t)all + CHUNK) & ~(CHUNK - 1)) - len / 2;
+	/* half of it in each of two of the driver's tables, so each write asks for pages twice */
+	to = (uint8_t *)(((uintptr_t)all + len / 2 + CHUNK - 1) & ~(CHUNK - 1)) - len / 2;
+	ASSERT_TRUE(to >= all && to + len <= all + room);
 	for (i = 0; i < 50 && !status; i++) {
 		fill(self->from, len, i);
 		status = RUN(self->bed->a, .op = IBV_WR_RDMA_WRITE,
