@@ -2,9 +2,10 @@
 # shellcheck shell=bash
 # Two hosts with an RDMA device each and a wire between them, for the tests of
 # this folder. Sourced by bash in the guest. There are two rigs:
-#   veth  two network namespaces of one machine. rdma_rxe has its sockets in the
-#         initial one, and in no other: if it is both hosts, they share that, and
-#         rules see to it that what they send goes over the wire all the same.
+#   veth  two network namespaces of one machine. The rdma_rxe of some kernels (6.12)
+#         has its sockets in the initial one, and in no other: if it is both hosts,
+#         they share that, and rules see to it that what they send goes over the
+#         wire all the same.
 #   wire  the machines of tools/vm/pair, both within tests/interop/wired, B
 #         with serve; chosen if VRNIC_WIRE_DEV is set. This is A.
 # Of each host, a and b: cmd[] runs a command there, dev[] is the device, net[]
@@ -18,6 +19,13 @@ declare -A cmd dev net ip4 ip6 type
 # load_rxe: it is a module, or built in.
 load_rxe() { [ ! -d "/lib/modules/$(uname -r)" ] || modprobe rdma_rxe; }
 
+# at_home TYPE: its devices work in the initial network namespace alone.
+at_home() {
+	[ "$1" = rxe ] || return 1
+	load_rxe
+	! grep -q ' rxe_ns_pernet_sk4' /proc/kallsyms
+}
+
 # at HOST COMMAND...
 at() {
 	local host=$1; shift
@@ -27,13 +35,15 @@ at() {
 
 other() { if [ "$1" = a ]; then echo b; else echo a; fi; }
 
+# one_home: both hosts are in the initial network namespace.
+one_home() { [ -n "${type[b]:-}" ] && [ -z "${cmd[a]:-}${cmd[b]:-}" ]; }
+
 # veth_host HOST TYPE N
 veth_host() {
 	local host=$1
 	type[$host]=$2 net[$host]=veth_$host dev[$host]=${2}_$host
 	ip4[$host]=192.168.80.$3 ip6[$host]=fd00:80::$3
-	if [ "$2" = rxe ]; then
-		load_rxe
+	if at_home "$2"; then
 		cmd[$host]=
 	else
 		ip netns add "$host"
@@ -85,7 +95,7 @@ veth_up() {
 	ip link add veth_a type veth peer name veth_b
 	veth_host a "$1" 1
 	veth_host b "$2" 2
-	[ "$1$2" != rxerxe ] || share_namespace
+	! one_home || share_namespace
 	at a rdma link add "${dev[a]}" type "$1" netdev veth_a
 	at b rdma link add "${dev[b]}" type "$2" netdev veth_b
 }
@@ -96,7 +106,7 @@ veth_down() {
 		[ -z "${dev[$host]:-}" ] || at $host rdma link del "${dev[$host]}" 2>/dev/null || :
 	done
 	at a ip link del veth_a 2>/dev/null || :
-	[ "${type[a]:-}${type[b]:-}" != rxerxe ] || unshare_namespace
+	! one_home || unshare_namespace
 	for host in a b; do
 		[ -z "${cmd[$host]:-}" ] || ip netns del $host
 	done
