@@ -14,7 +14,6 @@
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
 #define BAD_FRESH	(HZ / 100 + 1)	/* a waiting run looks again by then, without an RNR NAK */
-#define BAD_FOR		HZ		/* how long the failure of a page-in counts */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -64,7 +63,10 @@ static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long pag
 	return NULL;
 }
 
-/* Note a page that could not be brought in. If there is no room, the run that waits asks again. */
+/*
+ * Note a page that could not be brought in. If there is no room, the run that waits asks again. A
+ * page-in that began earlier tells less.
+ */
 static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 number)
 {
 	unsigned long page = (va & PAGE_MASK) | (write ? VRNIC_TO_WRITE : 0);
@@ -72,19 +74,19 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 
 	spin_lock_bh(&odp->run_lock);
 	bad = bad_entry(odp, page);
-	if (bad)
+	if (bad && (bad->page != page || bad->number < number))
 		*bad = (struct vrnic_bad_page){ .page = page, .number = number, .at = jiffies };
 	spin_unlock_bh(&odp->run_lock);
 }
 
-/* Has a page-in failed lately that began after the wait did? */
+/* Has a page-in failed that began after the wait did? However long ago: a datagram may look once a day. */
 static bool was_bad(const struct vrnic_odp *odp, const struct vrnic_page_wait *wait)
 {
 	const struct vrnic_bad_page *bad;
 
 	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
 		if (bad->page == wait->page && bad->number > wait->since)
-			return time_before(jiffies, bad->at + BAD_FOR);
+			return true;
 	return false;
 }
 

@@ -157,7 +157,7 @@ static inline bool vrnic_sgl_on_demand(const struct vrnic_sgl *sgl)
  *	put. If some may not, they are being brought in, and the run has to try again later
  * @need: bytes of them without which the run can do nothing
  * @write: to write to them; else to read
- * @wait: the operation's, of which no other makes use before this one has ended
+ * @wait: the operation's. Another one that uses it meanwhile makes this one ask once more
  *
  * Return: 0, or enum vrnic_vendor_err: one of the bytes that are needed cannot be had.
  */

@@ -249,6 +249,39 @@ TEST_F(odp, page_that_was_missing_before)
 	munmap(all, room);
 }
 
+/*
+ * A datagram waits for no page. The next one finds out that the receive's memory is not there, however
+ * late it comes; else nothing would ever come in there.
+ */
+TEST_F(odp, datagrams_that_seldom_come_into_a_hole)
+{
+	struct bed *bed = self->bed;
+	struct ibv_wc wc = {};
+	struct ibv_mr *mr;
+	struct pair pair;
+	int i, n = 0;
+
+	if (variant->implicit)
+		SKIP(return, "the same for a region");
+	ASSERT_OK(bed_pair_open(bed, &pair, &(struct pair_opts){ .type = IBV_QPT_UD }));
+	ASSERT_OK(pair_connect(&pair));
+	mr = reg(pair.b.pd, false, self->to, LEN);
+	ASSERT_NE(NULL, mr);
+	ASSERT_OK(post_recv_sgl(&pair.b, &(struct ibv_sge){ (uintptr_t)self->to, LEN, mr->lkey },
+				1, 7));
+	ASSERT_OK(munmap(self->to, LEN));
+	for (i = 0; i < 3 && !n; i++) {
+		ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8));
+		usleep(1200000);
+		n = ibv_poll_cq(pair.b.rcq, 1, &wc);
+	}
+	ASSERT_EQ(1, n);
+	EXPECT_EQ(IBV_WC_LOC_PROT_ERR, wc.status);
+	EXPECT_EQ(7, wc.wr_id);
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
+}
+
 TEST_F(odp, memory_that_is_discarded)
 {
 	int i;
