@@ -254,6 +254,7 @@ static bool rx_any(struct vrnic_qp *qp, struct sk_buff *skb)
 /* The answer waits for a page: it is the next packet to be handled, then. */
 static void answer_again(struct vrnic_qp *qp, struct sk_buff *skb)
 {
+	vrnic_pkt(skb)->kept = true;
 	vrnic_rxq_return(qp, skb);
 	qp->roce->due++;
 }
@@ -309,7 +310,7 @@ void vrnic_req_answer(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (psn < q->fly.una)
 		vrnic_early_again(&q->early, own);
 	else if (psn == q->fly.una)
-		vrnic_early_came(&q->early, own, true);
+		vrnic_early_came(&q->early, own, !vrnic_pkt(skb)->kept);
 	/* an answer to a settled request, or to one that was never sent, is dropped */
 	if (psn >= q->fly.una && psn < q->fly.top) {
 		if (rx_any(qp, skb)) {

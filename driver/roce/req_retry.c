@@ -202,13 +202,15 @@ void vrnic_req_go_back_once(struct vrnic_qp *qp)
 /**
  * vrnic_req_gap() - ask again for an answer that is missing before an early one, and overdue
  * @qp: requester
+ *
+ * An answer that waits for a page is not missing: it is here.
  */
 void vrnic_req_gap(struct vrnic_qp *qp)
 {
 	struct vrnic_req *q = to_req(qp);
 	u64 due;
 
-	if (!vrnic_early_any(&q->early) || q->went_back == q->fly.una)
+	if (q->answer_at || !vrnic_early_any(&q->early) || q->went_back == q->fly.una)
 		return;
 	vrnic_early_peek(&q->early, q->fly.una);
 	if (!vrnic_early_any(&q->early))

@@ -432,6 +432,15 @@ static u32 psns_of(const struct vrnic_pkt *pkt)
 		       vrnic_psn_count(be32_to_cpu(reth->len), MTU) : 1;
 }
 
+/* Only answers that come early, or never, make the requester ask again before a timeout. */
+static void check_again(const struct side *s, const struct vrnic_pkt *pkt)
+{
+	const struct vrnic_req *q = &s->qp.roce->req;
+
+	if (q->answer_at && q->went_back == q->fly.una)
+		FAIL("%x is sent again, and the answer that is missing waits for a page", pkt->psn);
+}
+
 static void check_request(struct side *s, const struct vrnic_pkt *pkt)
 {
 	const struct op *op = op_at(s, vrnic_op_desc(&s->qp.op)->cookie);
@@ -439,8 +448,10 @@ static void check_request(struct side *s, const struct vrnic_pkt *pkt)
 
 	if (op->fenced)
 		check_fence(s, op->number);
-	if (vrnic_psn_diff(pkt->psn, s->next_psn) < 0)
+	if (vrnic_psn_diff(pkt->psn, s->next_psn) < 0) {
+		check_again(s, pkt);
 		return;
+	}
 	if (pkt->psn != s->next_psn)
 		FAIL("PSN %x is sent, where %x is next", pkt->psn, s->next_psn);
 	if (pkt->info & VRNIC_PKT_ANSWERED)
