@@ -250,8 +250,8 @@ TEST_F(odp, page_that_was_missing_before)
 }
 
 /*
- * A datagram waits for no page. The next one finds out that the receive's memory is not there, however
- * late it comes; else nothing would ever come in there.
+ * A datagram waits for no page. The next one finds out that the receive's memory is not there,
+ * however late it comes; else nothing would ever come in there.
  */
 TEST_F(odp, datagrams_that_seldom_come_into_a_hole)
 {
