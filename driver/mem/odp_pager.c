@@ -79,7 +79,10 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 	spin_unlock_bh(&odp->run_lock);
 }
 
-/* Has a page-in failed that began after the wait did? However long ago: datagrams may come seldom. */
+/*
+ * Has a page-in failed that began after the wait did? However long ago that was: datagrams may come
+ * seldom.
+ */
 static bool was_bad(const struct vrnic_odp *odp, const struct vrnic_page_wait *wait)
 {
 	const struct vrnic_bad_page *bad;
