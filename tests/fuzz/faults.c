@@ -327,55 +327,16 @@ static int run(const char *command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* An attribute behind a netlink message; there is room. */
-static void put_string(struct nlmsghdr *msg, uint16_t type, const char *text)
-{
-	struct nlattr *attr = (void *)((uint8_t *)msg + NLMSG_ALIGN(msg->nlmsg_len));
-	size_t len = strlen(text) + 1;
-
-	attr->nla_type = type;
-	attr->nla_len = NLA_HDRLEN + len;
-	memcpy((uint8_t *)attr + NLA_HDRLEN, text, len);
-	msg->nlmsg_len = NLMSG_ALIGN(msg->nlmsg_len) + NLA_ALIGN(attr->nla_len);
-}
-
 /*
- * What `rdma link add` asks the kernel for, without a program to be started: where all
- * allocations count, exec() has failing ones, too, which user-mode Linux cannot bear.
+ * The n-th allocation on the way to a device fails. Return: is there one? No program is started: where
+ * all allocations count, exec() has failing ones, too, which user-mode Linux cannot bear.
  */
-static int add_link(void *arg)
-{
-	union {
-		struct nlmsghdr head;
-		uint8_t bytes[512];
-	} msg = {
-		.head = {
-			.nlmsg_len = NLMSG_HDRLEN,
-			.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
-			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
-		},
-	};
-	const struct nlmsgerr *answer = NLMSG_DATA(&msg.head);
-	int fd = *(int *)arg;
-
-	put_string(&msg.head, RDMA_NLDEV_ATTR_DEV_NAME, LINK);
-	put_string(&msg.head, RDMA_NLDEV_ATTR_LINK_TYPE, "vrnic");
-	put_string(&msg.head, RDMA_NLDEV_ATTR_NDEV_NAME, LINK);
-	if (send(fd, &msg, msg.head.nlmsg_len, 0) < 0)
-		return -errno;
-	/* without memory for the answer there is none */
-	if (recv(fd, &msg, sizeof(msg), MSG_DONTWAIT) < 0)
-		return -errno;
-	return msg.head.nlmsg_type == NLMSG_ERROR ? answer->error : -EPROTO;
-}
-
-/* The n-th allocation on the way to a device fails. Return: is there one? */
 static bool link_added(int fd, unsigned int n, bool *injected)
 {
 	struct stat st;
 
 	set_nth(n);
-	add_link(&fd);
+	rdma_link_add_by(fd, LINK, LINK);
 	*injected = was_injected();
 	return !stat("/sys/class/infiniband/" LINK, &st);
 }

@@ -85,5 +85,5 @@ int foe_tear_down(struct raw_fifo *fifo, struct foe *foe)
 	ret = raw_close(fifo);
 	err = param_release(&forced);
 	ret = ret ? ret : err;
-	return ret ? ret : system("rdma link del " WIRE_DEVICE);
+	return ret ? ret : rdma_link_del(WIRE_DEVICE);
 }

@@ -956,9 +956,7 @@ FIXTURE_SETUP(dm_gone)
 {
 	unsetenv("VRNIC_PEER_DEV");
 	unsetenv("VRNIC_GID");
-	ASSERT_OK(unshare(CLONE_NEWNET));
-	ASSERT_OK(system("ip link set lo up"));
-	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(rdma_link_apart(DEVICE));
 	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
 	ASSERT_OK(dev_open(&self->dev));
 	self->dm = dm_alloc(self->dev.ctx, LEN);
@@ -979,7 +977,7 @@ TEST_F(dm_gone, while_it_is_mapped)
 
 	ASSERT_OK(raw_dm_query(self->dev.ctx, self->dm->handle, &info));
 	ASSERT_OK(dm_fill(self->dm, LEN, 1));
-	ASSERT_OK(system("rdma link del " DEVICE));
+	ASSERT_OK(rdma_link_del(DEVICE));
 	EXPECT_EQ(-1, dm_differs(self->dm, 0, LEN, 1));
 	EXPECT_OK(dm_fill(self->dm, LEN, 2));
 	EXPECT_EQ(-EIO, raw_dm_query(self->dev.ctx, self->dm->handle, &info));
@@ -1004,7 +1002,7 @@ TEST_F(dm_gone, while_it_is_used)
 		_exit(3);
 	}
 	usleep(100000);
-	ASSERT_OK(system("rdma link del " DEVICE));
+	ASSERT_OK(rdma_link_del(DEVICE));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	/* a call said so */
 	EXPECT_TRUE(WIFEXITED(status));

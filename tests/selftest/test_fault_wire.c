@@ -531,7 +531,7 @@ TEST_F(wire, device_goes_while_faults_are_armed)
 	fault_path(path, "delay/us");
 	fd = open(path, O_RDWR);
 	ASSERT_LE(0, fd);
-	ASSERT_OK(system("rdma link del " WIRE_DEVICE));
+	ASSERT_OK(rdma_link_del(WIRE_DEVICE));
 	EXPECT_EQ(-1, read(fd, text, sizeof(text)));
 	EXPECT_EQ(EIO, errno);
 	EXPECT_EQ(-1, write(fd, "1", 1));
@@ -540,7 +540,7 @@ TEST_F(wire, device_goes_while_faults_are_armed)
 	EXPECT_EQ(-ENOENT, fault_read("seed"));
 	EXPECT_GT(9000000, now_us() - begin);
 	/* its successor knows nothing of all that */
-	ASSERT_OK(system("rdma link add " WIRE_DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(rdma_link_add(WIRE_DEVICE, "lo"));
 	EXPECT_EQ(0, fault_read("delay/probability"));
 	ASSERT_OK(bed_open(bed, LEN, &patient));
 	EXPECT_DONE(write_all(bed, 7));

@@ -17,9 +17,7 @@ FIXTURE_SETUP(gone)
 
 	unsetenv("VRNIC_PEER_DEV");
 	unsetenv("VRNIC_GID");
-	ASSERT_OK(unshare(CLONE_NEWNET));
-	ASSERT_OK(system("ip link set lo up"));
-	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(rdma_link_apart(DEVICE));
 	ASSERT_OK(setenv("VRNIC_DEV", DEVICE, 1));
 	ASSERT_OK(bed_open(&self->bed, 4096, &opts));
 }
@@ -31,7 +29,7 @@ FIXTURE_TEARDOWN(gone)
 
 static int take_device_away(void)
 {
-	return system("rdma link del " DEVICE);
+	return rdma_link_del(DEVICE);
 }
 
 TEST_F(gone, polls_say_so)

@@ -225,9 +225,7 @@ FIXTURE_SETUP(apart)
 	if (geteuid() || access("/sys/module/vrnic", F_OK))
 		SKIP(return, "needs root, and vrnic");
 	ASSERT_OK(bed_open(&self->bed, LEN, &opts));
-	ASSERT_OK(unshare(CLONE_NEWNET));
-	ASSERT_OK(system("ip link set lo up"));
-	ASSERT_OK(system("rdma link add " OTHER " type vrnic netdev lo"));
+	ASSERT_OK(rdma_link_apart(OTHER));
 	ASSERT_OK(setenv("VRNIC_DEV", OTHER, 1));
 	ASSERT_OK(dev_open(&self->other));
 	/* or this would be about addresses */
@@ -239,7 +237,7 @@ FIXTURE_TEARDOWN(apart)
 {
 	dev_close(&self->other);
 	EXPECT_OK(bed_close(&self->bed));
-	EXPECT_OK(system("rdma link del " OTHER));
+	EXPECT_OK(rdma_link_del(OTHER));
 }
 
 /* A pair of this type from @dev to side b of the bed; then a WRITE. */

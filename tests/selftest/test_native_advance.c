@@ -463,9 +463,7 @@ FIXTURE_SETUP(apart)
 	int i;
 
 	NEED_NATIVE();
-	ASSERT_OK(unshare(CLONE_NEWNET));
-	ASSERT_OK(system("ip link set lo up"));
-	ASSERT_OK(system("rdma link add " DEVICE " type vrnic netdev lo"));
+	ASSERT_OK(rdma_link_apart(DEVICE));
 	ASSERT_OK(vrnic_client_open(DEVICE, &self->client));
 	for (i = 0; i < 2; i++)
 		ASSERT_OK(vrnic_context_create(self->client, NULL, &self->context[i]));
@@ -486,7 +484,7 @@ TEST_F(apart, s5_advance_contexts_wait_ends_with_the_device)
 
 	ASSERT_OK(waiter_start(&w, self->context, 2));
 	ASSERT_TRUE(is_waiting(&w));
-	ASSERT_OK(system("rdma link del " DEVICE));
+	ASSERT_OK(rdma_link_del(DEVICE));
 	ASSERT_OK(pthread_join(w.thread, NULL));
 	EXPECT_EQ(-EIO, w.ret);
 	EXPECT_EQ(-EIO, all_forms(self->context, 2, 1));

@@ -757,7 +757,7 @@ FIXTURE_TEARDOWN(others)
 	foe_close(&self->foe);
 	EXPECT_OK(nbed_close(&self->bed));
 	EXPECT_OK(param_release(&self->forced));
-	EXPECT_OK(system("rdma link del " WIRE_DEVICE));
+	EXPECT_OK(rdma_link_del(WIRE_DEVICE));
 }
 
 static int offer(FIXTURE_DATA(others) *self)

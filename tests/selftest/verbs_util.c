@@ -1089,12 +1089,7 @@ int bed_close(struct bed *bed)
 
 int wire_device(void)
 {
-	if (unshare(CLONE_NEWNET))
-		return -errno;
-	if (system("ip link set lo up") ||
-	    system("rdma link add " WIRE_DEVICE " type vrnic netdev lo"))
-		return -ENODEV;
-	return setenv("VRNIC_DEV", WIRE_DEVICE, 1);
+	return rdma_link_apart(WIRE_DEVICE) ?: setenv("VRNIC_DEV", WIRE_DEVICE, 1);
 }
 
 int wire_bed_open(struct wire_bed *wire, size_t len, const struct pair_opts *opts)
@@ -1111,7 +1106,7 @@ int wire_bed_close(struct wire_bed *wire)
 {
 	int ret = bed_close(&wire->bed);
 	int restored = param_release(&wire->forced);
-	int gone = system("rdma link del " WIRE_DEVICE);
+	int gone = rdma_link_del(WIRE_DEVICE);
 
 	return ret ?: restored ?: gone;
 }

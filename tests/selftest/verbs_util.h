@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
+#include "rdma_link.h"
+
 /*
  * Beds with sanitizers are slow: a limit that ends a hang, never a measurement.
  * $VRNIC_WAIT shortens it where many waits are known to be in vain.

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Devices that a test makes and deletes, as `rdma link` does. No program is started for that, which
+ * takes longer than all the rest where each page fault does. All of these return 0 or a negative
+ * errno.
+ */
+#ifndef RDMA_LINK_H
+#define RDMA_LINK_H
+
+/* Device @name of vrnic, on the network interface @netdev. */
+int rdma_link_add(const char *name, const char *netdev);
+/* The same by the caller's socket, of NETLINK_RDMA: for those that count what is allocated. */
+int rdma_link_add_by(int fd, const char *name, const char *netdev);
+int rdma_link_del(const char *name);
+
+/* A network namespace of the process's own, with device @name on its lo, which is up. */
+int rdma_link_apart(const char *name);
+
+#endif /* RDMA_LINK_H */
