@@ -14,6 +14,7 @@
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
 #define BAD_FRESH	(HZ / 100 + 1)	/* a waiting run looks again by then, without an RNR NAK */
+#define BAD_RECENT	HZ		/* by then nearly all have looked */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -49,18 +50,18 @@ void vrnic_odp_queue(struct rcu_work *work)
 	queue_rcu_work(pager, work);
 }
 
-/* The entry for a page: its own, or one that runs have had the time to look at; or NULL. */
+/* The entry for a page: its own, or the oldest that runs have had the time to look at; or NULL. */
 static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long page)
 {
-	struct vrnic_bad_page *bad;
+	struct vrnic_bad_page *bad, *oldest = odp->bad;
 
-	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
+	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++) {
 		if (bad->number && bad->page == page)
 			return bad;
-	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
-		if (!bad->number || time_after(jiffies, bad->at + BAD_FRESH))
-			return bad;
-	return NULL;
+		if (oldest->number && (!bad->number || time_before(bad->at, oldest->at)))
+			oldest = bad;
+	}
+	return !oldest->number || time_after(jiffies, oldest->at + BAD_FRESH) ? oldest : NULL;
 }
 
 /*
@@ -80,16 +81,26 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 }
 
 /*
- * Has a page-in failed that began after the wait did? However long ago that was: datagrams may come
- * seldom.
+ * That it failed long ago does not tell whether the page is there now. But a run that looks seldom,
+ * as datagrams come seldom, has to hear of it some time: if the next page-in fails, too.
  */
-static bool was_bad(const struct vrnic_odp *odp, const struct vrnic_page_wait *wait)
+static bool still_bad(const struct vrnic_bad_page *bad, struct vrnic_page_wait *wait)
+{
+	if (wait->again || time_before(jiffies, bad->at + BAD_RECENT))
+		return true;
+	wait->again = true;
+	wait->since = bad->number;
+	return false;
+}
+
+/* Has a page-in failed that began after the wait did? */
+static bool was_bad(const struct vrnic_odp *odp, struct vrnic_page_wait *wait)
 {
 	const struct vrnic_bad_page *bad;
 
 	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++)
 		if (bad->page == wait->page && bad->number > wait->since)
-			return true;
+			return still_bad(bad, wait);
 	return false;
 }
 

@@ -74,11 +74,13 @@ struct vrnic_seg {
  * @page: address of the page, and whether to write
  * @since: number of page-ins that had begun when the wait did. What these find does not matter: the
  *	process may have mapped the page since
+ * @again: a page-in failed, but that was known too late, so the page was asked for once more
  */
 struct vrnic_page_wait {
 	const struct vrnic_odp *odp;
 	unsigned long page;
 	u64 since;
+	bool again;
 };
 
 /**

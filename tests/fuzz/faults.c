@@ -328,8 +328,8 @@ static int run(const char *command)
 }
 
 /*
- * The n-th allocation on the way to a device fails. Return: is there one? No program is started: where
- * all allocations count, exec() has failing ones, too, which user-mode Linux cannot bear.
+ * The n-th allocation on the way to a device fails. Return: is there one? No program is started:
+ * where all allocations count, exec() has failing ones, too, which user-mode Linux cannot bear.
  */
 static bool link_added(int fd, unsigned int n, bool *injected)
 {
