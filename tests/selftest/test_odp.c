@@ -258,12 +258,13 @@ static int datagrams(struct bed *bed, struct pair *pair, struct ibv_sge *sge, bo
 {
 	struct ibv_wc wc = {};
 	void *at = (void *)(uintptr_t)sge->addr;
-	int i, n = 0;
+	int i, n = 0, status;
 
 	if (post_recv_sgl(&pair->b, sge, 1, 7) || munmap(at, sge->length))
 		return -1;
 	for (i = 0; i < 4 && !n; i++) {
-		if (RUN(&pair->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8))
+		status = RUN(&pair->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8);
+		if (status)
 			return -1;
 		usleep(1200000);
 		n = ibv_poll_cq(pair->b.rcq, 1, &wc);
