@@ -14,7 +14,7 @@
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
 #define BAD_FRESH	(HZ / 100 + 1)	/* a waiting run looks again by then, without an RNR NAK */
-#define BAD_RECENT	HZ		/* by then nearly all have looked */
+#define BAD_RECENT	HZ		/* by then, runs that wait have looked, but for datagrams */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -65,8 +65,8 @@ static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long pag
 }
 
 /*
- * Note a page that could not be brought in. If there is no room, the run that waits asks again. A
- * page-in that began earlier tells less.
+ * Note a page that could not be brought in. If there is no room, the run that waits asks again. The
+ * note of a page-in that began later stays.
  */
 static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 number)
 {
@@ -81,8 +81,9 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 }
 
 /*
- * That it failed long ago does not tell whether the page is there now. But a run that looks seldom,
- * as datagrams come seldom, has to hear of it some time: if the next page-in fails, too.
+ * Does a page-in that failed still count? If that was long ago, the page may be there now, so the
+ * operation asks once more. If the next page-in fails, too, that one counts whenever the operation
+ * looks: for datagrams that come seldom, it would be too late each time.
  */
 static bool still_bad(const struct vrnic_bad_page *bad, struct vrnic_page_wait *wait)
 {

@@ -74,7 +74,7 @@ struct vrnic_seg {
  * @page: address of the page, and whether to write
  * @since: number of page-ins that had begun when the wait did. What these find does not matter: the
  *	process may have mapped the page since
- * @again: a page-in failed, but that was known too late, so the page was asked for once more
+ * @again: the operation looked so late at a page-in that failed, that it asked for another one
  */
 struct vrnic_page_wait {
 	const struct vrnic_odp *odp;
@@ -159,7 +159,7 @@ static inline bool vrnic_sgl_on_demand(const struct vrnic_sgl *sgl)
  *	put. If some may not, they are being brought in, and the run has to try again later
  * @need: bytes of them without which the run can do nothing
  * @write: to write to them; else to read
- * @wait: the operation's. Another one that uses it meanwhile makes this one ask once more
+ * @wait: the operation's. If another operation uses it meanwhile, this one asks once more
  *
  * Return: 0, or enum vrnic_vendor_err: one of the bytes that are needed cannot be had.
  */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Devices that a test makes and deletes, as `rdma link` does. No program is started for that, which
- * takes longer than all the rest where each page fault does. All of these return 0 or a negative
- * errno.
+ * Devices that a test makes and deletes, as `rdma link` does, but without a new process, which is
+ * slow to start where page faults are slow. All of these functions return 0 or a negative errno.
  */
 #ifndef RDMA_LINK_H
 #define RDMA_LINK_H

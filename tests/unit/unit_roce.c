@@ -432,7 +432,7 @@ static u32 psns_of(const struct vrnic_pkt *pkt)
 		       vrnic_psn_count(be32_to_cpu(reth->len), MTU) : 1;
 }
 
-/* Only answers that come early, or never, make the requester ask again before a timeout. */
+/* An answer that is here and waits for a page is not missing, so it is not asked for again. */
 static void check_again(const struct side *s, const struct vrnic_pkt *pkt)
 {
 	const struct vrnic_req *q = &s->qp.roce->req;
