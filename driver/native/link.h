@@ -207,7 +207,6 @@ struct vrnic_nreq {
  * @put: PUTS: index of the put in progress, or of the one that failed
  * @placed: PUTS: puts whose data are in place, up to here
  * @unknown: TYPED: this end does not know the type, so it answers AGAIN
- * @type: TYPED: type that @link->types->half is for
  * @rows: TYPE, and with ROWS: the rows, until all have come
  * @rows_bytes: size of all these rows; charged to the peer's host while @rows is set
  * @rows_there: bytes of these rows that have come
@@ -224,7 +223,6 @@ struct vrnic_link_rx {
 	u8 put;
 	u8 placed;
 	bool unknown;
-	const struct vrnic_rows *type;
 	struct vrnic_type_row *rows;
 	u64 rows_bytes;
 	u64 rows_there;
@@ -275,7 +273,7 @@ struct vrnic_link_type {
 /**
  * struct vrnic_link_types - types that the peer has sent
  * @hash: struct vrnic_link_type, by hash of their numbers
- * @half: position in the storage at this end of the TYPED operation in progress
+ * @half: position in the storage at this end of the TYPED operation in progress, and its type
  */
 struct vrnic_link_types {
 	struct hlist_head hash[1 << VRNIC_LINK_TYPE_BITS];

@@ -58,8 +58,8 @@ void vrnic_link_type_put(struct vrnic_link *link, struct vrnic_link_type *type)
 
 static void type_forget(struct vrnic_link *link, struct vrnic_link_type *type)
 {
-	if (link->rx.type == &type->rows)
-		link->rx.type = NULL;
+	if (link->types->half.rows == &type->rows)
+		link->types->half.rows = NULL;
 	hlist_del(&type->node);
 	link->types_nr--;
 	link->types_bytes -= type->bytes;
@@ -190,11 +190,10 @@ void vrnic_rx_rows_come(struct vrnic_link *link)
 		types_learn(link, rx->h.key);
 }
 
-/* Open the whole storage of the type: one check of key and bounds covers all of its chunks. */
-static int open_storage(struct vrnic_link *link, int access, struct vrnic_held *held,
-			struct vrnic_seg *seg)
+/* Open the whole storage of a type: one check of key and bounds covers all of its chunks. */
+static int open_storage(struct vrnic_link *link, const struct vrnic_rows *rows, int access,
+			struct vrnic_held *held, struct vrnic_seg *seg)
 {
-	const struct vrnic_rows *rows = link->rx.type;
 	u64 base = link->rx.h.addr;
 	u64 addr = base + rows->lower;
 
@@ -215,26 +214,27 @@ void vrnic_rx_typed_check(struct vrnic_link *link)
 	const struct vrnic_rows *rows = type ? &type->rows : NULL;
 	int access = rx->h.op == VRNIC_NWIRE_PUT ? IB_ACCESS_REMOTE_WRITE :
 						   IB_ACCESS_REMOTE_READ;
+	struct vrnic_half *half;
 	struct vrnic_seg seg;
 	int verr;
 
 	rx->unknown = !rows;
 	if (!rows)
 		return;
+	half = &link->types->half;
 	if (rx->h.total != rows->bytes || rx->h.arg > VRNIC_PACK_BYTES ||
-	    (rx->h.pos && (rx->type != rows || link->types->half.pos != rx->h.pos))) {
+	    (rx->h.pos && (half->rows != rows || half->pos != rx->h.pos))) {
 		vrnic_rx_refuse(link, IB_WC_REM_INV_REQ_ERR, VRNIC_VERR_TYPE);
 		return;
 	}
-	rx->type = rows;
-	verr = open_storage(link, access, &link->qp->hold.remote, &seg);
+	verr = open_storage(link, rows, access, &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse_access(link, verr);
 		return;
 	}
 	vrnic_seg_put(&seg);
 	if (!rx->h.pos)
-		vrnic_half_begin(&link->types->half, rows);
+		vrnic_half_begin(half, rows);
 }
 
 bool vrnic_rx_takes_rows(const struct vrnic_link_rx *rx)
@@ -310,7 +310,8 @@ void vrnic_rx_place_typed(struct vrnic_link *link, struct sk_buff *skb)
 	int verr;
 
 	verr = answer ? open_asked(link, &seg) :
-			open_storage(link, IB_ACCESS_REMOTE_WRITE, &link->qp->hold.remote, &seg);
+			open_storage(link, half->rows, IB_ACCESS_REMOTE_WRITE,
+				     &link->qp->hold.remote, &seg);
 	if (verr) {
 		vrnic_rx_refuse(link, answer ? IB_WC_LOC_PROT_ERR : IB_WC_REM_ACCESS_ERR,
 				verr);
@@ -365,11 +366,13 @@ static bool answer_gathered(struct vrnic_link *link, const struct vrnic_seg *sto
  * Is the answer gathered? A softirq may do so, for as many answers as the peer likes: not if the
  * chunks are small, which is more work than their bytes tell. Nor do answers keep large types.
  */
-static bool gathers_answer(const struct vrnic_link_rx *rx)
+static bool gathers_answer(const struct vrnic_link *link)
 {
-	return rx->h.arg && !(rx->h.flags & VRNIC_NWIRE_PACK) &&
-	       rx->type->least >= GATHER_LEAST &&
-	       container_of(rx->type, struct vrnic_link_type, rows)->bytes <= GATHER_ROWS_BYTES;
+	const struct vrnic_rows *rows = link->types->half.rows;
+	const struct vrnic_nhdr *h = &link->rx.h;
+
+	return h->arg && !(h->flags & VRNIC_NWIRE_PACK) && rows->least >= GATHER_LEAST &&
+	       container_of(rows, struct vrnic_link_type, rows)->bytes <= GATHER_ROWS_BYTES;
 }
 
 /*
@@ -380,11 +383,11 @@ void vrnic_rx_get_typed(struct vrnic_link *link)
 {
 	struct vrnic_nmsg *answer = link->rx.answer;
 	const struct vrnic_nhdr *h = &link->rx.h;
-	bool gathers = gathers_answer(&link->rx), good;
+	bool gathers = gathers_answer(link), good;
 	struct vrnic_seg storage;
 	int verr;
 
-	verr = open_storage(link, IB_ACCESS_REMOTE_READ, NULL, &storage);
+	verr = open_storage(link, link->types->half.rows, IB_ACCESS_REMOTE_READ, NULL, &storage);
 	if (verr) {
 		vrnic_rx_refuse_access(link, verr);
 		return;

@@ -137,6 +137,7 @@ struct vrnic_typed {
 
 /**
  * struct vrnic_half - a position in the data of one type, while they are packed or unpacked
+ * @rows: the type; NULL: none
  * @walk: the position in the storage
  * @flat: the one row that describes all of the data, packed
  * @pos: number of bytes that are done
@@ -144,6 +145,7 @@ struct vrnic_typed {
  * @walk points into this structure, so vrnic_half_set() copies it.
  */
 struct vrnic_half {
+	const struct vrnic_rows *rows;
 	struct vrnic_walk walk;
 	struct vrnic_type_row flat;
 	u64 pos;

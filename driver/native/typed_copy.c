@@ -626,6 +626,7 @@ void vrnic_half_begin(struct vrnic_half *half, const struct vrnic_rows *rows)
 	};
 
 	*half = (struct vrnic_half) {
+		.rows = rows,
 		.flat = { .bytes = rows->bytes, .count = 1 },
 	};
 	half->walk.row = &half->walk.own;
@@ -652,7 +653,7 @@ void vrnic_half_skip(struct vrnic_half *half, u64 n)
 /**
  * vrnic_half_copy() - pack or unpack the next bytes
  * @half: position; at least @n more bytes follow
- * @storage: memory, from the type's lowest byte on
+ * @storage: memory, from the type's lowest byte on, with the type's whole span
  * @packed: buffer of @n bytes for the data without gaps
  * @n: number of bytes
  * @pack: copy from @storage to @packed; else from @packed to @storage
@@ -665,6 +666,9 @@ void vrnic_half_copy(struct vrnic_half *half, const struct vrnic_seg *storage,
 	struct view mem = view_of(storage, VRNIC_SIDE_LOCAL);
 	struct view flat = view_of(&seg, VRNIC_SIDE_REMOTE);
 
+	/* the walk checks nothing: the span of its type does, when the storage is opened */
+	if (WARN_ON_ONCE(storage->len < half->rows->span))
+		return;
 	flat.base = half->pos;
 	if (pack)
 		walk_copy(&half->walk, &flat, &mem, n, false);

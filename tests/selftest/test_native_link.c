@@ -429,18 +429,25 @@ TEST_F(link, a_fifo_ends_all_its_links_at_once)
 	EXPECT_LT(now_ns() - begun, 300 * 200 * MSEC_NS / 2);
 }
 
-static int foe_send_type(struct foe *foe, uint32_t number)
+static int foe_send_rows(struct foe *foe, uint32_t number, const struct vrnic_type_row *row,
+			 unsigned int nr)
 {
 	struct foe_header h = {
 		.op = FOE_TYPE,
 		.id = htonl(2 * number),
-		.data = htonl(sizeof(struct vrnic_type_row)),
+		.data = htonl(nr * sizeof(*row)),
 		.key = htonl(number * 2654435761U),
-		.total = htobe64(sizeof(struct vrnic_type_row)),
+		.total = htobe64(nr * sizeof(*row)),
 	};
+
+	return foe_send(foe, &h, row, nr * sizeof(*row));
+}
+
+static int foe_send_type(struct foe *foe, uint32_t number)
+{
 	const struct vrnic_type_row row = { .bytes = 16, .count = 1 };
 
-	return foe_send(foe, &h, &row, sizeof(row));
+	return foe_send_rows(foe, number, &row, 1);
 }
 
 static int foe_tell(struct foe *foe, uint32_t number, struct foe_header *answer)
@@ -666,6 +673,55 @@ TEST_F(link, rows_with_data_are_checked)
 			EXPECT_EQ(0, answer.status);
 			EXPECT_TRUE(rows_arrived(buf));
 		}
+}
+
+/* 8 bytes at @pos of the 16 that a type describes. Return: status of the answer, or -1. */
+static int foe_put_half(struct foe *foe, uint32_t type, uint32_t key, const void *addr,
+			uint64_t pos)
+{
+	struct foe_header answer, h = {
+		.op = FOE_PUT,
+		.flags = FOE_TYPED,
+		.id = htonl(9),
+		.data = htonl(8),
+		.key = htonl(key),
+		.addr = htobe64((uintptr_t)addr),
+		.total = htobe64(16),
+		.pos = htobe64(pos),
+		.type = htonl(type * 2654435761U),
+	};
+
+	if (foe_send(foe, &h, "eight...", 8) || foe_wait(foe, FOE_ANSWER, &answer))
+		return -1;
+	return answer.flags ? -1 : answer.status;
+}
+
+/*
+ * A put whose memory was refused does not go on where that of another type ended: the checks are
+ * those of one type, and the places those of the other.
+ */
+TEST_F(link, a_refused_put_has_no_rest)
+{
+	const struct vrnic_type_row far[2] = {
+		{ .offset = 0, .bytes = 8, .count = 1 },
+		{ .offset = LEN / 2, .bytes = 8, .count = 1 },
+	};
+	struct buf *buf = &self->fifo.buf;
+	struct foe *foe = &self->foe;
+	struct foe_header answer;
+	uint32_t key = buf->mr->rkey;
+	uint8_t *end = (uint8_t *)buf->addr + LEN - 16;
+
+	ASSERT_OK(foe_ask(foe, &self->fifo.address, 77));
+	ASSERT_OK(foe_send_rows(foe, 1, far, 2));
+	ASSERT_OK(foe_wait(foe, FOE_ANSWER, &answer));
+	ASSERT_OK(foe_tell(foe, 2, &answer));
+	EXPECT_EQ(0, foe_put_half(foe, 1, key, buf->addr, 0));
+	EXPECT_EQ(IBV_WC_REM_ACCESS_ERR, foe_put_half(foe, 2, key + 1, end, 0));
+	EXPECT_EQ(IBV_WC_REM_INV_REQ_ERR, foe_put_half(foe, 2, key, end, 8));
+	/* that of the first type may go on */
+	EXPECT_EQ(0, foe_put_half(foe, 1, key, buf->addr, 8));
+	EXPECT_EQ(0, memcmp((uint8_t *)buf->addr + LEN / 2, "eight...", 8));
 }
 
 /* Between two messages with rows of another type: these are not taken for its own. */
