@@ -42,7 +42,10 @@ enum vrnic_mr_kind {
  * @pages: kernel address of each page; NULL for VRNIC_MR_DMA and VRNIC_MR_ODP; for VRNIC_MR_DM a
  *	part of the table of the device memory, which lives as long as its regions
  * @nr_pages: number of entries in @pages
- * @max_pages: VRNIC_MR_FAST: room in @pages
+ * @max_pages: VRNIC_MR_FAST: room in @pages, and in @mapped
+ * @mapped: VRNIC_MR_FAST: the pages that the next REG_MR makes accessible. Its user fills it while
+ *	peers may still use @pages, under the keys of the last REG_MR
+ * @nr_mapped: number of entries in @mapped
  * @umem: VRNIC_MR_USER: the pinned memory
  * @odp: VRNIC_MR_ODP: the pages that are there
  * @closing: VRNIC_MR_ODP: the region is being deregistered. Until then, users that find it not
@@ -65,6 +68,8 @@ struct vrnic_mr {
 	void **pages;
 	u32 nr_pages;
 	u32 max_pages;
+	void **mapped;
+	u32 nr_mapped;
 	struct ib_umem *umem;
 	struct vrnic_odp *odp;
 	bool closing;

@@ -604,18 +604,18 @@ struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
-	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages),
-			     GFP_KERNEL_ACCOUNT);
-	if (!mr->pages)
+	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
+	mr->mapped = kvcalloc(max_num_sg, sizeof(*mr->mapped), GFP_KERNEL_ACCOUNT);
+	if (!mr->pages || !mr->mapped)
 		goto err_free;
 	err = mr_keys(mr);
 	if (err)
-		goto err_pages;
+		goto err_free;
 	return &mr->ibmr;
 
-err_pages:
-	kvfree(mr->pages);
 err_free:
+	kvfree(mr->pages);
+	kvfree(mr->mapped);
 	mr_free(mr);
 	return ERR_PTR(err);
 }
@@ -625,9 +625,9 @@ static int set_page(struct ib_mr *ibmr, u64 dma_addr)
 {
 	struct vrnic_mr *mr = to_vmr(ibmr);
 
-	if (mr->nr_pages == mr->max_pages)
+	if (mr->nr_mapped == mr->max_pages)
 		return -ENOMEM;
-	mr->pages[mr->nr_pages++] = (void *)(uintptr_t)(dma_addr & PAGE_MASK);
+	mr->mapped[mr->nr_mapped++] = (void *)(uintptr_t)(dma_addr & PAGE_MASK);
 	return 0;
 }
 
@@ -638,13 +638,14 @@ int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 
 	if (ibmr->page_size != PAGE_SIZE)
 		return -EINVAL;
-	mr->nr_pages = 0;
+	mr->nr_mapped = 0;
 	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
 }
 
 /*
- * REG_MR: make the pages that vrnic_map_mr_sg() collected accessible under new keys. Return: 0 or
- * enum vrnic_vendor_err.
+ * REG_MR: make the pages that vrnic_map_mr_sg() collected accessible under new keys. Return: 0,
+ * enum vrnic_vendor_err, or -EAGAIN while a run still uses the pages of the last REG_MR: another
+ * queue pair's LOCAL_INV waits for it.
  */
 int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d)
 {
@@ -655,6 +656,10 @@ int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc
 		return VRNIC_VERR_KEY;
 	if (mr->ibmr.pd != user->pd)
 		return VRNIC_VERR_PD;
+	if (refcount_read(&mr->refs) > 1)
+		return -EAGAIN;
+	memcpy(mr->pages, mr->mapped, array_size(mr->nr_mapped, sizeof(*mr->pages)));
+	mr->nr_pages = mr->nr_mapped;
 	WRITE_ONCE(mr->lkey, (mr->lkey & ~0xffU) | tag);
 	WRITE_ONCE(mr->rkey, (mr->rkey & ~0xffU) | tag);
 	mr->access = d->reg.access;
@@ -743,6 +748,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		mr_unpin(mr);
 	else if (mr->kind != VRNIC_MR_DM)
 		kvfree(mr->pages);
+	kvfree(mr->mapped);
 	mr_free(mr);
 	return 0;
 }

@@ -30,10 +30,9 @@ static enum vrnic_step exec_nop(struct vrnic_qp *qp, struct vrnic_op *op)
 	return VRNIC_STEP_DONE;
 }
 
-static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
+/* @ret: 0, enum vrnic_vendor_err, or -EAGAIN: a run still uses the region */
+static enum vrnic_step key_step(struct vrnic_qp *qp, struct vrnic_op *op, int ret)
 {
-	int ret = vrnic_key_invalidate(&qp->key_user, vrnic_op_desc(op)->imm, false);
-
 	if (ret == -EAGAIN) {
 		op->waits = VRNIC_WAIT_KEY;
 		qp->run.wait_until = ktime_get_ns() + VRNIC_TARGET_BUSY_NS;
@@ -41,6 +40,12 @@ static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
 	}
 	return ret ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, ret) :
 		     VRNIC_STEP_DONE;
+}
+
+static enum vrnic_step exec_local_inv(struct vrnic_qp *qp, struct vrnic_op *op)
+{
+	return key_step(qp, op,
+			vrnic_key_invalidate(&qp->key_user, vrnic_op_desc(op)->imm, false));
 }
 
 static enum vrnic_step exec_bind_mw(struct vrnic_qp *qp, struct vrnic_op *op)
@@ -53,10 +58,7 @@ static enum vrnic_step exec_bind_mw(struct vrnic_qp *qp, struct vrnic_op *op)
 
 static enum vrnic_step exec_reg_mr(struct vrnic_qp *qp, struct vrnic_op *op)
 {
-	int verr = vrnic_mr_fast_reg(&qp->key_user, vrnic_op_desc(op));
-
-	return verr ? vrnic_op_fail(op, IB_WC_LOC_QP_OP_ERR, verr) :
-		      VRNIC_STEP_DONE;
+	return key_step(qp, op, vrnic_mr_fast_reg(&qp->key_user, vrnic_op_desc(op)));
 }
 
 #define RC	BIT(IB_QPT_RC)

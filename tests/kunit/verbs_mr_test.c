@@ -241,6 +241,38 @@ static void registered_twice(struct kunit *test)
 		      IB_WC_LOC_QP_OP_ERR);
 }
 
+/* A consumer may map the next command's memory while a peer still has the key of the last one. */
+static void mapping_gives_no_access(struct kunit *test)
+{
+	struct scene *s = new_scene(test, CONSUMER_ACCESS);
+	u8 *next = new_buffer(test, SIZE);
+	u64 iova = s->mr->iova;
+
+	map_buffer(test, s->mr, next, SIZE);
+	expect_done(test, s->a, post_rdma(test, s->a, IB_WR_RDMA_WRITE, s->from, SIZE, iova,
+					  s->mr->rkey), IB_WC_RDMA_WRITE);
+	KUNIT_EXPECT_MEMEQ(test, s->to, s->from, SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(next, 0, SIZE));
+}
+
+/* The ring of another queue pair may still use what was registered before. */
+static void registration_waits_for_the_last_user(struct kunit *test)
+{
+	struct scene *s = new_scene(test, CONSUMER_ACCESS);
+	struct vrnic_mr *mr = to_vmr(s->mr);
+	struct request *reg;
+
+	expect_done(test, s->b, post_send(test, s->b, IB_WR_LOCAL_INV, NULL, 0,
+					  s->mr->rkey), IB_WC_LOCAL_INV);
+	refcount_inc(&mr->refs);
+	map_buffer(test, s->mr, s->to, SIZE);
+	reg = post_reg(test, s->b, s->mr, CONSUMER_ACCESS);
+	KUNIT_EXPECT_TRUE(test, stays_open(s->b, reg));
+	vrnic_mr_put(mr);
+	expect_done(test, s->b, reg, IB_WC_REG_MR);
+	expect_done(test, s->a, write_by(test, s, s->mr->rkey), IB_WC_RDMA_WRITE);
+}
+
 static void dealloc_pd(void *pd)
 {
 	ib_dealloc_pd(pd);
@@ -359,7 +391,7 @@ static void too_many_pages(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ib_dma_map_sg(c->dev, &sg, 1, DMA_BIDIRECTIONAL), 1);
 	ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE);
 	KUNIT_EXPECT_LE(test, mr->length, 2 * PAGE_SIZE);
-	KUNIT_EXPECT_LE(test, to_vmr(mr)->nr_pages, 2);
+	KUNIT_EXPECT_LE(test, to_vmr(mr)->nr_mapped, 2);
 }
 
 static struct kunit_case mr_cases[] = {
@@ -376,6 +408,8 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(rights_as_registered),
 	KUNIT_CASE(one_byte_too_far),
 	KUNIT_CASE(registered_twice),
+	KUNIT_CASE(mapping_gives_no_access),
+	KUNIT_CASE(registration_waits_for_the_last_user),
 	KUNIT_CASE(other_protection_domain),
 	KUNIT_CASE(alloc_limits),
 	KUNIT_CASE(scattered_pages),
