@@ -2,6 +2,7 @@
 /* The pager: brings pages of regions in, when a run needs them or a program asks for them. */
 
 #include <linux/memcontrol.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -14,7 +15,6 @@
 
 #define ASK_BYTES	SZ_2M		/* most that a run asks for at once */
 #define BAD_FRESH	(HZ / 100 + 1)	/* a waiting run looks again by then, without an RNR NAK */
-#define BAD_RECENT	HZ		/* by then, runs that wait have looked, but for datagrams */
 
 /* A page-in that somebody has asked for. */
 struct page_in {
@@ -50,18 +50,29 @@ void vrnic_odp_queue(struct rcu_work *work)
 	queue_rcu_work(pager, work);
 }
 
-/* The entry for a page: its own, or the oldest that runs have had the time to look at; or NULL. */
+static bool is_fresh(const struct vrnic_bad_page *bad)
+{
+	return time_before_eq(jiffies, bad->at + BAD_FRESH);
+}
+
+/*
+ * The entry for a page: its own, or a free one, or any that runs have had the time to look at; or
+ * NULL. Any, not the oldest: when more pages than entries are looked at in turn, the oldest entry
+ * is the next one that is looked for, each time.
+ */
 static struct vrnic_bad_page *bad_entry(struct vrnic_odp *odp, unsigned long page)
 {
-	struct vrnic_bad_page *bad, *oldest = odp->bad;
+	struct vrnic_bad_page *bad, *stale = NULL;
+	unsigned int first = get_random_u32(), i;
 
-	for (bad = odp->bad; bad < odp->bad + VRNIC_ODP_BAD; bad++) {
+	for (i = 0; i < VRNIC_ODP_BAD; i++) {
+		bad = &odp->bad[(first + i) % VRNIC_ODP_BAD];
 		if (bad->number && bad->page == page)
 			return bad;
-		if (oldest->number && (!bad->number || time_before(bad->at, oldest->at)))
-			oldest = bad;
+		if (!bad->number || (!stale && !is_fresh(bad)))
+			stale = bad;
 	}
-	return !oldest->number || time_after(jiffies, oldest->at + BAD_FRESH) ? oldest : NULL;
+	return stale;
 }
 
 /*
@@ -81,16 +92,16 @@ static void note_bad(struct vrnic_odp *odp, unsigned long va, bool write, u64 nu
 }
 
 /*
- * Does a page-in that failed still count? If that was long ago, the page may be there now, so the
- * operation asks once more. If the next page-in fails, too, that one counts whenever the operation
- * looks: for datagrams that come seldom, it would be too late each time.
+ * Does a page-in that failed still count? If that was not just now, the page may be there by now,
+ * so the operation asks once more. If the next page-in fails, too, that one counts whenever the
+ * operation looks: for datagrams that come seldom, it would be too late each time.
  */
 static bool still_bad(const struct vrnic_bad_page *bad, struct vrnic_page_wait *wait)
 {
-	if (wait->again || time_before(jiffies, bad->at + BAD_RECENT))
+	if (wait->again || is_fresh(bad))
 		return true;
 	wait->again = true;
-	wait->since = bad->number;
+	wait->since = atomic64_read(&begun);
 	return false;
 }
 

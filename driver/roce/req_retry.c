@@ -333,6 +333,12 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 	vrnic_req_go_back_lost(qp);
 }
 
+/* Do packets wait until a READ is answered? What the timer waits for may be among them. */
+static bool waits_behind(struct vrnic_qp *qp)
+{
+	return vrnic_resp_busy(qp) && !skb_queue_empty_lockless(&qp->rxq);
+}
+
 /**
  * vrnic_req_clock() - handle the times that are over by now: timer, RNR wait, deadline
  * @qp: requester
@@ -349,8 +355,8 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 		q->rnr_until = 0;
 	if (!q->deadline || now < q->deadline)
 		return;
-	/* an answer that waits for a page of this host is no silence of the peer */
-	if (q->answer_at)
+	/* it is no silence of the peer when what it sent waits for a page of this host */
+	if (q->answer_at || waits_behind(qp))
 		q->deadline = now + NSEC_PER_MSEC;
 	else
 		timed_out(qp, now);
