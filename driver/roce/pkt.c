@@ -99,23 +99,28 @@ static bool can_couple(const struct vrnic_pkt *pkt)
 
 /*
  * Count the packets of @size bytes behind the one at @at whose BTHs differ from its BTH only in the
- * PSN, which counts up. One walk over the fragments finds all BTHs. A BTH that lies in two
- * fragments ends the walk.
+ * PSN, which counts up, and of XRC those that name its SRQ. One walk over the fragments finds all
+ * BTHs. A BTH that lies in two fragments ends the walk.
  */
 static u32 count_followers(struct sk_buff *skb, u32 at, u32 size)
 {
+	bool xrc = vrnic_pkt(skb)->info & VRNIC_PKT_XRCETH;
 	u32 end = min_t(u32, skb->len, U16_MAX), n = 0;
 	struct skb_seq_state state;
-	struct vrnic_bth next;
-	const u8 *bth;
+	struct {
+		struct vrnic_bth bth;
+		struct vrnic_xrceth xrc;
+	} next;
+	u32 len = xrc ? sizeof(next) : sizeof(next.bth);
+	const u8 *heads;
 
-	if (skb_copy_bits(skb, at, &next, sizeof(next)))
+	if (skb_copy_bits(skb, at, &next, len))
 		return 0;
 	skb_prepare_seq_read(skb, at, end, &state);
 	while (at + (n + 2) * size <= end &&
-	       skb_seq_read((n + 1) * size, &bth, &state) >= sizeof(next)) {
-		be32_add_cpu(&next.psn, 1);
-		if (memcmp(&next, bth, sizeof(next)))
+	       skb_seq_read((n + 1) * size, &heads, &state) >= len) {
+		be32_add_cpu(&next.bth.psn, 1);
+		if (memcmp(&next, heads, len))
 			break;
 		n++;
 	}

@@ -397,7 +397,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 		.va = res->va,
 		.rkey = res->rkey,
 		.left = len,
-		.srqn = vrnic_resp_srqn(skb),
+		.srqn = vrnic_pkt(skb)->info & VRNIC_PKT_XRCETH ? r->srqn : 0,
 	};
 	return VRNIC_RX_DONE;
 }
@@ -567,6 +567,17 @@ bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt)
 	       r->len + len <= vrnic_sge_total(recv->sge, recv->num_sge);
 }
 
+/* Bind the target to the SRQ that a packet names; all packets of a message name the same one. */
+static bool xrc_enters(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_resp *r = to_resp(qp);
+	u32 srqn = vrnic_pkt_srqn(skb);
+
+	if (vrnic_pkt(skb)->info & VRNIC_PKT_START)
+		r->srqn = srqn;
+	return srqn == r->srqn && !vrnic_xrc_request(qp, &qp->hold, srqn);
+}
+
 /**
  * vrnic_resp_execute() - execute a request
  * @qp: target
@@ -580,8 +591,7 @@ enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	if (!order_fits(to_resp(qp), info))
 		return resp_refuse_request(qp);
-	if (unlikely(info & VRNIC_PKT_XRCETH) &&
-	    vrnic_xrc_request(qp, &qp->hold, vrnic_pkt_srqn(skb)))
+	if (unlikely(info & VRNIC_PKT_XRCETH) && !xrc_enters(qp, skb))
 		return resp_refuse_request(qp);
 	if (info & VRNIC_PKT_SEND)
 		return rx_send(qp, skb);

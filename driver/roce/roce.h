@@ -407,6 +407,7 @@ struct vrnic_reply {
  * @rkey: WRITE: remote key
  * @left: WRITE: bytes that are still to come
  * @len: bytes of the message that are in place
+ * @srqn: XRC: number of the SRQ that the first packet of the message named
  * @refused: native link: the requester was told that the message of the packet that is expected has
  *	failed, and has to send SKIP in the packet's place
  * @reply: the READ that is being answered
@@ -427,6 +428,7 @@ struct vrnic_resp {
 	u32 rkey;
 	u32 left;
 	u64 len;
+	u32 srqn;
 	struct vrnic_reply reply;
 };
 

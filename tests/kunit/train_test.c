@@ -124,6 +124,22 @@ static void train_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vrnic_pkt(skb)->psn);
 }
 
+/* Of XRC, the packets that name one SRQ: the first bytes of these are its number. */
+static void train_of_one_srq(struct kunit *test)
+{
+	struct sk_buff *skb = burst(test);
+	u32 n;
+
+	for (n = 0; n < PACKETS; n++) {
+		vrnic_bth_fill(nth(skb, n), VRNIC_BTH_WRITE_MIDDLE | VRNIC_SVC_XRC, 0, false, 17,
+			       FIRST_PSN + n, false);
+		memset(nth(skb, n) + 1, n == 3 ? 5 : 4, sizeof(struct vrnic_xrceth));
+	}
+	KUNIT_EXPECT_EQ(test, 2, coupled(test, skb, 0));
+	KUNIT_EXPECT_EQ(test, 0, coupled(test, skb, 3));
+	KUNIT_EXPECT_EQ(test, PACKETS - 5, coupled(test, skb, 4));
+}
+
 /* A shorter last packet is none of the train. */
 static void train_of_whole_packets(struct kunit *test)
 {
@@ -220,6 +236,7 @@ static struct kunit_case train_cases[] = {
 	KUNIT_CASE(train_is_all),
 	KUNIT_CASE(train_ends),
 	KUNIT_CASE(train_wraps),
+	KUNIT_CASE(train_of_one_srq),
 	KUNIT_CASE(train_of_whole_packets),
 	KUNIT_CASE(train_begins_in_the_middle),
 	KUNIT_CASE(train_payload),
