@@ -51,6 +51,7 @@ struct vrnic_sgl;
 
 /**
  * struct vrnic_wire - the sockets of a network namespace
+ * @rcu: for kfree_rcu(): softirqs find it by a socket, under RCU
  * @link: in wires; protected by wires_lock
  * @users: number of @devs and of tasks that empty @qps; protected by wires_lock
  * @devs: struct vrnic_dev; protected by wires_lock
@@ -64,6 +65,7 @@ struct vrnic_sgl;
  * @over: no route of the namespace is kept or used any more; written once
  */
 struct vrnic_wire {
+	struct rcu_head rcu;
 	struct list_head link;
 	unsigned int users;
 	struct list_head devs;

@@ -167,6 +167,14 @@ static struct vrnic_qp *sort_packet(struct net *net, struct sk_buff *skb,
 	return NULL;
 }
 
+#define BUFFER_PKTS	128	/* most that UDP_SEGMENT, GRO, and roce/tx.c make */
+
+/* Would the packets of a buffer, which may come from a virtual machine, take too long? */
+static bool has_many(const struct sk_buff *skb)
+{
+	return skb->len > BUFFER_PKTS * skb_shinfo(skb)->gso_size;
+}
+
 /*
  * Dispatch the packets of one buffer. Each packet gets a clone of the buffer; the packets of a
  * train share one. Almost always, all packets are for one queue pair. Otherwise threads run all of
@@ -210,6 +218,10 @@ static struct vrnic_qp *socket_sort(struct net *net, struct sk_buff *skb)
 	skb->dev = dev_get_by_index_rcu(net, skb->skb_iif);
 	if (!skb->dev) {
 		kfree_skb(skb);
+		return NULL;
+	}
+	if (skb_is_gso(skb) && has_many(skb)) {
+		socket_drop(net, skb, VRNIC_STAT_MALFORMED_PKTS, 1);
 		return NULL;
 	}
 	if (skb_is_gso(skb))
@@ -358,7 +370,7 @@ static struct vrnic_wire *wire_new(struct net *net)
 	err = wire_open_socks(w);
 	if (err) {
 		wire_shut(w);
-		kfree(w);
+		kfree_rcu(w, rcu);
 		return ERR_PTR(err);
 	}
 	list_add(&w->link, &wires);
@@ -394,7 +406,7 @@ static void wire_put(struct vrnic_wire *w)
 	list_del(&w->link);
 	if (w->net)
 		wire_shut(w);
-	kfree(w);
+	kfree_rcu(w, rcu);
 }
 
 static int wire_open(struct vrnic_dev *dev)
