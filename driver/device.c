@@ -231,10 +231,37 @@ static void vrnic_dealloc_driver(struct ib_device *ibdev)
 	netdev_put(dev->ndev, &dev->ndev_tracker);
 }
 
-/* The core has given the device its name. The device's folder in debugfs has the same name. */
+/*
+ * The interface was unregistered, or moved, while the core had the device disabled, because it was
+ * new, or was moved itself: remove the device.
+ */
+static void leave_late(struct vrnic_dev *dev)
+{
+	/* pairs with the barrier in event_dev() */
+	smp_mb();
+	if (READ_ONCE(dev->left))
+		ib_unregister_device_queued(&dev->ibdev);
+}
+
+/* Have rescan_work() find what has become of the interface. */
+static void rescan_later(struct vrnic_dev *dev)
+{
+	/* rescan_work() puts the reference */
+	if (ib_device_try_get(&dev->ibdev) && !schedule_work(&dev->rescan))
+		ib_device_put(&dev->ibdev);
+}
+
+/*
+ * The core has given the device its name, and enables it. The device's folder in debugfs has the
+ * same name. Events of the interface that came before were lost.
+ */
 static int vrnic_enable_driver(struct ib_device *ibdev)
 {
-	vrnic_faults_show(to_vdev(ibdev));
+	struct vrnic_dev *dev = to_vdev(ibdev);
+
+	vrnic_faults_show(dev);
+	leave_late(dev);
+	rescan_later(dev);
 	return 0;
 }
 
@@ -330,11 +357,38 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, vrnic_xrcd, ibxrcd),
 };
 
+static void port_event(struct vrnic_dev *dev, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = 1,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void port_update(struct vrnic_dev *dev)
+{
+	bool up = port_is_up(dev->ndev);
+
+	ASSERT_RTNL();
+	if (up == dev->port_up)
+		return;
+	dev->port_up = up;
+	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+/* For lo, the core looks at addresses only when it is told to. */
 static void rescan_work(struct work_struct *work)
 {
 	struct vrnic_dev *dev = container_of(work, struct vrnic_dev, rescan);
 
-	rdma_roce_rescan_device(&dev->ibdev);
+	rtnl_lock();
+	port_update(dev);
+	rtnl_unlock();
+	if (dev->ndev->flags & IFF_LOOPBACK)
+		rdma_roce_rescan_device(&dev->ibdev);
 	ib_device_put(&dev->ibdev);
 }
 
@@ -479,13 +533,13 @@ static int device_new(const char *name, struct net_device *ndev)
 	return err;
 }
 
-/* Return: false if the interface was unregistered, or moved, since the caller looked it up. */
-static bool adding_begin(struct net_device *ndev, struct net *net)
+/* Return: false if the interface was unregistered since the caller looked it up. */
+static bool adding_begin(struct net_device *ndev)
 {
 	bool there;
 
 	rtnl_lock();
-	there = ndev->reg_state == NETREG_REGISTERED && net_eq(dev_net(ndev), net);
+	there = ndev->reg_state == NETREG_REGISTERED;
 	adding_to = there ? ndev : NULL;
 	rtnl_unlock();
 	return there;
@@ -515,11 +569,10 @@ static int adding_end(struct net_device *ndev)
  * vrnic_device_add() - add a device (`rdma link add`)
  * @name: name of the device, or a pattern with %d
  * @ndev: interface below the device
- * @net: namespace that the interface is in
  *
  * Return: 0, -EEXIST (there is a device on @ndev), or another negative errno.
  */
-int vrnic_device_add(const char *name, struct net_device *ndev, struct net *net)
+int vrnic_device_add(const char *name, struct net_device *ndev)
 {
 	struct vrnic_dev *dev;
 	int err = -ENODEV, gone;
@@ -528,7 +581,7 @@ int vrnic_device_add(const char *name, struct net_device *ndev, struct net *net)
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	mutex_lock(&add_lock);
-	if (!adding_begin(ndev, net))
+	if (!adding_begin(ndev))
 		goto out;
 	dev = vdev_get(ndev);
 	if (dev) {
@@ -544,25 +597,24 @@ out:
 	return err;
 }
 
-static void port_event(struct vrnic_dev *dev, enum ib_event_type type)
+/*
+ * Note that an interface leaves its device, and get the device. While the core has the device
+ * disabled, there is none to get: then leave_late() removes it.
+ */
+static struct vrnic_dev *event_dev(struct net_device *ndev, bool leaves)
 {
-	struct ib_event event = {
-		.device = &dev->ibdev,
-		.element.port_num = 1,
-		.event = type,
-	};
+	struct vrnic_dev *dev;
 
-	ib_dispatch_event(&event);
-}
-
-static void port_update(struct vrnic_dev *dev)
-{
-	bool up = port_is_up(dev->ndev);
-
-	if (up == dev->port_up)
-		return;
-	dev->port_up = up;
-	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	rcu_read_lock();
+	dev = vrnic_port_dev(ndev);
+	if (dev && leaves)
+		WRITE_ONCE(dev->left, true);
+	/* pairs with the barrier in leave_late(): it sees @left, or this gets the device */
+	smp_mb();
+	if (dev && !ib_device_try_get(&dev->ibdev))
+		dev = NULL;
+	rcu_read_unlock();
+	return dev;
 }
 
 /*
@@ -571,7 +623,7 @@ static void port_update(struct vrnic_dev *dev)
  */
 void vrnic_device_event(struct net_device *ndev, unsigned long event)
 {
-	struct vrnic_dev *dev = vdev_get(ndev);
+	struct vrnic_dev *dev = event_dev(ndev, event == NETDEV_UNREGISTER);
 
 	ASSERT_RTNL();
 	if (event == NETDEV_UNREGISTER && adding_to == ndev)
@@ -592,15 +644,16 @@ void vrnic_device_event(struct net_device *ndev, unsigned long event)
 	ib_device_put(&dev->ibdev);
 }
 
-/* An address of @ndev came or went. For lo, the core looks at addresses only when it is told to. */
+/* An address of @ndev came or went. */
 void vrnic_device_addr_event(struct net_device *ndev)
 {
 	struct vrnic_dev *dev;
 
 	if (!(ndev->flags & IFF_LOOPBACK))
 		return;
-	dev = vdev_get(ndev);
-	/* rescan_work() puts the reference */
-	if (dev && !schedule_work(&dev->rescan))
-		ib_device_put(&dev->ibdev);
+	rcu_read_lock();
+	dev = vrnic_port_dev(ndev);
+	if (dev)
+		rescan_later(dev);
+	rcu_read_unlock();
 }

@@ -9,14 +9,13 @@
 struct ib_grh;
 struct ib_mad;
 struct ib_wc;
-struct net;
 struct net_device;
 struct rdma_counter;
 struct rdma_hw_stats;
 struct sk_buff;
 
 /* device.c */
-int vrnic_device_add(const char *name, struct net_device *ndev, struct net *net);
+int vrnic_device_add(const char *name, struct net_device *ndev);
 void vrnic_device_event(struct net_device *ndev, unsigned long event);
 void vrnic_device_addr_event(struct net_device *ndev);
 

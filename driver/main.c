@@ -35,7 +35,7 @@ MODULE_PARM_DESC(loopback, "make a device vrnic0 on lo at load (default Y)");
 /* If lo gets no device, the module is loaded nevertheless: root can add the device later. */
 static void add_loopback(void)
 {
-	int err = vrnic_device_add("vrnic%d", init_net.loopback_dev, &init_net);
+	int err = vrnic_device_add("vrnic%d", init_net.loopback_dev);
 
 	if (err)
 		pr_warn("vrnic: no device on lo: error %d\n", err);

@@ -6,22 +6,14 @@
 
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
-#include <linux/nsproxy.h>
-#include <linux/sched.h>
 #include <net/addrconf.h>
 #include <rdma/rdma_netlink.h>
 
 #include "device.h"
 
-/* The core has looked @ndev up in the namespace of the caller. */
-static int link_add(const char *name, struct net_device *ndev)
-{
-	return vrnic_device_add(name, ndev, current->nsproxy->net_ns);
-}
-
 static struct rdma_link_ops vrnic_link_ops = {
 	.type = "vrnic",
-	.newlink = link_add,
+	.newlink = vrnic_device_add,
 };
 
 static int netdev_event(struct notifier_block *nb, unsigned long event,

@@ -43,7 +43,8 @@ struct vrnic_wire;
  * @dm_pages: pages of device memory that processes have
  * @faults: faults to inject, for tests
  * @port_up: port state that was announced last; protected by RTNL
- * @rescan: work that makes the core look at the addresses of lo again
+ * @left: the interface was unregistered, or moved to another namespace; written under RTNL
+ * @rescan: work that looks at the port's state again, and has the core look at the addresses of lo
  * @mcast_lock: protects @attached and writes of @groups
  * @groups: struct vrnic_group by GID; read under RCU
  * @attached: members of all groups
@@ -73,6 +74,7 @@ struct vrnic_dev {
 	atomic_long_t dm_pages;
 	struct vrnic_faults *faults;
 	bool port_up;
+	bool left;
 	struct work_struct rescan;
 	spinlock_t mcast_lock;	/* protects @attached and writes of @groups */
 	struct rhashtable groups;

@@ -75,18 +75,26 @@ void vrnic_port_close(struct vrnic_dev *dev)
 }
 
 /*
+ * The device on an interface, or NULL. The core may have it disabled. The caller holds the RCU read
+ * lock.
+ */
+struct vrnic_dev *vrnic_port_dev(const struct net_device *ndev)
+{
+	struct vrnic_dev *dev;
+
+	hash_for_each_possible_rcu(devs, dev, link, (unsigned long)ndev)
+		if (dev->ndev == ndev)
+			return dev;
+	return NULL;
+}
+
+/*
  * The device that receives packets that come through @ndev (an interface or a VLAN), or NULL. The
  * caller holds the RCU read lock.
  */
 struct vrnic_dev *vrnic_hearer(struct net_device *ndev)
 {
-	struct net_device *lower = vrnic_lower(ndev);
-	struct vrnic_dev *dev;
-
-	hash_for_each_possible_rcu(devs, dev, link, (unsigned long)lower)
-		if (dev->ndev == lower)
-			return dev;
-	return NULL;
+	return vrnic_port_dev(vrnic_lower(ndev));
 }
 
 /* Count packets that came through @ndev and were dropped, at the device in @net that hears them. */

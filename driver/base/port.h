@@ -13,6 +13,7 @@ struct vrnic_dev;
 
 void vrnic_port_open(struct vrnic_dev *dev);
 void vrnic_port_close(struct vrnic_dev *dev);
+struct vrnic_dev *vrnic_port_dev(const struct net_device *ndev);
 struct vrnic_dev *vrnic_hearer(struct net_device *ndev);
 struct net_device *vrnic_lower(struct net_device *ndev);
 void vrnic_dev_count(struct net *net, struct net_device *ndev,

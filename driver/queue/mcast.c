@@ -109,9 +109,16 @@ static bool is_announced(const struct vrnic_dev *dev)
 	return !(dev->ndev->flags & (IFF_LOOPBACK | IFF_NOARP));
 }
 
-/* Have the interface join the IP group for its first member, or leave it after its last one. */
+/*
+ * Have the interface join the IP group for its first member, or leave it after its last one. An
+ * interface that was unregistered has left all. If it was moved, the groups that it has joined in
+ * the other namespace are not this device's.
+ */
 static void mcast_announce(struct vrnic_dev *dev, const union ib_gid *gid, bool join)
 {
+	ASSERT_RTNL();
+	if (dev->left)
+		return;
 	if (ipv6_addr_v4mapped((const struct in6_addr *)gid->raw))
 		mcast_announce4(dev->ndev, gid, join);
 	else
