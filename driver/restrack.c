@@ -22,8 +22,10 @@
 
 #include <linux/capability.h>
 #include <linux/ktime.h>
+#include <linux/net.h>
 #include <linux/user_namespace.h>
 #include <net/netlink.h>
+#include <net/sock.h>
 #include <rdma/restrack.h>
 #include <rdma/rdma_netlink.h>
 
@@ -54,13 +56,26 @@ struct details {
 	int err;
 };
 
+/*
+ * May the user who asks know addresses and PSNs? A long list comes in parts, whenever a task reads
+ * from the socket. So both that task and the one that opened the socket have to be privileged.
+ */
+static bool is_admins(const struct sk_buff *msg)
+{
+	const struct socket *sock = msg->sk ? msg->sk->sk_socket : NULL;
+
+	/* without an entry in the audit log: most users may not, and did not ask for it */
+	if (!ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN))
+		return false;
+	return !sock || !sock->file || file_ns_capable(sock->file, &init_user_ns, CAP_NET_ADMIN);
+}
+
 static struct details details_begin(struct sk_buff *msg)
 {
 	struct details d = {
 		.msg = msg,
 		.table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER),
-		/* without an entry in the audit log: most users may not, and did not ask for it */
-		.admin = ns_capable_noaudit(&init_user_ns, CAP_NET_ADMIN),
+		.admin = is_admins(msg),
 	};
 
 	if (!d.table)
