@@ -38,6 +38,9 @@
 		.features = FEATURES,				\
 	})
 
+/* Number of contexts that were made. */
+static atomic64_t contexts = ATOMIC64_INIT(0);
+
 int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
 	struct vrnic_alloc_ucontext_resp resp = ABOUT_MODULE;
@@ -52,6 +55,7 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	uc->crew = vrnic_crew_get(&to_vdev(uctx->device)->engine);
 	if (IS_ERR(uc->crew))
 		return PTR_ERR(uc->crew);
+	uc->number = atomic64_inc_return(&contexts);
 	mutex_init(&uc->counter_lock);
 	INIT_LIST_HEAD(&uc->counter_pages);
 	uc->mm = current->mm;
@@ -96,26 +100,26 @@ void vrnic_disassociate_ucontext(struct ib_ucontext *uctx)
 /**
  * struct vrnic_doorbell - an open doorbell file
  * @uobj: the core's part
- * @uctx: context whose queue pairs and FIFOs the file may ring; NULL when the context has gone.
- *	Only compared with the context of an object, never dereferenced, so the file may outlive it
+ * @owner: number of the context whose queue pairs, FIFOs and counters the file may name; 0 when the
+ *	context has gone, which the file may outlive
  */
 struct vrnic_doorbell {
 	struct ib_uobject uobj;
-	struct ib_ucontext *uctx;
+	u64 owner;
 };
 
 static long doorbell_ring(struct vrnic_doorbell *db, u32 qpn)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 	struct vrnic_qp *qp;
 	long ret = -EINVAL;
 
-	if (!uctx)
+	if (!owner)
 		return -EIO;
 	qp = vrnic_qp_get(qpn);
 	if (!qp)
 		return -EINVAL;
-	if (qp->uctx == uctx) {
+	if (qp->owner == owner) {
 		vrnic_count(qp->dev, DOORBELLS);
 		vrnic_kick(&qp->run);
 		ret = 0;
@@ -126,32 +130,32 @@ static long doorbell_ring(struct vrnic_doorbell *db, u32 qpn)
 
 static long doorbell_advance(struct vrnic_doorbell *db, u32 fifo)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 
-	return uctx ? vrnic_fifo_advance(uctx, fifo) : -EIO;
+	return owner ? vrnic_fifo_advance(owner, fifo) : -EIO;
 }
 
 static long doorbell_advance_deferred(struct vrnic_doorbell *db, u32 fifo)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 
-	return uctx ? vrnic_fifo_advance_deferred(uctx, fifo) : -EIO;
+	return owner ? vrnic_fifo_advance_deferred(owner, fifo) : -EIO;
 }
 
 static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 	struct vrnic_wait wait;
 
-	if (!uctx)
+	if (!owner)
 		return -EIO;
 	if (copy_from_user(&wait, arg, sizeof(wait)))
 		return -EFAULT;
 	switch (wait.what) {
 	case VRNIC_WAIT_COUNTER:
-		return vrnic_counter_wait(uctx, &wait);
+		return vrnic_counter_wait(owner, &wait);
 	case VRNIC_WAIT_FIFO:
-		return vrnic_fifo_wait(uctx, &wait);
+		return vrnic_fifo_wait(owner, &wait);
 	default:
 		return -EINVAL;
 	}
@@ -159,28 +163,28 @@ static long doorbell_wait(struct vrnic_doorbell *db, void __user *arg)
 
 static long doorbell_wait_group(struct vrnic_doorbell *db, void __user *arg)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 	struct vrnic_wait_group wait;
 	long ret;
 
-	if (!uctx)
+	if (!owner)
 		return -EIO;
 	if (copy_from_user(&wait, arg, sizeof(wait)))
 		return -EFAULT;
-	ret = vrnic_group_wait(uctx, &wait);
+	ret = vrnic_group_wait(owner, &wait);
 	return copy_to_user(arg, &wait, sizeof(wait)) ? -EFAULT : ret;
 }
 
 static long doorbell_count(struct vrnic_doorbell *db, void __user *arg)
 {
-	struct ib_ucontext *uctx = READ_ONCE(db->uctx);
+	u64 owner = READ_ONCE(db->owner);
 	struct vrnic_count count;
 
-	if (!uctx)
+	if (!owner)
 		return -EIO;
 	if (copy_from_user(&count, arg, sizeof(count)))
 		return -EFAULT;
-	return vrnic_counter_count(uctx, &count);
+	return vrnic_counter_count(owner, &count);
 }
 
 static long doorbell_ioctl(struct file *file, unsigned int cmd,
@@ -219,7 +223,7 @@ static void doorbell_destroy(struct ib_uobject *uobj,
 	struct vrnic_doorbell *db =
 		container_of(uobj, struct vrnic_doorbell, uobj);
 
-	WRITE_ONCE(db->uctx, NULL);
+	WRITE_ONCE(db->owner, 0);
 }
 
 static int UVERBS_HANDLER(VRNIC_METHOD_DOORBELL_ALLOC)(
@@ -231,7 +235,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_DOORBELL_ALLOC)(
 		container_of(uobj, struct vrnic_doorbell, uobj);
 	u32 features = FEATURES;
 
-	db->uctx = attrs->context;
+	db->owner = to_vuc(attrs->context)->number;
 	if (!uverbs_attr_is_valid(attrs, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES))
 		return 0;
 	return uverbs_copy_to(attrs, VRNIC_ATTR_DOORBELL_ALLOC_FEATURES,

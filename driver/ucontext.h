@@ -15,6 +15,8 @@ struct vrnic_crew;
 /**
  * struct vrnic_ucontext - an open uverbs file of a device
  * @ibuc: the core's part
+ * @number: not 0, and not the number of any other context, now or later. Objects tell by it whose
+ *	they are, because a new context may be at the address of one that has gone
  * @mm: memory of the process that opened the file; its mm_count is held
  * @memcg: memory cgroup of the process when it opened the file, or NULL; a reference is held. It
  *	pays for memory that the driver keeps for the context, also when this process has exited
@@ -25,6 +27,7 @@ struct vrnic_crew;
  */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
+	u64 number;
 	struct mm_struct *mm;
 	struct mem_cgroup *memcg;
 	struct vrnic_crew *crew;

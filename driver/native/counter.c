@@ -98,27 +98,27 @@ void vrnic_counters_exit(void)
 /**
  * vrnic_counter_find() - find a counter by its number
  * @id: number that a user or a peer claims
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  *
  * Caller holds the RCU read lock, under which the counter stays.
  *
  * Return: the counter, or NULL.
  */
-struct vrnic_counter *vrnic_counter_find(u32 id, const struct ib_ucontext *owner)
+struct vrnic_counter *vrnic_counter_find(u32 id, u64 owner)
 {
 	struct vrnic_counter *c = vrnic_ids_find(&vrnic_counters, id);
 
-	return c && c->uctx == owner ? c : NULL;
+	return c && c->owner == owner ? c : NULL;
 }
 
 /**
  * vrnic_counter_is_open() - may peers name this counter?
  * @id: number that a user or a peer claims
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  *
  * Return: false also if @owner has no such counter.
  */
-bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
+bool vrnic_counter_is_open(u32 id, u64 owner)
 {
 	struct vrnic_counter *c;
 	bool open;
@@ -131,7 +131,7 @@ bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner)
 }
 
 /* Does @owner have this counter, open or not? */
-bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner)
+bool vrnic_counter_is_own(u32 id, u64 owner)
 {
 	bool own;
 
@@ -178,12 +178,12 @@ static s64 counter_fall(struct vrnic_counter *c, u64 n)
 /**
  * vrnic_counter_down() - count bytes that have come
  * @id: number that a user or a peer claims
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  * @n: number of bytes
  *
  * Return: 0 or -ENOENT.
  */
-int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n)
+int vrnic_counter_down(u32 id, u64 owner, u64 n)
 {
 	struct vrnic_counter *c;
 
@@ -235,12 +235,11 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 /**
  * vrnic_counter_fail() - an operation failed that should have counted down a counter
  * @id: number that a user or a peer claims; 0: none
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  * @failure: the failure
  * @placed: bytes that the operation placed before it failed
  */
-void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
-			const struct vrnic_failure *failure, u64 placed)
+void vrnic_counter_fail(u32 id, u64 owner, const struct vrnic_failure *failure, u64 placed)
 {
 	struct vrnic_counter *c;
 
@@ -256,13 +255,12 @@ void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
 /**
  * vrnic_counter_failure() - read a counter's first failure, to report it in a record
  * @id: number that a user or a peer claims; 0: none
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  * @failure: status and reason are filled in, if the counter has failed
  *
  * Return: true if the counter has failed.
  */
-bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
-			   struct vrnic_failure *failure)
+bool vrnic_counter_failure(u32 id, u64 owner, struct vrnic_failure *failure)
 {
 	struct vrnic_counter *c;
 	bool failed = false;
@@ -283,12 +281,12 @@ bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
 
 /**
  * vrnic_counter_count() - VRNIC_COUNT: the process itself counts bytes, or fails a counter
- * @uctx: context of the process
+ * @owner: number of the process's context
  * @count: private copy of the request
  *
  * Return: 0; or -EINVAL: reserved members are not zero, or bytes are for an unknown counter.
  */
-int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count)
+int vrnic_counter_count(u64 owner, const struct vrnic_count *count)
 {
 	struct vrnic_failure failure = {
 		.cookie = count->cookie,
@@ -300,8 +298,8 @@ int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *coun
 	if (count->reserved0 || count->reserved1)
 		return -EINVAL;
 	if (count->status == IB_WC_SUCCESS)
-		return vrnic_counter_down(count->id, uctx, count->bytes) ? -EINVAL : 0;
-	vrnic_counter_fail(count->id, uctx, &failure, count->bytes);
+		return vrnic_counter_down(count->id, owner, count->bytes) ? -EINVAL : 0;
+	vrnic_counter_fail(count->id, owner, &failure, count->bytes);
 	return 0;
 }
 
@@ -447,13 +445,12 @@ static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address
 /**
  * vrnic_counter_may_name() - may a descriptor that a peer chose name this counter?
  * @id: number that the descriptor claims
- * @owner: context that the counter must belong to
+ * @owner: number of the context that the counter must belong to
  * @peer: the peer
  *
  * Return: true if the counter is open to peers, or bound to an endpoint that leads to @peer.
  */
-bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
-			    const struct vrnic_address *peer)
+bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer)
 {
 	struct vrnic_counter *c;
 	bool may;
@@ -483,7 +480,7 @@ static void counter_put(struct vrnic_counter *c)
 		complete(&c->unused);
 }
 
-static struct vrnic_counter *counter_get(u32 id, const struct ib_ucontext *owner)
+static struct vrnic_counter *counter_get(u32 id, u64 owner)
 {
 	struct vrnic_counter *c;
 
@@ -534,9 +531,9 @@ static int counter_sleep(struct vrnic_counter *c, const struct vrnic_wait *wait)
 }
 
 /* VRNIC_WAIT for a counter. Return: 0, -ETIME, -EINTR, -EINVAL or -ECANCELED. */
-int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
+int vrnic_counter_wait(u64 owner, const struct vrnic_wait *wait)
 {
-	struct vrnic_counter *c = counter_get(wait->id, uctx);
+	struct vrnic_counter *c = counter_get(wait->id, owner);
 	int ret = 0;
 
 	if (!c)
@@ -684,7 +681,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 	c->cell = c->place.mem;
 	refcount_set(&c->refs, 1);
 	c->dev = to_vdev(uc->ibuc.device);
-	c->uctx = &uc->ibuc;
+	c->owner = uc->number;
 	c->open = flags & VRNIC_COUNTER_OPEN;
 	c->threshold = S64_MIN;
 	INIT_LIST_HEAD(&c->triggers);

@@ -12,7 +12,6 @@
 #include <rdma/vrnic-abi.h>
 
 struct eventfd_ctx;
-struct ib_ucontext;
 struct vrnic_counter_page;
 struct vrnic_dev;
 struct vrnic_counter_group;
@@ -36,7 +35,7 @@ struct vrnic_place {
  * @refs: references of the owner and of tasks that wait; destruction waits for the latter
  * @id: number; unique on this host
  * @dev: device
- * @uctx: context of the process; only compared
+ * @owner: number of the process's context
  * @cell: the values
  * @group: group of the counter, or NULL; constant. The group stays until the counter is @gone
  * @place: where @cell is
@@ -63,7 +62,7 @@ struct vrnic_counter {
 	refcount_t refs;
 	u32 id;
 	struct vrnic_dev *dev;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	struct vrnic_counter_cell *cell;
 	struct vrnic_counter_group *group;
 	struct vrnic_place place;
@@ -96,7 +95,7 @@ static inline bool vrnic_counter_is_done(struct vrnic_counter *c)
 }
 
 /* counter.c */
-struct vrnic_counter *vrnic_counter_find(u32 id, const struct ib_ucontext *owner);
+struct vrnic_counter *vrnic_counter_find(u32 id, u64 owner);
 int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place);
 void vrnic_place_put(const struct vrnic_place *place);
 u64 vrnic_place_offset(const struct vrnic_place *place);

@@ -60,7 +60,7 @@
  * @rcu: for kfree_rcu()
  * @refs: references of the owner and of tasks that wait; destruction waits for the latter
  * @id: number; unique on this host
- * @uctx: context of the process; only compared
+ * @owner: number of the process's context
  * @place: where @cell is
  * @cell: the words
  * @wait: tasks that sleep until counters are done
@@ -74,7 +74,7 @@ struct vrnic_counter_group {
 	struct rcu_head rcu;
 	refcount_t refs;
 	u32 id;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	struct vrnic_place place;
 	struct vrnic_group_cell *cell;
 	wait_queue_head_t wait;
@@ -265,13 +265,13 @@ static void group_drop(struct vrnic_counter_group *group)
 		complete(&group->unused);
 }
 
-static struct vrnic_counter_group *group_hold(u32 id, const struct ib_ucontext *owner)
+static struct vrnic_counter_group *group_hold(u32 id, u64 owner)
 {
 	struct vrnic_counter_group *group;
 
 	rcu_read_lock();
 	group = vrnic_ids_find(&vrnic_groups, id);
-	if (group && (group->uctx != owner || !refcount_inc_not_zero(&group->refs)))
+	if (group && (group->owner != owner || !refcount_inc_not_zero(&group->refs)))
 		group = NULL;
 	rcu_read_unlock();
 	return group;
@@ -346,12 +346,12 @@ static int group_sleep(struct vrnic_counter_group *group, struct vrnic_wait_grou
 
 /**
  * vrnic_group_wait() - VRNIC_WAIT_GROUP
- * @uctx: context of the process
+ * @owner: number of the process's context
  * @wait: private copy of the request; @done and @failed are filled in
  *
  * Return: 0, -ETIME, -EINTR, -EINVAL or -ECANCELED.
  */
-int vrnic_group_wait(struct ib_ucontext *uctx, struct vrnic_wait_group *wait)
+int vrnic_group_wait(u64 owner, struct vrnic_wait_group *wait)
 {
 	struct vrnic_counter_group *group;
 	bool complete;
@@ -360,7 +360,7 @@ int vrnic_group_wait(struct ib_ucontext *uctx, struct vrnic_wait_group *wait)
 
 	if (!wait->mask || wait->flags & ~VRNIC_WAIT_ALL)
 		return -EINVAL;
-	group = group_hold(wait->group, uctx);
+	group = group_hold(wait->group, owner);
 	if (!group)
 		return -EINVAL;
 	before = group_left(group, wait->mask);
@@ -412,7 +412,7 @@ static struct vrnic_counter_group *group_new(struct vrnic_ucontext *uc)
 	}
 	group->cell = group->place.mem;
 	refcount_set(&group->refs, 1);
-	group->uctx = &uc->ibuc;
+	group->owner = uc->number;
 	init_waitqueue_head(&group->wait);
 	spin_lock_init(&group->lock);
 	init_completion(&group->unused);

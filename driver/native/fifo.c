@@ -76,20 +76,20 @@ void vrnic_fifo_put(struct vrnic_fifo *fifo)
 		complete(&fifo->gone);
 }
 
-static struct vrnic_fifo *fifo_get_own(struct ib_ucontext *uctx, u32 id)
+static struct vrnic_fifo *fifo_get_own(u64 owner, u32 id)
 {
 	struct vrnic_fifo *fifo = vrnic_fifo_get(id);
 
-	if (!fifo || fifo->uctx == uctx)
+	if (!fifo || fifo->owner == owner)
 		return fifo;
 	vrnic_fifo_put(fifo);
 	return NULL;
 }
 
-/* A doorbell for a FIFO of @uctx: wake who waits for room. Return: the FIFO, with a reference. */
-static struct vrnic_fifo *fifo_rung(struct ib_ucontext *uctx, u32 id)
+/* A doorbell for a FIFO of @owner: wake who waits for room. Return: the FIFO, with a reference. */
+static struct vrnic_fifo *fifo_rung(u64 owner, u32 id)
 {
-	struct vrnic_fifo *fifo = fifo_get_own(uctx, id);
+	struct vrnic_fifo *fifo = fifo_get_own(owner, id);
 
 	if (!fifo)
 		return NULL;
@@ -103,9 +103,9 @@ static struct vrnic_fifo *fifo_rung(struct ib_ucontext *uctx, u32 id)
  * Run the FIFO's injection ring in this task. Return: pages of this process that the run needs,
  * which the caller faults in without a reference on the FIFO; NULL: none; or ERR_PTR(-EINVAL).
  */
-static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
+static struct vrnic_virtual *fifo_advance(u64 owner, u32 id)
 {
-	struct vrnic_fifo *fifo = fifo_rung(uctx, id);
+	struct vrnic_fifo *fifo = fifo_rung(owner, id);
 	struct vrnic_virtual *virt;
 
 	if (!fifo)
@@ -123,24 +123,24 @@ static struct vrnic_virtual *fifo_advance(struct ib_ucontext *uctx, u32 id)
  * between two runs. It holds nothing then, so the task may be killed, and the FIFO and its device
  * may go.
  */
-int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id)
+int vrnic_fifo_advance(u64 owner, u32 id)
 {
-	struct vrnic_virtual *virt = fifo_advance(uctx, id);
+	struct vrnic_virtual *virt = fifo_advance(owner, id);
 	int turns = FAULT_TURNS;
 
 	if (IS_ERR(virt))
 		return PTR_ERR(virt);
 	while (!IS_ERR_OR_NULL(virt)) {
 		vrnic_virtual_fault(virt, !--turns);
-		virt = turns ? fifo_advance(uctx, id) : NULL;
+		virt = turns ? fifo_advance(owner, id) : NULL;
 	}
 	return 0;
 }
 
 /* VRNIC_ADVANCE_DEFERRED: have a thread run the ring. */
-int vrnic_fifo_advance_deferred(struct ib_ucontext *uctx, u32 id)
+int vrnic_fifo_advance_deferred(u64 owner, u32 id)
 {
-	struct vrnic_fifo *fifo = fifo_rung(uctx, id);
+	struct vrnic_fifo *fifo = fifo_rung(owner, id);
 
 	if (!fifo)
 		return -EINVAL;
@@ -155,9 +155,9 @@ static bool has_record(struct vrnic_fifo *fifo)
 }
 
 /* VRNIC_WAIT for a record. Return: 0, -ETIME, -EINTR, -EINVAL or -ECANCELED. */
-int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait)
+int vrnic_fifo_wait(u64 owner, const struct vrnic_wait *wait)
 {
-	struct vrnic_fifo *fifo = fifo_get_own(uctx, wait->id);
+	struct vrnic_fifo *fifo = fifo_get_own(owner, wait->id);
 	int ret;
 
 	if (!fifo)
@@ -315,7 +315,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	fifo->pd = pd;
 	fifo->shell.device = pd->device;
 	fifo->shell.pd = pd;
-	fifo->uctx = &uc->ibuc;
+	fifo->owner = uc->number;
 	fifo->mm = uc->mm;
 	fifo->memcg = uc->memcg;
 	fifo->crew = uc->crew;
@@ -339,7 +339,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	return fifo;
 }
 
-static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots,
+static int ring_init(struct vrnic_ring *ring, u32 slots, struct ib_ucontext *uctx,
 		     struct vrnic_ring_info *info)
 {
 	int err;
@@ -347,7 +347,7 @@ static int ring_init(struct vrnic_fifo *fifo, struct vrnic_ring *ring, u32 slots
 	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
-	err = vrnic_ring_export(ring, fifo->uctx, info);
+	err = vrnic_ring_export(ring, uctx, info);
 	if (err)
 		return err;
 	ring->map->private = true;
@@ -368,7 +368,7 @@ static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
 }
 
 /* If this fails, the caller calls fifo_undo(), which frees what was made so far. */
-static int fifo_init(struct vrnic_fifo *fifo,
+static int fifo_init(struct vrnic_fifo *fifo, struct ib_ucontext *uctx,
 		     const struct vrnic_create_fifo_req *req,
 		     struct vrnic_create_fifo_resp *resp)
 {
@@ -377,10 +377,10 @@ static int fifo_init(struct vrnic_fifo *fifo,
 	err = address_init(fifo, req);
 	if (err)
 		return err;
-	err = ring_init(fifo, &fifo->ring, req->inject_slots, &resp->inject);
+	err = ring_init(&fifo->ring, req->inject_slots, uctx, &resp->inject);
 	if (err)
 		return err;
-	err = ring_init(fifo, &fifo->receive, req->receive_slots, &resp->receive);
+	err = ring_init(&fifo->receive, req->receive_slots, uctx, &resp->receive);
 	if (err)
 		return err;
 	err = eventfd_init(fifo, req->eventfd);
@@ -501,7 +501,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	fifo = fifo_new(uc, pd, &req);
 	if (!fifo)
 		return -ENOMEM;
-	err = fifo_init(fifo, &req, &resp);
+	err = fifo_init(fifo, &uc->ibuc, &req, &resp);
 	if (err)
 		goto err_undo;
 	err = fifo_publish(fifo);

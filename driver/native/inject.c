@@ -341,7 +341,7 @@ static u64 counts(const struct vrnic_nop *op)
 static int land_count(struct vrnic_injector *inj, struct vrnic_nop *op)
 {
 	const struct vrnic_ndesc *d = &op->d;
-	struct ib_ucontext *own = inj->fifo->uctx;
+	u64 own = inj->fifo->owner;
 	int missing = 0;
 
 	if (counts_bytes(op))
@@ -376,7 +376,7 @@ static bool is_counted(const struct vrnic_nflight *flight)
 static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight)
 {
 	const struct vrnic_ndesc *d = &flight->op.d;
-	struct ib_ucontext *own = inj->fifo->uctx;
+	u64 own = inj->fifo->owner;
 	struct vrnic_nop *op = &flight->op;
 	int verr = 0;
 
@@ -490,7 +490,7 @@ bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
 {
 	if (!id || !inj->relayed || !inj->peer)
 		return true;
-	return vrnic_counter_may_name(id, inj->peer->uctx, &inj->fifo->address);
+	return vrnic_counter_may_name(id, inj->peer->owner, &inj->fifo->address);
 }
 
 /**
@@ -507,8 +507,8 @@ bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	struct ib_ucontext *own = inj->fifo->uctx;
-	struct ib_ucontext *peer = inj->peer ? inj->peer->uctx : NULL;
+	u64 own = inj->fifo->owner;
+	u64 peer = inj->peer ? inj->peer->owner : 0;
 	int missing = 0;
 
 	if (d->target_counter && !inj->link)
@@ -528,7 +528,7 @@ void vrnic_nop_count_target(struct vrnic_injector *inj)
 
 	if (counts_bytes(op) || !op->d.target_counter || inj->link)
 		return;
-	if (vrnic_counter_down(op->d.target_counter, inj->peer->uctx, 1))
+	if (vrnic_counter_down(op->d.target_counter, inj->peer->owner, 1))
 		vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
 }
 
@@ -537,8 +537,8 @@ void vrnic_nop_failed(struct vrnic_injector *inj,
 		      const struct vrnic_failure *failure)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	struct ib_ucontext *own = inj->fifo->uctx;
-	struct ib_ucontext *peer = inj->peer ? inj->peer->uctx : NULL;
+	u64 own = inj->fifo->owner;
+	u64 peer = inj->peer ? inj->peer->owner : 0;
 	u64 placed = inj->op.done;
 
 	if (!inj->rget) {

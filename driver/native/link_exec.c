@@ -133,7 +133,7 @@ static void serve_notify(struct vrnic_link *link, struct vrnic_nhdr *answer)
 		.cookie = h->cookie,
 	};
 
-	vrnic_counter_failure(h->counter[0], link->fifo->uctx, &failure);
+	vrnic_counter_failure(h->counter[0], link->fifo->owner, &failure);
 	rec.status = failure.status;
 	rec.vendor_err = failure.vendor_err;
 	answer->pos = failure.status | (u64)failure.vendor_err << 8;
@@ -171,7 +171,7 @@ static void serve_error(struct vrnic_link *link, struct vrnic_nhdr *answer)
 	vrnic_pace_failed(link);
 	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
 		if (vrnic_rx_may_name(link, h->counter[i]))
-			vrnic_counter_fail(h->counter[i], link->fifo->uctx, &failure,
+			vrnic_counter_fail(h->counter[i], link->fifo->owner, &failure,
 					   h->total);
 }
 

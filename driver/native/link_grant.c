@@ -61,7 +61,7 @@ static bool grants_fit(const struct vrnic_grants *g, u32 nr)
 
 static bool grant_is_live(struct vrnic_link *link, u32 id)
 {
-	return id && vrnic_counter_is_own(id, link->fifo->uctx);
+	return id && vrnic_counter_is_own(id, link->fifo->owner);
 }
 
 static u32 grants_nr_live(struct vrnic_link *link)

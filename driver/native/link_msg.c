@@ -255,7 +255,7 @@ static void count_taken(struct vrnic_link *link, const struct vrnic_nmsg *msg)
 
 	for (i = 0; msg->taken && i < ARRAY_SIZE(msg->counter); i++)
 		if (msg->counter[i])
-			vrnic_counter_down(msg->counter[i], link->fifo->uctx, msg->taken);
+			vrnic_counter_down(msg->counter[i], link->fifo->owner, msg->taken);
 }
 
 /**

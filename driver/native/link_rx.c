@@ -45,7 +45,7 @@ void vrnic_rx_refuse_access(struct vrnic_link *link, int verr)
 bool vrnic_rx_may_name(struct vrnic_link *link, u32 id)
 {
 	return !id || vrnic_granted(link, id) ||
-	       vrnic_counter_may_name(id, link->fifo->uctx, &link->peer);
+	       vrnic_counter_may_name(id, link->fifo->owner, &link->peer);
 }
 
 /* Let the counters that the message names fall by @n. */
@@ -57,7 +57,7 @@ void vrnic_rx_count(struct vrnic_link *link, u64 n)
 	for (i = 0; i < ARRAY_SIZE(h->counter); i++)
 		if (h->counter[i])
 			missing |= vrnic_counter_down(h->counter[i],
-						      link->fifo->uctx, n);
+						      link->fifo->owner, n);
 	if (missing)
 		vrnic_rx_refuse(link, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
 }

@@ -207,7 +207,7 @@ static bool is_light(u8 op, u8 flags)
  */
 static bool counter_is_light(struct vrnic_link *link, u32 id)
 {
-	return !id || vrnic_granted(link, id) || vrnic_counter_is_open(id, link->fifo->uctx);
+	return !id || vrnic_granted(link, id) || vrnic_counter_is_open(id, link->fifo->owner);
 }
 
 static bool asks_typed(const struct vrnic_nawait *await)

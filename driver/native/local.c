@@ -65,13 +65,13 @@ static int local_open_peer(struct vrnic_injector *inj, u64 addr, u64 len,
 static bool counters_fit(struct vrnic_injector *inj)
 {
 	const struct vrnic_ndesc *d = &inj->op.d;
-	struct ib_ucontext *peer = inj->peer->uctx;
+	u64 peer = inj->peer->owner;
 
 	if (!inj->rget)
 		return !d->target_counter ||
 		       vrnic_counter_is_open(d->target_counter, peer);
 	return (!d->local_counter ||
-		vrnic_counter_is_open(d->local_counter, inj->fifo->uctx)) &&
+		vrnic_counter_is_open(d->local_counter, inj->fifo->owner)) &&
 	       vrnic_nop_may_name(inj, d->remote_counter) &&
 	       vrnic_nop_may_name(inj, d->target_counter);
 }
@@ -678,7 +678,7 @@ static enum vrnic_step local_notify(struct vrnic_injector *inj,
 	struct vrnic_failure failure = {};
 	struct vrnic_record rec;
 
-	vrnic_counter_failure(inj->op.d.target_counter, inj->peer->uctx,
+	vrnic_counter_failure(inj->op.d.target_counter, inj->peer->owner,
 			      &failure);
 	rec = (struct vrnic_record) {
 		.kind = VRNIC_REC_NOTIFY,

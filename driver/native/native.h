@@ -343,7 +343,7 @@ struct vrnic_rgets {
  * @dev: device; valid while a reference is held
  * @pd: protection domain of the memory that the FIFO's descriptors name
  * @shell: takes the place of the core's part in the queue pairs of the FIFO's links
- * @uctx: context of the process that made the FIFO; peers only compare it
+ * @owner: number of the context that made the FIFO
  * @crew: threads in the cgroups of the process; run injectors and links when no system call does
  * @mm: memory of the process; its context has a reference
  * @memcg: memory cgroup of the process; its context has a reference, and outlives the FIFO
@@ -389,7 +389,7 @@ struct vrnic_fifo {
 	struct vrnic_dev *dev;
 	struct ib_pd *pd;
 	struct ib_qp shell;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	struct vrnic_crew *crew;
 	struct mm_struct *mm;
 	struct mem_cgroup *memcg;
@@ -463,9 +463,9 @@ static inline ktime_t vrnic_timeout(u64 ns)
 extern const struct uapi_definition vrnic_fifo_defs[];
 struct vrnic_fifo *vrnic_fifo_get(u32 id);
 void vrnic_fifo_put(struct vrnic_fifo *fifo);
-int vrnic_fifo_advance(struct ib_ucontext *uctx, u32 id);
-int vrnic_fifo_advance_deferred(struct ib_ucontext *uctx, u32 id);
-int vrnic_fifo_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
+int vrnic_fifo_advance(u64 owner, u32 id);
+int vrnic_fifo_advance_deferred(u64 owner, u32 id);
+int vrnic_fifo_wait(u64 owner, const struct vrnic_wait *wait);
 int vrnic_fifos_init(void);
 void vrnic_fifos_exit(void);
 
@@ -479,19 +479,16 @@ void vrnic_nop_landed(struct vrnic_fifo *fifo, struct vrnic_nop *op);
 
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];
-bool vrnic_counter_is_open(u32 id, const struct ib_ucontext *owner);
-bool vrnic_counter_may_name(u32 id, const struct ib_ucontext *owner,
-			    const struct vrnic_address *peer);
-bool vrnic_counter_is_own(u32 id, const struct ib_ucontext *owner);
+bool vrnic_counter_is_open(u32 id, u64 owner);
+bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer);
+bool vrnic_counter_is_own(u32 id, u64 owner);
 void vrnic_bindings_fail(struct vrnic_endpoint *ep);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
-int vrnic_counter_count(struct ib_ucontext *uctx, const struct vrnic_count *count);
-int vrnic_counter_down(u32 id, const struct ib_ucontext *owner, u64 n);
-void vrnic_counter_fail(u32 id, const struct ib_ucontext *owner,
-			const struct vrnic_failure *failure, u64 placed);
-bool vrnic_counter_failure(u32 id, const struct ib_ucontext *owner,
-			   struct vrnic_failure *failure);
-int vrnic_counter_wait(struct ib_ucontext *uctx, const struct vrnic_wait *wait);
+int vrnic_counter_count(u64 owner, const struct vrnic_count *count);
+int vrnic_counter_down(u32 id, u64 owner, u64 n);
+void vrnic_counter_fail(u32 id, u64 owner, const struct vrnic_failure *failure, u64 placed);
+bool vrnic_counter_failure(u32 id, u64 owner, struct vrnic_failure *failure);
+int vrnic_counter_wait(u64 owner, const struct vrnic_wait *wait);
 void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
 int vrnic_counters_init(void);
 void vrnic_counters_exit(void);
@@ -505,7 +502,7 @@ void vrnic_triggers_fire(struct vrnic_counter *c, s64 left, enum vrnic_fired fir
 
 /* counter_group.c */
 extern const struct uapi_definition vrnic_group_defs[];
-int vrnic_group_wait(struct ib_ucontext *uctx, struct vrnic_wait_group *wait);
+int vrnic_group_wait(u64 owner, struct vrnic_wait_group *wait);
 
 /* reception.c */
 int vrnic_record_post(struct vrnic_fifo *to, struct vrnic_record *rec,

@@ -608,7 +608,7 @@ static bool own_counter_fits(const struct vrnic_injector *inj)
 	u32 id = inj->op.d.local_counter;
 
 	return !inj->rget || !id ||
-	       vrnic_counter_is_open(id, inj->fifo->uctx);
+	       vrnic_counter_is_open(id, inj->fifo->owner);
 }
 
 static enum vrnic_step ask_any(struct vrnic_injector *inj)

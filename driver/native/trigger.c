@@ -142,7 +142,7 @@ enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 t
 	struct vrnic_counter *c;
 
 	rcu_read_lock();
-	c = vrnic_counter_find(id, inj->fifo->uctx);
+	c = vrnic_counter_find(id, inj->fifo->owner);
 	spin_lock_bh(&trigger_lock);
 	if (t->fired)
 		fired = t->fired;

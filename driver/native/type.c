@@ -20,6 +20,7 @@
 #include "lib/ids_find.h"
 #include "lib/type_rows.h"
 #include "native/type.h"
+#include "ucontext.h"
 #include "vrnic.h"
 
 #define UVERBS_MODULE_NAME vrnic
@@ -55,19 +56,18 @@ void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes)
 /**
  * vrnic_type_get() - find a type
  * @dev: device
- * @uctx: context that names the type
+ * @owner: number of the context that names the type
  * @number: number that the context claims
  *
  * Return: type with a reference held, or NULL: the context has no such type.
  */
-struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev,
-				  struct ib_ucontext *uctx, u32 number)
+struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev, u64 owner, u32 number)
 {
 	struct vrnic_type *type;
 
 	rcu_read_lock();
 	type = vrnic_ids_find(&dev->types, number);
-	if (type && (type->uctx != uctx || !refcount_inc_not_zero(&type->refs)))
+	if (type && (type->owner != owner || !refcount_inc_not_zero(&type->refs)))
 		type = NULL;
 	rcu_read_unlock();
 	return type;
@@ -224,8 +224,7 @@ struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
 	return pair ? pair_keep(local, remote, pair) : NULL;
 }
 
-static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
-				     struct ib_ucontext *uctx)
+static struct vrnic_type *type_alloc(struct vrnic_dev *dev, u64 owner)
 {
 	struct vrnic_type *type = kzalloc(sizeof(*type), GFP_KERNEL_ACCOUNT);
 
@@ -234,7 +233,7 @@ static struct vrnic_type *type_alloc(struct vrnic_dev *dev,
 	refcount_set(&type->refs, 1);
 	type->serial = atomic64_inc_return(&serials);
 	type->dev = dev;
-	type->uctx = uctx;
+	type->owner = owner;
 	type->memcg = get_mem_cgroup_from_mm(current->mm);
 	INIT_LIST_HEAD(&type->as_local);
 	INIT_LIST_HEAD(&type->as_remote);
@@ -276,17 +275,16 @@ static int type_init(struct vrnic_type *type, struct vrnic_type_row *row, u32 nr
 /**
  * vrnic_type_create() - make a type
  * @dev: device
- * @uctx: context that is to have the type
+ * @owner: number of the context that is to have the type
  * @row: unchecked rows, from kvmalloc(); freed here if this fails, else with the type
  * @nr: number of rows; not 0
  *
  * Return: type, or an ERR_PTR of -EINVAL, -ENOMEM or -EBUSY.
  */
 struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
-				     struct ib_ucontext *uctx,
-				     struct vrnic_type_row *row, u32 nr)
+				     u64 owner, struct vrnic_type_row *row, u32 nr)
 {
-	struct vrnic_type *type = type_alloc(dev, uctx);
+	struct vrnic_type *type = type_alloc(dev, owner);
 	int err;
 
 	if (!type) {
@@ -355,7 +353,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_TYPE_CREATE)(
 	if (IS_ERR(row))
 		return PTR_ERR(row);
 	type = vrnic_type_create(to_vdev(attrs->context->device),
-				 attrs->context, row, req.nr_rows);
+				 to_vuc(attrs->context)->number, row, req.nr_rows);
 	if (IS_ERR(type))
 		return PTR_ERR(type);
 	resp.type = type->number;

@@ -14,7 +14,6 @@
 
 #include "lib/type_rows.h"
 
-struct ib_ucontext;
 struct mem_cgroup;
 struct vrnic_dev;
 struct vrnic_seg;
@@ -24,7 +23,7 @@ struct vrnic_seg;
  * @rcu: for the RCU grace period after the last reference
  * @refs: references of the owner, and of each transfer that uses the type
  * @dev: device
- * @uctx: context that made the type; only compared
+ * @owner: number of the context that made the type
  * @number: number by which descriptors name the type
  * @serial: serial number that no other type has or had
  * @memcg: memory cgroup of the process that made the type; charged for tables; a reference is held
@@ -38,7 +37,7 @@ struct vrnic_type {
 	struct rcu_head rcu;
 	refcount_t refs;
 	struct vrnic_dev *dev;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	u32 number;
 	u64 serial;
 	struct mem_cgroup *memcg;
@@ -154,11 +153,9 @@ struct vrnic_half {
 /* type.c */
 extern const struct uapi_definition vrnic_type_defs[];
 struct vrnic_type *vrnic_type_create(struct vrnic_dev *dev,
-				     struct ib_ucontext *uctx,
-				     struct vrnic_type_row *row, u32 nr);
+				     u64 owner, struct vrnic_type_row *row, u32 nr);
 void vrnic_type_destroy(struct vrnic_type *type);
-struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev,
-				  struct ib_ucontext *uctx, u32 number);
+struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev, u64 owner, u32 number);
 void vrnic_type_put(struct vrnic_type *type);
 void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes);
 struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,

@@ -48,8 +48,8 @@ int vrnic_nop_typed_begin(struct vrnic_injector *inj)
 
 	if (!typed_get(inj))
 		return VRNIC_VERR_TYPE;
-	return typed_begin(inj, vrnic_type_get(fifo->dev, fifo->uctx, d->local_type),
-			   vrnic_type_get(fifo->dev, fifo->uctx, d->remote_type));
+	return typed_begin(inj, vrnic_type_get(fifo->dev, fifo->owner, d->local_type),
+			   vrnic_type_get(fifo->dev, fifo->owner, d->remote_type));
 }
 
 /**

@@ -194,7 +194,7 @@ int vrnic_op_check(struct vrnic_qp *qp, struct vrnic_op *op)
 
 	op->info = info;
 	if (!info || !(info->qp_types & BIT(qp->type)) ||
-	    (info->kernel_only && qp->uctx) ||
+	    (info->kernel_only && qp->owner) ||
 	    native != !!qp->link)
 		return VRNIC_VERR_OPCODE;
 	/* where other descriptors have the number of the SRQ, that of FLUSH has its length */

@@ -80,8 +80,7 @@ struct vrnic_rare {
  * @type: IB_QPT_*; IB_QPT_RC also for XRC
  * @xrc: enum vrnic_xrc
  * @xrcd: XRC target: its XRC domain; only compared
- * @uctx: context of the process that maps the rings; NULL for a kernel consumer's queue pair. Only
- *	compared, never followed.
+ * @owner: number of the context that maps the rings; 0 for a kernel consumer's queue pair
  * @sig_all: every send request makes a completion
  * @cap: capabilities that were granted
  * @ctrl: serialises modify and destroy
@@ -166,7 +165,7 @@ struct vrnic_qp {
 	enum ib_qp_type type;
 	enum vrnic_xrc xrc;
 	const struct ib_xrcd *xrcd;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	bool sig_all;
 	struct ib_qp_cap cap;
 	struct mutex ctrl;		/* serialises modify and destroy */
@@ -267,7 +266,7 @@ static inline bool vrnic_qp_receives(const struct vrnic_qp *qp)
 /* Has a process made it? The core makes an XRC target, which processes share, as if for itself. */
 static inline bool vrnic_qp_is_users(const struct vrnic_qp *qp)
 {
-	return qp->uctx || qp->xrc == VRNIC_XRC_TGT;
+	return qp->owner || qp->xrc == VRNIC_XRC_TGT;
 }
 
 /* Can @peer be the peer of @qp, a requester, by their types? */

@@ -212,7 +212,7 @@ int vrnic_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	int err;
 
 	*bad = wr;
-	if (qp->uctx || !vrnic_qp_has_rq(qp) || READ_ONCE(qp->state) == IB_QPS_RESET)
+	if (qp->owner || !vrnic_qp_has_rq(qp) || READ_ONCE(qp->state) == IB_QPS_RESET)
 		return -EINVAL;
 	err = vrnic_rq_post(&qp->rq, wr, bad);
 	/* as in P3: post, then look at the state. In ERR, have a thread flush the request */

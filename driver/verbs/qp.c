@@ -145,14 +145,15 @@ static int rings_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 
 static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 {
+	struct ib_ucontext *uctx = vrnic_udata_ucontext(udata);
 	struct vrnic_create_qp_resp resp = {};
 	int err;
 
-	err = vrnic_ring_export(&qp->sq, qp->uctx, &resp.sq);
+	err = vrnic_ring_export(&qp->sq, uctx, &resp.sq);
 	if (err)
 		return err;
 	if (vrnic_qp_has_rq(qp)) {
-		err = vrnic_ring_export(&qp->rq.ring, qp->uctx, &resp.rq);
+		err = vrnic_ring_export(&qp->rq.ring, uctx, &resp.rq);
 		if (err)
 			return err;
 	}
@@ -233,15 +234,15 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 				  struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
 {
-	struct ib_ucontext *uctx = udata ? vrnic_udata_ucontext(udata) : NULL;
+	struct vrnic_ucontext *uc = udata ? to_vuc(vrnic_udata_ucontext(udata)) : NULL;
 	struct vrnic_qp *qp;
 	int err;
 
-	qp = qp_new(ibqp, init, uctx ? to_vuc(uctx)->crew : to_vdev(ibqp->device)->engine.own,
+	qp = qp_new(ibqp, init, uc ? uc->crew : to_vdev(ibqp->device)->engine.own,
 		    GFP_KERNEL_ACCOUNT);
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
-	qp->uctx = uctx;
+	qp->owner = uc ? uc->number : 0;
 	err = rings_init(qp, &init->cap);
 	if (err)
 		goto err_free;

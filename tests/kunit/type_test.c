@@ -36,7 +36,7 @@ struct store {
 struct bed {
 	struct rnd_state rnd;
 	struct vrnic_dev *dev;
-	struct ib_ucontext *uctx;
+	u64 owner;
 	struct store store[VRNIC_SIDES];
 	struct vrnic_type *type[VRNIC_SIDES];
 	struct vrnic_type_row given[VRNIC_SIDES][MAX_ROWS];
@@ -105,7 +105,7 @@ static int type_init(struct kunit *test)
 	if (!b)
 		return -ENOMEM;
 	test->priv = b;
-	b->uctx = (struct ib_ucontext *)b;
+	b->owner = 1;
 	prandom_seed_state(&b->rnd, 20260102);
 	b->flat = kunit_kzalloc(test, STORE_BYTES, GFP_KERNEL);
 	b->model = kunit_kzalloc(test, STORE_BYTES, GFP_KERNEL);
@@ -123,7 +123,7 @@ static struct vrnic_type *make(struct bed *b, const struct vrnic_type_row *rows,
 	if (!row)
 		return ERR_PTR(-ENOMEM);
 	memcpy(row, rows, nr * sizeof(*row));
-	return vrnic_type_create(b->dev, b->uctx, row, nr);
+	return vrnic_type_create(b->dev, b->owner, row, nr);
 }
 
 static void set_type(struct kunit *test, enum vrnic_side side,
@@ -145,7 +145,7 @@ static void drop_types(struct bed *b)
 
 static struct vrnic_type *get(struct bed *b, enum vrnic_side side)
 {
-	return vrnic_type_get(b->dev, b->uctx, b->type[side]->number);
+	return vrnic_type_get(b->dev, b->owner, b->type[side]->number);
 }
 
 /*
@@ -492,7 +492,7 @@ static void begin_refuses(struct kunit *test)
 static void found_by_its_owner(struct kunit *test)
 {
 	struct bed *b = test->priv;
-	struct ib_ucontext *other = (struct ib_ucontext *)test;
+	u64 other = b->owner + 1;
 	struct vrnic_type *held;
 	u32 number;
 
@@ -501,11 +501,11 @@ static void found_by_its_owner(struct kunit *test)
 	number = b->type[0]->number;
 	KUNIT_EXPECT_NE(test, number, 0);
 	KUNIT_EXPECT_NULL(test, vrnic_type_get(b->dev, other, number));
-	KUNIT_EXPECT_NULL(test, vrnic_type_get(b->dev, b->uctx, 0));
+	KUNIT_EXPECT_NULL(test, vrnic_type_get(b->dev, b->owner, 0));
 	held = get(b, 0);
 	KUNIT_ASSERT_PTR_EQ(test, held, b->type[0]);
 	drop_types(b);
-	KUNIT_EXPECT_NULL(test, vrnic_type_get(b->dev, b->uctx, number));
+	KUNIT_EXPECT_NULL(test, vrnic_type_get(b->dev, b->owner, number));
 	/* what is under way keeps it */
 	KUNIT_EXPECT_EQ(test, vrnic_type_bytes(held), 32);
 	vrnic_type_put(held);

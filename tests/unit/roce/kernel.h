@@ -391,7 +391,7 @@ struct vrnic_qp {
 	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
 	enum vrnic_xrc xrc;
-	void *uctx;
+	u64 owner;
 	struct ib_qp_attr attr;
 	enum ib_qp_state state;
 	bool comm_est;
