@@ -295,7 +295,8 @@ static bool common_join(struct vrnic_common_row *row,
  * @room: most rows of the table
  * @nr: set to the number of rows
  *
- * @room also bounds the time that this takes, whatever the types are.
+ * VRNIC_COMMON_STEPS bounds the time that this takes, whatever the types and @room are: what could
+ * be counted fits into a table of as many rows.
  *
  * Return: 0, or -E2BIG if the table would have more rows than @room, or take too long.
  */
@@ -304,7 +305,7 @@ int vrnic_rows_common(const struct vrnic_rows *local,
 		      struct vrnic_common_row *out, u32 room, u32 *nr)
 {
 	struct vrnic_common_row last, next;
-	u64 steps = 2ULL * room;
+	u32 steps = VRNIC_COMMON_STEPS;
 	struct vrnic_merge m;
 
 	*nr = 0;

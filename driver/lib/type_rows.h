@@ -80,6 +80,8 @@ bool vrnic_rows_equal(const struct vrnic_rows *a, const struct vrnic_rows *b);
 void vrnic_merge_begin(struct vrnic_merge *m, const struct vrnic_rows *local,
 		       const struct vrnic_rows *remote);
 bool vrnic_merge_next(struct vrnic_merge *m, struct vrnic_common_row *row);
+#define VRNIC_COMMON_STEPS	65536
+
 int vrnic_rows_common(const struct vrnic_rows *local,
 		      const struct vrnic_rows *remote,
 		      struct vrnic_common_row *out, u32 room, u32 *nr);

@@ -164,6 +164,7 @@ static struct vrnic_pair *pair_compute(struct vrnic_type *local,
 				       struct vrnic_type *remote)
 {
 	struct vrnic_pair *pair;
+	int err;
 	u32 nr;
 
 	if (vrnic_rows_equal(&local->rows, &remote->rows))
@@ -171,11 +172,15 @@ static struct vrnic_pair *pair_compute(struct vrnic_type *local,
 	if (vrnic_rows_common(&local->rows, &remote->rows, NULL, PAIR_ROWS, &nr))
 		return pair_alloc(local, remote, VRNIC_PAIR_LARGE, 0);
 	pair = pair_alloc(local, remote, VRNIC_PAIR_TABLE, nr);
-	if (pair) {
-		vrnic_rows_common(&local->rows, &remote->rows, pair->row, nr,
-				  &nr);
-		vrnic_count(local->dev, TYPE_PAIRS);
+	if (!pair)
+		return NULL;
+	err = vrnic_rows_common(&local->rows, &remote->rows, pair->row, pair->nr, &nr);
+	/* nothing checks the rows when they are used */
+	if (WARN_ON_ONCE(err || nr != pair->nr)) {
+		vrnic_pair_put(pair);
+		return NULL;
 	}
+	vrnic_count(local->dev, TYPE_PAIRS);
 	return pair;
 }
 

@@ -256,6 +256,26 @@ static void s3_6_worked_example(void)
 	CHECK_EQ(4, seen);
 }
 
+/*
+ * Three rows of a walk through both (the end of one row, a chunk, the begin of the next row) are one
+ * row of the table. It takes more steps than its rows tell, and has to be filled nevertheless.
+ */
+static void a_table_takes_more_steps_than_rows(void)
+{
+	static struct vrnic_common_row table[MAX_COMMON];
+	struct type a, b;
+	u32 nr, counted;
+
+	SET(&a, ROW(0, 16, 2, 1000), ROW(1016, 16, 1, 0), ROW(1032, 16, 2, 1000),
+	    ROW(2048, 16, 1, 0), ROW(2064, 16, 2, 1000), ROW(3080, 16, 1, 0),
+	    ROW(3096, 16, 2, 1000), ROW(4112, 16, 1, 0), ROW(4128, 16, 2, 1000));
+	SET(&b, ROW(0, 8, 28, 24));
+	CHECK_EQ(0, vrnic_rows_common(&a.rows, &b.rows, NULL, MAX_COMMON, &counted));
+	CHECK_EQ(0, vrnic_rows_common(&a.rows, &b.rows, table, counted, &nr));
+	CHECK_EQ(counted, nr);
+	expect_common(&a, &b, table, nr);
+}
+
 /* However it was described. */
 static void strided_chunks_are_one_row(void)
 {
@@ -400,7 +420,8 @@ static void widest(void)
 }
 
 static const struct unit_test tests[] = {
-	UNIT(s3_6_worked_example), UNIT(strided_chunks_are_one_row),
+	UNIT(s3_6_worked_example), UNIT(a_table_takes_more_steps_than_rows),
+	UNIT(strided_chunks_are_one_row),
 	UNIT(what_lies_together_is_one_chunk), UNIT(order_stays),
 	UNIT(divided_chunks), UNIT(explosion_is_bounded),
 	UNIT(nonsense_is_refused), UNIT(total_is_checked), UNIT(widest),
