@@ -105,10 +105,11 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 	}
 	if (!qp)
 		return NULL;
-	if (net_eq(dev_net(qp->dev->ndev), net))
+	if (qp != last && net_eq(dev_net(qp->dev->ndev), net))
 		return qp;
+	/* packets for a GSI queue pair do not have its number, so it may be @last */
 	vrnic_qp_put(qp);
-	return NULL;
+	return qp == last ? last : NULL;
 }
 
 static void (*on_hello)(struct net *net, struct sk_buff *skb);

@@ -5,6 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -40,6 +41,55 @@ static int ecn_of(const uint8_t *grh)
 	if (grh[0] >> 4 == 6)
 		return grh[1] >> 4 & 3;
 	return ip->tos & 3;
+}
+
+#define MAD_BYTES	(12 + 8 + 256 + 4)	/* BTH, DETH, MAD, ICRC */
+
+/* Datagrams to queue pair 1, in one buffer, as GRO would join them. */
+static int send_mads(unsigned int nr)
+{
+	static const uint8_t heads[] = {
+		0x64, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00,
+		0x80, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01,
+	};
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_port = htons(4791),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int size = MAD_BYTES, fd = socket(AF_INET, SOCK_DGRAM, 0), ret = 0;
+	uint8_t mads[8 * MAD_BYTES] = {};
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		memcpy(mads + i * MAD_BYTES, heads, sizeof(heads));
+	if (fd < 0 || setsockopt(fd, SOL_UDP, UDP_SEGMENT, &size, sizeof(size)) ||
+	    sendto(fd, mads, nr * MAD_BYTES, 0, (struct sockaddr *)&to, sizeof(to)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* They are for no agent, and have no right ICRC; and none of them keeps the device. */
+TEST_F(wire, mads_of_strangers_that_come_together)
+{
+	ASSERT_OK(send_mads(8));
+}
+
+/* The responder remembers as many READs as it was connected for, and no more. */
+TEST_F(wire, max_dest_rd_atomic_does_not_grow)
+{
+	struct ibv_qp *qp = self->bed->a->qp;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
+	struct ibv_qp_init_attr init;
+
+	ASSERT_OK(ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	ASSERT_OK(ibv_query_qp(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC, &init));
+	attr.qp_state = IBV_QPS_SQD;
+	attr.max_dest_rd_atomic++;
+	EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
+	attr.max_dest_rd_atomic -= 2;
+	EXPECT_OK(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC));
 }
 
 /* Nobody tells the sender of a datagram that it was marked. */
