@@ -751,6 +751,7 @@ static void inject_finish(struct vrnic_injector *inj)
 	op->finished = true;
 	/* a request is left if the operation's endpoint was destroyed, with its link */
 	vrnic_wire_forget(inj);
+	vrnic_virtual_forget(inj);
 	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
 		verr = vrnic_nop_count(inj, 1);

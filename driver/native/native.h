@@ -555,6 +555,7 @@ void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice);
 int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 		      bool write, struct vrnic_seg *seg);
 void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty);
+void vrnic_virtual_forget(struct vrnic_injector *inj);
 void vrnic_virtual_free(struct vrnic_injector *inj);
 struct vrnic_virtual *vrnic_virtual_faults(struct vrnic_injector *inj);
 void vrnic_virtual_fault(struct vrnic_virtual *virt, bool leave);

@@ -38,6 +38,8 @@
  * @pending: a task or @work is to pin the pages, and owns all below. Cleared with release.
  * @faulter: task that is to pin the pages itself, after its run; or NULL
  * @ready: the pages were pinned while @pending was set, and no burst has used them yet
+ * @seq: number of the operation that they were pinned for. Another one must not use them: the
+ *	process may have mapped other memory at @addr since
  * @addr: address that is to be pinned, or was pinned
  * @want: number of pages
  * @write: the pages will be written to
@@ -56,6 +58,7 @@ struct vrnic_virtual {
 	bool pending;
 	struct task_struct *faulter;
 	bool ready;
+	u64 seq;
 	u64 addr;
 	unsigned int want;
 	bool write;
@@ -227,15 +230,16 @@ static struct vrnic_virtual *virtual_get(struct vrnic_injector *inj)
 }
 
 /*
- * Use the pages that a task or work item has pinned, if they are the ones wanted; else unpin them.
- * Return: true if @virt->nr has the result.
+ * Use the pages that a task or work item has pinned for operation @seq, if they are the ones
+ * wanted; else unpin them. Return: true if @virt->nr has the result.
  */
-static bool take_ready(struct vrnic_virtual *virt, u64 addr, unsigned int want,
+static bool take_ready(struct vrnic_virtual *virt, u64 seq, u64 addr, unsigned int want,
 		       bool write)
 {
 	if (!virt->ready)
 		return false;
-	if (virt->addr == addr && virt->want == want && virt->write == write) {
+	if (virt->seq == seq && virt->addr == addr && virt->want == want &&
+	    virt->write == write) {
 		virt->ready = false;
 		return true;
 	}
@@ -265,11 +269,12 @@ static int pin_later(struct vrnic_virtual *virt)
 }
 
 /* @whole: pin all pages or none. Return: 0: @virt->nr has the result; or -EAGAIN. */
-static int virtual_pin(struct vrnic_virtual *virt, u64 addr, unsigned int want,
+static int virtual_pin(struct vrnic_virtual *virt, u64 seq, u64 addr, unsigned int want,
 		       bool write, bool whole)
 {
-	if (take_ready(virt, addr, want, write))
+	if (take_ready(virt, seq, addr, want, write))
 		return 0;
+	virt->seq = seq;
 	virt->addr = addr;
 	virt->want = want;
 	virt->write = write;
@@ -307,8 +312,9 @@ int vrnic_virtual_pin(struct vrnic_injector *inj, u64 addr, u64 len,
 	if (smp_load_acquire(&virt->pending))
 		return -EAGAIN;
 	len = min_t(u64, len, VIRTUAL_PAGES * PAGE_SIZE - offset);
-	if (virtual_pin(virt, addr & PAGE_MASK, DIV_ROUND_UP(offset + len, PAGE_SIZE),
-			write, inj->op.d.opcode == VRNIC_NOP_MESSAGE))
+	if (virtual_pin(virt, inj->op.seq, addr & PAGE_MASK,
+			DIV_ROUND_UP(offset + len, PAGE_SIZE), write,
+			inj->op.d.opcode == VRNIC_NOP_MESSAGE))
 		return -EAGAIN;
 	if (virt->nr <= 0)
 		return VRNIC_VERR_FAULT;
@@ -330,6 +336,16 @@ void vrnic_virtual_unpin(struct vrnic_injector *inj, bool dirty)
 
 	unpin_user_pages_dirty_lock(virt->page, virt->nr, dirty);
 	virt->nr = 0;
+}
+
+/* The operation is over: unpin pages that were pinned for it, and that it did not need. */
+void vrnic_virtual_forget(struct vrnic_injector *inj)
+{
+	struct vrnic_virtual *virt = inj->virt;
+
+	/* pairs with the release in virtual_pinned(); what comes later has the operation's number */
+	if (virt && !smp_load_acquire(&virt->pending))
+		unpin_unused(virt);
 }
 
 /* The caller has parked @inj for good. A task that faults has a reference of its own on @virt. */

@@ -548,6 +548,30 @@ TEST_F(read_write, s1_1_unpins_at_zero)
 	free(plain);
 }
 
+/*
+ * Pages that had to be brought in for an operation are not those of the next one: other memory may
+ * be mapped there by then.
+ */
+TEST_F(read_write, s1_1_pages_are_those_of_one_operation)
+{
+	struct nbed *bed = &self->bed;
+	uint8_t *map, *at = NULL;
+	int i;
+
+	for (i = 1; i <= 3; i++) {
+		map = mmap(at, 4096, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+		ASSERT_NE(MAP_FAILED, map);
+		at = map;
+		memset(bed->b.buf.addr, i, 4096);
+		ASSERT_OK(read_to(bed, map, 4096));
+		ASSERT_OK(counter_done(bed->a.counter));
+		EXPECT_EQ(i, map[0]);
+		EXPECT_OK(memcmp(map, bed->b.buf.addr, 4096));
+	}
+	munmap(at, 4096);
+}
+
 /* Unmapped while it runs: the pages stay until they are not used any more. */
 TEST_F(read_write, memory_is_unmapped_under_way)
 {
