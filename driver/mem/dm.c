@@ -65,7 +65,7 @@ static struct vrnic_dm *dm_new(struct ib_ucontext *uctx, u32 nr_pages)
 	dm = kvzalloc(struct_size(dm, pages, nr_pages), GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		return NULL;
-	dm->map = vrnic_mmap_new(uctx, (size_t)nr_pages << PAGE_SHIFT);
+	dm->map = vrnic_mmap_new(uctx, (size_t)nr_pages << PAGE_SHIFT, false);
 	if (!dm->map) {
 		kvfree(dm);
 		return NULL;

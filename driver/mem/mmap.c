@@ -28,10 +28,12 @@ void *vrnic_mmap_mem(size_t bytes, gfp_t gfp)
  * @uctx: the process's context
  * @mem: from vrnic_mmap_mem(); on success vrnic_mmap_free() frees it
  * @bytes: size, a multiple of the page size
+ * @private: see struct vrnic_mmap
  *
  * Return: the mmap entry, which rdma_user_mmap_entry_remove() removes, or an ERR_PTR().
  */
-struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t bytes)
+struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t bytes,
+				     bool private)
 {
 	struct vrnic_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 	int err;
@@ -39,6 +41,8 @@ struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t
 	if (!map)
 		return ERR_PTR(-ENOMEM);
 	map->mem = mem;
+	map->private = private;
+	/* from here on it can be mapped */
 	err = rdma_user_mmap_entry_insert(uctx, &map->rdma, bytes);
 	if (err) {
 		kfree(map);
@@ -51,17 +55,18 @@ struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t
  * vrnic_mmap_new() - allocate memory that a process may map
  * @uctx: the process's context
  * @bytes: size, a multiple of the page size
+ * @private: see struct vrnic_mmap
  *
  * Return: zeroed memory with its mmap entry, or NULL. rdma_user_mmap_entry_remove() undoes this.
  */
-struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes)
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes, bool private)
 {
 	void *mem = vrnic_mmap_mem(bytes, GFP_KERNEL_ACCOUNT);
 	struct vrnic_mmap *map;
 
 	if (!mem)
 		return NULL;
-	map = vrnic_mmap_insert(uctx, mem, bytes);
+	map = vrnic_mmap_insert(uctx, mem, bytes, private);
 	if (!IS_ERR(map))
 		return map;
 	vfree(mem);

@@ -22,8 +22,9 @@ struct vrnic_mmap {
 };
 
 void *vrnic_mmap_mem(size_t bytes, gfp_t gfp);
-struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t bytes);
-struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes);
+struct vrnic_mmap *vrnic_mmap_insert(struct ib_ucontext *uctx, void *mem, size_t bytes,
+				     bool private);
+struct vrnic_mmap *vrnic_mmap_new(struct ib_ucontext *uctx, size_t bytes, bool private);
 int vrnic_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
 void vrnic_mmap_free(struct rdma_user_mmap_entry *entry);
 

@@ -553,12 +553,11 @@ static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
 
 	if (!page)
 		return NULL;
-	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE);
+	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE, true);
 	if (!page->map) {
 		kfree(page);
 		return NULL;
 	}
-	page->map->private = true;
 	list_add(&page->link, &uc->counter_pages);
 	return page;
 }

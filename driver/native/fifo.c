@@ -347,11 +347,7 @@ static int ring_init(struct vrnic_ring *ring, u32 slots, struct ib_ucontext *uct
 	err = vrnic_ring_alloc(ring, slots, VRNIC_SLOT_SIZE, GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
-	err = vrnic_ring_export(ring, uctx, info);
-	if (err)
-		return err;
-	ring->map->private = true;
-	return 0;
+	return vrnic_ring_export(ring, uctx, true, info);
 }
 
 static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)

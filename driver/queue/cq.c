@@ -117,7 +117,7 @@ static int cq_ring(struct vrnic_ring *ring, u32 cqe, struct ib_udata *udata)
 	err = vrnic_ring_alloc(ring, cqe, sizeof(struct vrnic_cqe), GFP_KERNEL_ACCOUNT);
 	if (err || !udata)
 		return err;
-	err = vrnic_ring_export(ring, vrnic_udata_ucontext(udata), &resp.ring);
+	err = vrnic_ring_export(ring, vrnic_udata_ucontext(udata), false, &resp.ring);
 	if (err)
 		goto err_free;
 	err = vrnic_udata_respond(udata, &resp, sizeof(resp),

@@ -41,14 +41,15 @@ int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride, gfp_t gfp
  * vrnic_ring_export() - let a process map a ring
  * @ring: from vrnic_ring_alloc(); vrnic_mmap_free() frees its memory from now on
  * @uctx: the process's context
+ * @private: see struct vrnic_mmap
  * @info: to be filled in; tells the process how to map the ring
  *
  * Return: 0 or a negative errno; on failure the ring is unchanged.
  */
-int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
+int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx, bool private,
 		      struct vrnic_ring_info *info)
 {
-	struct vrnic_mmap *map = vrnic_mmap_insert(uctx, ring->hdr, ring_bytes(ring));
+	struct vrnic_mmap *map = vrnic_mmap_insert(uctx, ring->hdr, ring_bytes(ring), private);
 
 	if (IS_ERR(map))
 		return PTR_ERR(map);

@@ -30,7 +30,7 @@ struct vrnic_ring {
 };
 
 int vrnic_ring_alloc(struct vrnic_ring *ring, u32 entries, u32 stride, gfp_t gfp);
-int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx,
+int vrnic_ring_export(struct vrnic_ring *ring, struct ib_ucontext *uctx, bool private,
 		      struct vrnic_ring_info *info);
 void vrnic_ring_free(struct vrnic_ring *ring);
 void vrnic_ring_reset(struct vrnic_ring *ring);

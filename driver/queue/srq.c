@@ -26,7 +26,7 @@ static int srq_respond(struct vrnic_srq *srq, struct ib_udata *udata)
 
 	if (!udata)
 		return 0;
-	err = vrnic_ring_export(&srq->rq.ring, vrnic_udata_ucontext(udata),
+	err = vrnic_ring_export(&srq->rq.ring, vrnic_udata_ucontext(udata), false,
 				&resp.rq);
 	if (err)
 		return err;
@@ -111,7 +111,7 @@ static int srq_ring(const struct vrnic_srq *srq, struct vrnic_ring *ring, u32 ma
 	err = vrnic_rq_ring(ring, max_wr, srq->rq.max_sge, GFP_KERNEL_ACCOUNT);
 	if (err || !attrs)
 		return err;
-	err = vrnic_ring_export(ring, attrs->context, &info);
+	err = vrnic_ring_export(ring, attrs->context, false, &info);
 	if (!err)
 		err = uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_SRQ_RESIZE_RESP, &info,
 						    sizeof(info));

@@ -149,11 +149,11 @@ static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
 	struct vrnic_create_qp_resp resp = {};
 	int err;
 
-	err = vrnic_ring_export(&qp->sq, uctx, &resp.sq);
+	err = vrnic_ring_export(&qp->sq, uctx, false, &resp.sq);
 	if (err)
 		return err;
 	if (vrnic_qp_has_rq(qp)) {
-		err = vrnic_ring_export(&qp->rq.ring, uctx, &resp.rq);
+		err = vrnic_ring_export(&qp->rq.ring, uctx, false, &resp.rq);
 		if (err)
 			return err;
 	}
