@@ -503,12 +503,16 @@ static void open_wire(struct vrnic_dev *dev, struct net_device *ndev)
 			ndev->name, err);
 }
 
-static struct vrnic_dev *vdev_get(struct net_device *ndev)
+/* Also one that the core has disabled. The caller has add_lock, so none is added meanwhile. */
+static bool has_device(const struct net_device *ndev)
 {
-	struct ib_device *ibdev = ib_device_get_by_netdev(ndev,
-					(enum rdma_driver_id)VRNIC_DRIVER_ID);
+	bool has;
 
-	return ibdev ? to_vdev(ibdev) : NULL;
+	lockdep_assert_held(&add_lock);
+	rcu_read_lock();
+	has = vrnic_port_dev(ndev);
+	rcu_read_unlock();
+	return has;
 }
 
 static int device_new(const char *name, struct net_device *ndev)
@@ -533,13 +537,13 @@ static int device_new(const char *name, struct net_device *ndev)
 	return err;
 }
 
-/* Return: false if the interface was unregistered since the caller looked it up. */
-static bool adding_begin(struct net_device *ndev)
+/* Return: false if the interface was unregistered, or has left @net, since it was looked up. */
+static bool adding_begin(struct net_device *ndev, const struct net *net)
 {
 	bool there;
 
 	rtnl_lock();
-	there = ndev->reg_state == NETREG_REGISTERED;
+	there = ndev->reg_state == NETREG_REGISTERED && net_eq(dev_net(ndev), net);
 	adding_to = there ? ndev : NULL;
 	rtnl_unlock();
 	return there;
@@ -574,22 +578,17 @@ static int adding_end(struct net_device *ndev)
  */
 int vrnic_device_add(const char *name, struct net_device *ndev)
 {
-	struct vrnic_dev *dev;
+	/* only to compare it: where the caller has just found the interface */
+	const struct net *net = dev_net(ndev);
 	int err = -ENODEV, gone;
 
 	/* the core gives the addresses of a VLAN to the device on the interface below the VLAN */
 	if (is_vlan_dev(ndev))
 		return -EOPNOTSUPP;
 	mutex_lock(&add_lock);
-	if (!adding_begin(ndev))
+	if (!adding_begin(ndev, net))
 		goto out;
-	dev = vdev_get(ndev);
-	if (dev) {
-		ib_device_put(&dev->ibdev);
-		err = -EEXIST;
-	} else {
-		err = device_new(name, ndev);
-	}
+	err = has_device(ndev) ? -EEXIST : device_new(name, ndev);
 	gone = adding_end(ndev);
 	err = err ?: gone;
 out:
@@ -607,8 +606,10 @@ static struct vrnic_dev *event_dev(struct net_device *ndev, bool leaves)
 
 	rcu_read_lock();
 	dev = vrnic_port_dev(ndev);
-	if (dev && leaves)
+	if (dev && leaves) {
 		WRITE_ONCE(dev->left, true);
+		WRITE_ONCE(dev->steer.over, true);
+	}
 	/* pairs with the barrier in leave_late(): it sees @left, or this gets the device */
 	smp_mb();
 	if (dev && !ib_device_try_get(&dev->ibdev))

@@ -16,9 +16,15 @@ static struct rdma_link_ops vrnic_link_ops = {
 	.newlink = vrnic_device_add,
 };
 
+/* The module is about to go, and its devices with it. */
+static bool exiting;
+
 static int netdev_event(struct notifier_block *nb, unsigned long event,
 			void *arg)
 {
+	/* not an interface that leaves: unregister_netdevice_notifier() says so of all */
+	if (READ_ONCE(exiting))
+		return NOTIFY_DONE;
 	vrnic_device_event(netdev_notifier_info_to_dev(arg), event);
 	return NOTIFY_DONE;
 }
@@ -73,6 +79,7 @@ err_netdev:
 
 void vrnic_netlink_exit(void)
 {
+	WRITE_ONCE(exiting, true);
 	rdma_link_unregister(&vrnic_link_ops);
 	unregister_inet6addr_notifier(&inet6addr_nb);
 	unregister_inetaddr_notifier(&inetaddr_nb);
