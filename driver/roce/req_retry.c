@@ -333,10 +333,22 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 	vrnic_req_go_back_lost(qp);
 }
 
-/* Do packets wait until a READ is answered? What the timer waits for may be among them. */
+/* Does an answer of the peer wait, behind a request, until the responder has answered a READ? */
 static bool waits_behind(struct vrnic_qp *qp)
 {
-	return vrnic_resp_busy(qp) && !skb_queue_empty_lockless(&qp->rxq);
+	struct sk_buff *skb;
+	bool answer = false;
+
+	if (!vrnic_resp_busy(qp))
+		return false;
+	spin_lock_bh(&qp->rxq.lock);
+	skb_queue_walk(&qp->rxq, skb) {
+		answer = vrnic_pkt(skb)->info & VRNIC_PKT_RESP;
+		if (answer)
+			break;
+	}
+	spin_unlock_bh(&qp->rxq.lock);
+	return answer;
 }
 
 /**
@@ -355,7 +367,7 @@ void vrnic_req_clock(struct vrnic_qp *qp)
 		q->rnr_until = 0;
 	if (!q->deadline || now < q->deadline)
 		return;
-	/* it is no silence of the peer when what it sent waits for a page of this host */
+	/* it is no silence of the peer when what it sent waits here */
 	if (q->answer_at || waits_behind(qp))
 		q->deadline = now + NSEC_PER_MSEC;
 	else
