@@ -286,6 +286,12 @@ static int path_to_peer(struct vrnic_path *path, struct vrnic_qp *qp,
 	return err;
 }
 
+/* Number of READs and atomic operations that a connected responder remembers. */
+u32 vrnic_roce_remembers(const struct vrnic_qp *qp)
+{
+	return qp->roce->resp.served.nr_res;
+}
+
 /**
  * vrnic_roce_connect() - connect a queue pair that goes to RTR to its peer over the wire
  * @qp: parked, and not in RTR yet; its attributes are still the old ones

@@ -38,6 +38,7 @@ void vrnic_resp_nak(struct vrnic_qp *qp, u8 syndrome);
 void vrnic_resp_nak_failed(struct vrnic_qp *qp, u32 why);
 
 /* roce/resp_exec.c */
+bool vrnic_resp_allows(const struct vrnic_qp *qp, int access);
 bool vrnic_resp_has_room(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt);
 enum vrnic_rx vrnic_resp_execute(struct vrnic_qp *qp, struct sk_buff *skb);
 int vrnic_resp_open(struct vrnic_qp *qp, u32 rkey, u64 va, u64 len, int access);

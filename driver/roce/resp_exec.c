@@ -129,7 +129,7 @@ static enum vrnic_rx resp_need_recv(struct vrnic_qp *qp)
 	}
 }
 
-static bool resp_allows(const struct vrnic_qp *qp, int access)
+bool vrnic_resp_allows(const struct vrnic_qp *qp, int access)
 {
 	return (qp->attr.qp_access_flags & access) == access;
 }
@@ -242,14 +242,14 @@ static enum vrnic_rx rx_send(struct vrnic_qp *qp, struct sk_buff *skb)
 	} else if (!qp->recv.active) {
 		return resp_refuse(qp, VRNIC_NAK_OPERATION, -1);
 	}
-	if (!r->moved) {
+	if (!pkt->moved) {
 		rx = resp_fill_recv(qp, skb);
 		if (rx != VRNIC_RX_DONE)
 			return rx;
 	}
 	rx = pkt->info & VRNIC_PKT_IETH ? resp_invalidate(qp, skb) : VRNIC_RX_DONE;
 	/* after AGAIN the data stay in place: the next try may find their memory invalidated */
-	r->moved = rx == VRNIC_RX_AGAIN;
+	pkt->moved = rx == VRNIC_RX_AGAIN;
 	if (rx != VRNIC_RX_DONE)
 		return rx;
 	r->len += vrnic_pkt_bytes(pkt);
@@ -313,7 +313,7 @@ static enum vrnic_rx begin_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	const struct vrnic_pkt *pkt = vrnic_pkt(skb);
 	struct vrnic_resp *r = to_resp(qp);
 
-	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE))
+	if (!vrnic_resp_allows(qp, IB_ACCESS_REMOTE_WRITE))
 		return resp_refuse_request(qp);
 	r->va = be64_to_cpu(reth->va);
 	r->rkey = be32_to_cpu(reth->rkey);
@@ -380,7 +380,7 @@ static enum vrnic_rx rx_read(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_res *res;
 	enum vrnic_rx rx;
 
-	if (!resp_allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
+	if (!vrnic_resp_allows(qp, IB_ACCESS_REMOTE_READ) || len > VRNIC_MAX_MSG)
 		return resp_refuse_request(qp);
 	rx = check_rights(qp, be32_to_cpu(reth->rkey), be64_to_cpu(reth->va), len,
 			  IB_ACCESS_REMOTE_READ);
@@ -419,7 +419,7 @@ static enum vrnic_rx rx_atomic(struct vrnic_qp *qp, struct sk_buff *skb)
 	struct vrnic_res *res;
 	enum vrnic_rx rx;
 
-	if (!resp_allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
+	if (!vrnic_resp_allows(qp, IB_ACCESS_REMOTE_ATOMIC) || va % sizeof(u64))
 		return resp_refuse_request(qp);
 	rx = open_now(qp, be32_to_cpu(eth->rkey), va, sizeof(u64), IB_ACCESS_REMOTE_ATOMIC);
 	if (rx != VRNIC_RX_DONE)
@@ -441,7 +441,7 @@ static enum vrnic_rx rx_atomic_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	u64 va = be64_to_cpu(reth->va), value, *word;
 	enum vrnic_rx rx;
 
-	if (!resp_allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
+	if (!vrnic_resp_allows(qp, IB_ACCESS_REMOTE_WRITE) || va % sizeof(u64) ||
 	    vrnic_pkt(skb)->len != sizeof(u64) ||
 	    be32_to_cpu(reth->len) != sizeof(u64) ||
 	    skb_copy_bits(skb, vrnic_pkt(skb)->payload, &value, sizeof(value)))
@@ -468,7 +468,7 @@ static enum vrnic_rx rx_flush(struct vrnic_qp *qp, struct sk_buff *skb)
 	if (!VRNIC_ACCESS_FLUSH || !(what & VRNIC_FETH_TYPE))
 		return resp_refuse_request(qp);
 	if ((what & VRNIC_FETH_TYPE) != VRNIC_FLUSH_GLOBAL ||
-	    !resp_allows(qp, VRNIC_ACCESS_FLUSH))
+	    !vrnic_resp_allows(qp, VRNIC_ACCESS_FLUSH))
 		return resp_refuse_access(qp);
 	if (what & VRNIC_FETH_RANGE)
 		verr = vrnic_seg_whole(&qp->key_user, be32_to_cpu(reth->rkey),

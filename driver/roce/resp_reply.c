@@ -106,6 +106,9 @@ static int reply_open(struct vrnic_qp *qp, const struct vrnic_reply *reply, u64 
 	/* the keys of an XRC target's requests are those of the domain of the SRQ */
 	if (unlikely(qp->xrc) && vrnic_xrc_bind(qp, &qp->hold, reply->srqn))
 		return VRNIC_VERR_SRQ;
+	/* the owner may have withdrawn the right since, also between a READ and its repetition */
+	if (!vrnic_resp_allows(qp, IB_ACCESS_REMOTE_READ))
+		return VRNIC_VERR_ACCESS;
 	verr = vrnic_resp_open(qp, reply->rkey, reply->va, reply->left, IB_ACCESS_REMOTE_READ);
 	if (verr)
 		return verr;

@@ -136,6 +136,7 @@ struct vrnic_path {
  * @ce: a router has marked the packet: congestion
  * @kept: the packet came early, and waited in struct vrnic_early for those before it; or it has
  *	waited for a page
+ * @moved: its data are in place, but it waits to invalidate a key
  * @light: link_ops.light() allowed softirq to handle the packet
  * @spoiled: fault injection: treat the ICRC as wrong
  * @swapped: fault injection: the packet waits to be overtaken by the next one
@@ -152,6 +153,7 @@ struct vrnic_pkt {
 	u32 psn;
 	u32 qpn : 24;
 	u32 kept : 1;
+	u32 moved : 1;
 	u8 opcode;
 	u8 ipv6 : 1;
 	u8 solicited : 1;
@@ -397,9 +399,8 @@ struct vrnic_reply {
  * @served: requests that were executed, and how they were answered
  * @kind: bit of VRNIC_PKT_DATA of the message in progress; 0: no message is
  * @uc_drop: UC: drop the rest of the message
- * @moved: the data of the next request are in place, but it waits to invalidate a key
- * @retry_at: time, in ns, to try the next request again, which waits for that, or for a page; 0:
- *	none waits
+ * @retry_at: time, in ns, to try the next request again, which waits to invalidate a key, or for a
+ *	page; 0: none waits
  * @page_tries: how often the next request, or the next packet of an answer, waited for a page
  * @naked: a NAK for @served.psn is out; the next one waits for that packet, or for @again
  * @again: the requester has gone back after that NAK, and @served.psn was lost once more
@@ -418,7 +419,6 @@ struct vrnic_resp {
 	struct vrnic_served served;
 	u32 kind;
 	bool uc_drop;
-	bool moved;
 	bool naked;
 	bool again;
 	bool refused;

@@ -61,6 +61,7 @@ void vrnic_roce_leave(struct vrnic_qp *qp);
 /* roce/flow.c */
 int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr);
 int vrnic_roce_reroute(struct vrnic_qp *qp, const struct rdma_ah_attr *attr);
+u32 vrnic_roce_remembers(const struct vrnic_qp *qp);
 void vrnic_roce_ready(struct vrnic_qp *qp);
 void vrnic_roce_disconnect(struct vrnic_qp *qp);
 bool vrnic_roce_receive(struct vrnic_qp *qp, struct vrnic_budget *budget);

@@ -51,6 +51,12 @@ static int qp_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 	return err ?: vrnic_roce_connect(qp, attr);
 }
 
+/* Once it is connected, a responder remembers no more READs and atomic operations than then. */
+static u32 most_dest_rd(const struct vrnic_qp *qp)
+{
+	return qp->roce ? vrnic_roce_remembers(qp) : VRNIC_MAX_RD_ATOM;
+}
+
 static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 			int mask)
 {
@@ -67,7 +73,7 @@ static int check_values(struct vrnic_qp *qp, const struct ib_qp_attr *attr,
 	    attr->max_rd_atomic > VRNIC_MAX_RD_ATOM)
 		return -EINVAL;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
-	    attr->max_dest_rd_atomic > VRNIC_MAX_RD_ATOM)
+	    attr->max_dest_rd_atomic > most_dest_rd(qp))
 		return -EINVAL;
 	if (mask & IB_QP_PATH_MTU &&
 	    (attr->path_mtu < IB_MTU_256 ||
