@@ -164,7 +164,7 @@ static int link_up(struct vrnic_link *link, const struct ib_gid_attr *sgid,
 		   const union ib_gid *to, const struct vrnic_hello *h, u32 psn)
 {
 	struct vrnic_dev *dev = link->fifo->dev;
-	int mtu = min_t(int, h->mtu, ib_mtu_enum_to_int(vrnic_active_mtu(dev)));
+	int mtu = min_t(u32, h->mtu, ib_mtu_enum_to_int(vrnic_active_mtu(dev)));
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
 		.port_num = 1,

@@ -175,6 +175,8 @@ struct vrnic_nawait {
  * @telling: the message has rows of a type, which the peer does not know, and no data
  * @told: bytes of these rows that the peer has received
  * @rows: TYPED: bytes of rows before the data of the message
+ * @forgotten: TYPED: 1 + bytes of the operation that had moved when the peer said last that it has
+ *	forgotten the type; 0: it has not
  * @span: TYPED: bytes of the local storage, from the type's lowest byte to its highest
  */
 struct vrnic_nreq {
@@ -191,6 +193,7 @@ struct vrnic_nreq {
 	bool telling;
 	u64 told;
 	u32 rows;
+	u64 forgotten;
 	u64 span;
 };
 

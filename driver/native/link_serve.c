@@ -486,8 +486,11 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 		return -EPROTO;
 	if (pkt->info & VRNIC_PKT_START) {
 		err = serve_start(link, skb);
-		if (err)
+		if (err) {
+			/* no message has begun */
+			rx->left = 0;
 			return err;
+		}
 		rx->refused = false;
 	}
 	len = vrnic_pkt_bytes(pkt);

@@ -477,6 +477,7 @@ static int remote_typed_begin(struct vrnic_injector *inj)
 		vrnic_half_begin(&inj->req.gather.half,
 				 &inj->typed->type[VRNIC_SIDE_LOCAL]->rows);
 	inj->req.told = 0;
+	inj->req.forgotten = 0;
 	return verr;
 }
 
@@ -594,10 +595,11 @@ static enum vrnic_step remote_forgotten(struct vrnic_injector *inj)
 	u64 *serial = find_told(inj->link, inj->typed->type[VRNIC_SIDE_REMOTE]);
 
 	/* it has just got the rows: a peer that says so for ever would get them for ever */
-	if (inj->req.rows)
+	if (inj->req.rows || inj->req.forgotten == inj->op.done + 1)
 		return vrnic_nop_fail(&inj->op, IB_WC_BAD_RESP_ERR, VRNIC_VERR_TYPE);
 	if (serial)
 		*serial = 0;
+	inj->req.forgotten = inj->op.done + 1;
 	vrnic_half_set(&inj->req.gather.half, &inj->req.gather.was);
 	return VRNIC_STEP_MORE;
 }
