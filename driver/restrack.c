@@ -57,8 +57,9 @@ struct details {
 };
 
 /*
- * May the user who asks know addresses and PSNs? A long list comes in parts, whenever a task reads
- * from the socket. So both that task and the one that opened the socket have to be privileged.
+ * May the user who asks know addresses and PSNs? A list comes in parts, whenever a task reads from
+ * the socket. So both that task and the one that opened the socket have to be privileged. (The
+ * answer about a single object does not tell its socket.)
  */
 static bool is_admins(const struct sk_buff *msg)
 {

@@ -13,7 +13,7 @@ enum vrnic_op_wait {
 	VRNIC_WAIT_RNR,		/* the peer has no receive posted */
 	VRNIC_WAIT_PEER,	/* no queue pair of this host is connected to this one */
 	VRNIC_WAIT_BUSY,	/* another runner has locked the target */
-	VRNIC_WAIT_KEY,		/* a run uses the region that is to be invalidated */
+	VRNIC_WAIT_KEY,		/* a run uses the region that is to change */
 	VRNIC_WAIT_WIRE,	/* the sockets are being opened */
 	VRNIC_WAIT_FULL,	/* the queue of the interface is full: raw packets */
 	VRNIC_WAIT_PAGE,	/* memory that is paged on demand is being brought in */

@@ -53,7 +53,7 @@ static enum vrnic_step sq_execute(struct vrnic_qp *qp, struct vrnic_budget *budg
 	if (likely(qp->type == IB_QPT_RC && !qp->roce && !op->info->execute))
 		return vrnic_loop_execute(qp, op, budget);
 	if (op->info->execute) {
-		/* LOCAL_INV succeeds only when no run uses the region, not even this one */
+		/* LOCAL_INV and REG_MR wait until no run uses the region, not even this one */
 		vrnic_hold_release(qp);
 		return op->info->execute(qp, op);
 	}
