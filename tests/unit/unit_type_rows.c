@@ -257,8 +257,8 @@ static void s3_6_worked_example(void)
 }
 
 /*
- * Three rows of a walk through both (the end of one row, a chunk, the begin of the next row) are one
- * row of the table. It takes more steps than its rows tell, and has to be filled nevertheless.
+ * Three rows of a walk through both (the end of one row, a chunk, the begin of the next row) are
+ * one row of the table. It takes more steps than its rows tell, and has to be filled nevertheless.
  */
 static void a_table_takes_more_steps_than_rows(void)
 {
