@@ -168,8 +168,9 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/*
 	 * ib_free_cq() waits for the end of a poll in a softirq, but the core's softirq arms the
 	 * queue after that. A softirq is an RCU read-side critical section, so wait for it here.
+	 * (That of a process's queue has the same poll_ctx, which is 0.)
 	 */
-	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
+	if (!cq->ring.map && ibcq->poll_ctx == IB_POLL_SOFTIRQ)
 		synchronize_rcu();
 	/* an operator may be looking at the ring: see vrnic_fill_cq() */
 	spin_lock_irq(&cq->lock);
@@ -265,11 +266,16 @@ int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	return err;
 }
 
-static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
-		    struct ib_wc *wc)
+/*
+ * Return: false if the queue pair has been destroyed: then nobody wants to know. A consumer need
+ * not have seen the end of all requests, for example if its receives are in an SRQ.
+ */
+static bool fill_wc(const struct vrnic_cqe *cqe, struct ib_wc *wc)
 {
 	struct vrnic_qp *qp = vrnic_qp_get(cqe->qpn);
 
+	if (!qp)
+		return false;
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = cqe->cookie;
 	wc->status = cqe->status;
@@ -295,11 +301,9 @@ static void fill_wc(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		wc->wc_flags |= IB_WC_WITH_VLAN;
 		wc->vlan_id = cqe->vlan - 1;
 	}
-	/* a consumer has to drain a queue pair before it destroys it, so the queue pair is there */
-	if (qp) {
-		wc->qp = qp->ibqp;
-		vrnic_qp_put(qp);
-	}
+	wc->qp = qp->ibqp;
+	vrnic_qp_put(qp);
+	return true;
 }
 
 /* For kernel consumers: a process polls the ring that it maps. */
@@ -307,15 +311,13 @@ int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 	unsigned long flags;
-	int n;
+	int n = 0;
 
 	if (cq->ring.map)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, flags);
-	for (n = 0; n < num && cq->poll_idx != cq->ring.idx; n++) {
-		fill_wc(cq, vrnic_ring_slot(&cq->ring, cq->poll_idx), wc + n);
-		cq->poll_idx++;
-	}
+	for (; n < num && cq->poll_idx != cq->ring.idx; cq->poll_idx++)
+		n += fill_wc(vrnic_ring_slot(&cq->ring, cq->poll_idx), wc + n);
 	WRITE_ONCE(cq->ring.hdr->cons, cq->poll_idx);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;

@@ -270,6 +270,31 @@ static void softirq_poll_ends_first(struct kunit *test)
 	wait_for_completion(&p->gone);
 }
 
+/* A consumer need not wait for the end of its receives: it learns of none once the QP is gone. */
+static void nothing_of_a_destroyed_queue_pair(struct kunit *test)
+{
+	struct scene *s = new_scene(test);
+	struct consumer *c = test->priv;
+	struct ib_qp_init_attr init = {
+		.send_cq = s->cq, .recv_cq = s->cq, .qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ib_qp_attr err = { .qp_state = IB_QPS_ERR };
+	struct ib_recv_wr wr = {};
+	struct end end = {};
+	struct ib_wc wc;
+
+	end.qp = ib_create_qp(c->pd, &init);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, end.qp);
+	end_to_init(test, &end);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(s->cq, IB_CQ_NEXT_COMP), 0);
+	KUNIT_EXPECT_EQ(test, ib_post_recv(end.qp, &wr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ib_modify_qp(end.qp, &err, IB_QP_STATE), 0);
+	KUNIT_EXPECT_TRUE(test, woken(s, 1));
+	KUNIT_EXPECT_EQ(test, ib_destroy_qp(end.qp), 0);
+	KUNIT_EXPECT_EQ(test, ib_poll_cq(s->cq, 1, &wc), 0);
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(poll_in_order),
 	KUNIT_CASE(poll_several),
@@ -278,6 +303,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(solicited_only),
 	KUNIT_CASE(overflow),
 	KUNIT_CASE(softirq_poll_ends_first),
+	KUNIT_CASE(nothing_of_a_destroyed_queue_pair),
 	{}
 };
 
