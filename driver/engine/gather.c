@@ -133,7 +133,8 @@ static void gather_begin(struct vrnic_runnable *r)
 	g->descs_before = g->descs;
 	g->idle = 0;
 	g->flowed = 0;
-	g->us = READ_ONCE(gather_us);
+	/* it may have become 0 */
+	g->us = max(READ_ONCE(gather_us), 1U);
 	r->ops->gather(r, true);
 	hrtimer_start_range_ns(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC),
 			       slack_ns(g), HRTIMER_MODE_REL);
