@@ -109,7 +109,6 @@ err_faults:
 static void __exit vrnic_exit(void)
 {
 	vrnic_netlink_exit();
-	ib_unregister_driver(VRNIC_DRIVER_ID);
 	vrnic_wire_exit();
 	vrnic_hello_exit();
 	vrnic_links_exit();

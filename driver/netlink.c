@@ -8,6 +8,7 @@
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
 #include <rdma/rdma_netlink.h>
+#include <rdma/vrnic-abi.h>
 
 #include "device.h"
 
@@ -16,15 +17,9 @@ static struct rdma_link_ops vrnic_link_ops = {
 	.newlink = vrnic_device_add,
 };
 
-/* The module is about to go, and its devices with it. */
-static bool exiting;
-
 static int netdev_event(struct notifier_block *nb, unsigned long event,
 			void *arg)
 {
-	/* not an interface that leaves: unregister_netdevice_notifier() says so of all */
-	if (READ_ONCE(exiting))
-		return NOTIFY_DONE;
 	vrnic_device_event(netdev_notifier_info_to_dev(arg), event);
 	return NOTIFY_DONE;
 }
@@ -77,10 +72,14 @@ err_netdev:
 	return err;
 }
 
+/*
+ * Before the notifiers go the devices have to be gone: unregister_netdevice_notifier() says of all
+ * interfaces that they leave.
+ */
 void vrnic_netlink_exit(void)
 {
-	WRITE_ONCE(exiting, true);
 	rdma_link_unregister(&vrnic_link_ops);
+	ib_unregister_driver((enum rdma_driver_id)VRNIC_DRIVER_ID);
 	unregister_inet6addr_notifier(&inet6addr_nb);
 	unregister_inetaddr_notifier(&inetaddr_nb);
 	unregister_netdevice_notifier(&netdev_nb);
