@@ -978,6 +978,9 @@ static enum vrnic_verdict inject_run(struct vrnic_runnable *r,
 		vrnic_budget_step(budget, before);
 	}
 	vrnic_injector_release(inj);
+	/* pages that a task or a work item has pinned too late */
+	if (!inj->op.active)
+		vrnic_virtual_forget(inj);
 	vrnic_nflights_push(inj);
 	budget->stream = vrnic_ring_streams(&inj->fifo->ring);
 	/* over the wire a doorbell costs packets, too */

@@ -320,8 +320,11 @@ static enum vrnic_step move_virtual(struct vrnic_injector *inj,
 
 	if (!verr && (!n || current->mm == inj->fifo->mm)) {
 		verr = move_own(inj, &n);
-		if (!verr && (n || !inj->op.d.length))
+		if (!verr && (n || !inj->op.d.length)) {
+			/* pages that were brought in: none is pinned when the counter falls */
+			vrnic_virtual_forget(inj);
 			return local_moved(inj, n, budget);
+		}
 	}
 	if (verr)
 		return local_fail_peer(inj, verr);

@@ -27,8 +27,8 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 /*
- * Most rows of a table: 1.5 MiB of memory. This also bounds the time that a run may spend to
- * compute a table, to about half a millisecond.
+ * Most rows of a table: 1.5 MiB of memory. VRNIC_COMMON_STEPS bounds the time that a run may spend
+ * to compute a table, to about half a millisecond.
  */
 #define PAIR_ROWS	32768
 

@@ -333,13 +333,13 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 	vrnic_req_go_back_lost(qp);
 }
 
-/* Does an answer of the peer wait, behind a request, until the responder has answered a READ? */
+/* Does an answer of the peer wait behind a request that has to wait here? */
 static bool waits_behind(struct vrnic_qp *qp)
 {
 	struct sk_buff *skb;
 	bool answer = false;
 
-	if (!vrnic_resp_busy(qp))
+	if (!vrnic_resp_busy(qp) && !qp->roce->resp.retry_at)
 		return false;
 	spin_lock_bh(&qp->rxq.lock);
 	skb_queue_walk(&qp->rxq, skb) {
