@@ -152,7 +152,10 @@ static void deliver_one(struct vrnic_context *ctx,
 	}
 }
 
-/* Deliver records until @max callbacks were called. Return: records used, or a negative errno. */
+/*
+ * Deliver records until @max callbacks were called, or as many as the ring has room for: peers may
+ * go on for ever to send what calls nothing. Return: records used, or a negative errno.
+ */
 static int deliver(struct vrnic_context *ctx, unsigned long max)
 {
 	struct vrnic_ring *ring = &ctx->receive;
@@ -160,7 +163,8 @@ static int deliver(struct vrnic_context *ctx, unsigned long max)
 	const struct vrnic_record *rec;
 	int ret, n = 0;
 
-	while (ctx->made - begin < max && (rec = vrnic_ring_peek(ring))) {
+	while (ctx->made - begin < max && n < (int)ring->entries &&
+	       (rec = vrnic_ring_peek(ring))) {
 		if (!rec->num_slots ||
 		    rec->num_slots > vrnic_ring_filled(ring))
 			return -EPROTO;

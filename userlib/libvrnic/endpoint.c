@@ -30,7 +30,20 @@ static int table_fit(struct vrnic_context *ctx, uint32_t number)
 	return 0;
 }
 
-static int create_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+static int enter_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
+{
+	int ret = table_fit(ctx, ep->number);
+
+	if (ret)
+		return ret;
+	ep->end = ctx->inject.next;
+	ctx->endpoints[ep->number] = ep;
+	ctx->live++;
+	return 0;
+}
+
+/* The kernel may have to reach another host: other threads use the context meanwhile. */
+static int create(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 {
 	/* an older module fills in less */
 	struct vrnic_create_endpoint_resp resp = {};
@@ -39,18 +52,14 @@ static int create_locked(struct vrnic_context *ctx, struct vrnic_endpoint *ep)
 	ret = vrnic_uv_endpoint_create(ctx, &ep->peer, &resp, &ep->handle);
 	if (ret)
 		return ret;
-	ret = table_fit(ctx, resp.endpoint);
-	if (ret) {
-		vrnic_uv_destroy(ctx->client, VRNIC_OBJECT_ENDPOINT,
-				 ep->handle);
-		return ret;
-	}
 	ep->number = resp.endpoint;
 	ep->host = resp.host;
-	ep->end = ctx->inject.next;
-	ctx->endpoints[ep->number] = ep;
-	ctx->live++;
-	return 0;
+	vrnic_lock(ctx);
+	ret = enter_locked(ctx, ep);
+	vrnic_unlock(ctx);
+	if (ret)
+		vrnic_uv_destroy(ctx->client, VRNIC_OBJECT_ENDPOINT, ep->handle);
+	return ret;
 }
 
 VRNIC_EXPORT
@@ -70,9 +79,7 @@ int vrnic_endpoint_create(struct vrnic_context *context,
 	ep->peer = *address;
 	vrnic_ops_init(&ep->ops);
 	vrnic_longs_init(ep);
-	vrnic_lock(context);
-	ret = create_locked(context, ep);
-	vrnic_unlock(context);
+	ret = create(context, ep);
 	if (ret)
 		free(ep);
 	else

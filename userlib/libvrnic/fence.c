@@ -2,7 +2,6 @@
 /* Fences (S5). A fence is one descriptor, whatever was posted before it. */
 
 #include <errno.h>
-#include <limits.h>
 
 #include "lib.h"
 
@@ -124,6 +123,7 @@ static bool is_done(const struct waiter *waiter)
 }
 
 #define SHARED_NS	1000000ULL
+#define AWAIT_CALLS	64	/* callbacks before the time is looked at again */
 
 /*
  * In a shared context another thread may take the record that this thread sleeps for, and
@@ -139,9 +139,13 @@ static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 	while (!is_done(waiter)) {
 		left = vrnic_left(deadline);
 		cut = ctx->shared && left > SHARED_NS;
-		ret = vrnic_advance_wait(ctx, INT_MAX, cut ? SHARED_NS : left);
-		if (ret < 0 && !(cut && ret == -ETIME) && !is_done(waiter))
+		ret = vrnic_advance_wait(ctx, AWAIT_CALLS, cut ? SHARED_NS : left);
+		if (is_done(waiter))
+			break;
+		if (ret < 0 && !(cut && ret == -ETIME))
 			return ret;
+		if (!left)
+			return -ETIME;
 	}
 	return 0;
 }

@@ -107,6 +107,15 @@ static void expect(struct vrnic_transfer *x, int64_t bytes)
 		vrnic_cell_add(x->done.remote->cell, bytes);
 }
 
+/* Nothing was posted. What others wait for may have landed meanwhile, so the kernel has to look. */
+static void expect_no_more(struct vrnic_transfer *x)
+{
+	static const struct vrnic_status good;
+
+	vrnic_counter_end(x->done.local, x->unit, &good);
+	vrnic_counter_end(x->done.remote, x->unit, &good);
+}
+
 /* Make the origin RGET descriptors: the target writes the locations of what they send. */
 static void write_table(const struct vrnic_transfer *x)
 {
@@ -144,7 +153,7 @@ static int offer(struct vrnic_transfer *x, const struct vrnic_rts_wr *wr,
 	expect(x, (int64_t)x->unit);
 	ret = post_offer(x, wr, message);
 	if (ret)
-		expect(x, -(int64_t)x->unit);
+		expect_no_more(x);
 	return ret;
 }
 
@@ -164,9 +173,9 @@ static int offer_locked(struct vrnic_endpoint *ep, const struct vrnic_rts_wr *wr
 	struct vrnic_transfer *x;
 	int ret;
 
-	x = vrnic_transfer_new(ep, wr->length, false, done);
-	if (!x)
-		return -ENOMEM;
+	ret = vrnic_transfer_new(ep, wr->length, false, done, &x);
+	if (ret)
+		return ret;
 	ret = offer(x, wr, message);
 	if (ret)
 		vrnic_transfer_drop(ep->context, x);
@@ -317,8 +326,9 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 	if (local)
 		vrnic_cell_add(local->cell, (int64_t)x->length);
 	ret = start(x, plan);
-	if (ret && local)
-		vrnic_cell_add(local->cell, -(int64_t)x->length);
+	/* the fall may be what others wait for */
+	if (ret)
+		vrnic_counter_end(local, x->length, &(struct vrnic_status){ .status = 0 });
 	return ret;
 }
 
@@ -328,9 +338,9 @@ static int accept_locked(struct vrnic_endpoint *ep, const struct vrnic_plan *pla
 	struct vrnic_transfer *x;
 	int ret;
 
-	x = vrnic_transfer_new(ep, plan->rts->length, true, done);
-	if (!x)
-		return -ENOMEM;
+	ret = vrnic_transfer_new(ep, plan->rts->length, true, done, &x);
+	if (ret)
+		return ret;
 	x->peer_id = plan->rts->id;
 	vrnic_transfer_sends(x);
 	x->message = plan->message;

@@ -123,9 +123,8 @@ struct vrnic_ndesc *vrnic_plan_table(const struct vrnic_transfer *x,
 /* transfer.c */
 uint32_t vrnic_transfer_hosts(const struct vrnic_endpoint *ep);
 void vrnic_transfer_sends(struct vrnic_transfer *x);
-struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
-					  uint64_t length, bool incoming,
-					  const struct vrnic_done *done);
+int vrnic_transfer_new(struct vrnic_endpoint *ep, uint64_t length, bool incoming,
+		       const struct vrnic_done *done, struct vrnic_transfer **new);
 void vrnic_transfer_drop(struct vrnic_context *ctx, struct vrnic_transfer *x);
 struct vrnic_transfer *vrnic_transfer_take(struct vrnic_context *ctx, uint32_t id,
 					   bool incoming,

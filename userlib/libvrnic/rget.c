@@ -129,9 +129,9 @@ static int rget_locked(struct vrnic_endpoint *ep, const struct vrnic_rget_wr *wr
 	struct vrnic_transfer *x;
 	int ret;
 
-	x = vrnic_transfer_new(ep, wr->length, true, done);
-	if (!x)
-		return -ENOMEM;
+	ret = vrnic_transfer_new(ep, wr->length, true, done, &x);
+	if (ret)
+		return ret;
 	x->alone = true;
 	ret = begin(x, wr);
 	if (ret)

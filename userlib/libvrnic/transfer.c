@@ -167,17 +167,17 @@ static void sends_no_more(struct vrnic_transfer *x)
 }
 
 /*
- * Make a transfer: put it into the table, take references on the counters of @done, and bind
- * them to the endpoint. Caller has locked the context. Return: the transfer, or NULL.
+ * Make transfer *@new: put it into the table, take references on the counters of @done, and bind
+ * them to the endpoint. Caller has locked the context. Return: 0 or a negative errno.
  */
-struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
-					  uint64_t length, bool incoming,
-					  const struct vrnic_done *done)
+int vrnic_transfer_new(struct vrnic_endpoint *ep, uint64_t length, bool incoming,
+		       const struct vrnic_done *done, struct vrnic_transfer **new)
 {
 	struct vrnic_transfer *x = calloc(1, sizeof(*x));
+	int ret;
 
 	if (!x)
-		return NULL;
+		return -ENOMEM;
 	x->ep = ep;
 	x->length = length;
 	x->unit = length;
@@ -192,18 +192,21 @@ struct vrnic_transfer *vrnic_transfer_new(struct vrnic_endpoint *ep,
 			.cookie = done->cookie,
 			.flags = done->flags,
 		};
-	if (bind(x)) {
+	ret = bind(x);
+	if (ret) {
 		free(x);
-		return NULL;
+		return ret;
 	}
-	if (table_add(&ep->context->transfers, x)) {
+	ret = table_add(&ep->context->transfers, x);
+	if (ret) {
 		unbind_both(x);
 		free(x);
-		return NULL;
+		return ret;
 	}
 	vrnic_counter_get(x->done.local);
 	vrnic_counter_get(x->done.remote);
-	return x;
+	*new = x;
+	return 0;
 }
 
 /* Drop a reference. The last one frees memory that the engine may read: vrnic_transfer.refs. */
