@@ -892,7 +892,7 @@ static bool inject_land(struct vrnic_injector *inj, struct vrnic_nflight *flight
 /*
  * May this run, which must not sleep, execute the operation? Fences do not sleep, nor do flights.
  * But a fence over all endpoints may have to look at very many of them. The end of other operations
- * may sleep, too, as it unpins pages.
+ * may sleep, too, as it unpins pages that were written to.
  */
 static bool is_soft(const struct vrnic_injector *inj)
 {

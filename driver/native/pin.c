@@ -343,7 +343,7 @@ void vrnic_virtual_forget(struct vrnic_injector *inj)
 {
 	struct vrnic_virtual *virt = inj->virt;
 
-	/* pairs with the release in virtual_pinned(). What comes later has the operation's number */
+	/* pairs with the release in virtual_pinned(); what comes later is of no other operation */
 	if (virt && !smp_load_acquire(&virt->pending))
 		unpin_unused(virt);
 }

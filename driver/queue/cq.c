@@ -182,7 +182,7 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Most completions that cq_move() copies with interrupts off, or between two cond_resched(). */
+/* Most completions to copy or look at with interrupts off, or between two cond_resched(). */
 #define CQ_BATCH	64
 
 /* Copy @n completions from index @first on. They are published, so they do not change any more. */
@@ -310,14 +310,21 @@ static bool fill_wc(const struct vrnic_cqe *cqe, struct ib_wc *wc)
 int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
+	unsigned int looks = 0;
 	unsigned long flags;
 	int n = 0;
 
 	if (cq->ring.map)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, flags);
-	for (; n < num && cq->poll_idx != cq->ring.idx; cq->poll_idx++)
-		n += fill_wc(vrnic_ring_slot(&cq->ring, cq->poll_idx), wc + n);
+	while (n < num && cq->poll_idx != cq->ring.idx) {
+		n += fill_wc(vrnic_ring_slot(&cq->ring, cq->poll_idx++), wc + n);
+		/* those that nobody wants may be many */
+		if (++looks % CQ_BATCH)
+			continue;
+		spin_unlock_irqrestore(&cq->lock, flags);
+		spin_lock_irqsave(&cq->lock, flags);
+	}
 	WRITE_ONCE(cq->ring.hdr->cons, cq->poll_idx);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
