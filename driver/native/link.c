@@ -580,7 +580,8 @@ static struct vrnic_link *link_find_accepted(struct vrnic_fifo *fifo,
 					     const struct vrnic_heard *heard, bool *full)
 {
 	struct vrnic_link *link, *next, *found = NULL;
-	unsigned int nr = 0, of_host = 0;
+	/* if the process takes no note of links that failed, new ones would only add to them */
+	unsigned int nr = READ_ONCE(fifo->rgets.nr_notices), of_host = 0;
 
 	lockdep_assert_held(&fifo->ctrl);
 	list_for_each_entry_safe(link, next, &fifo->links, owned) {

@@ -128,6 +128,7 @@ struct vrnic_nmsg {
  * @op: the operation
  * @flight: it is this flight's; NULL: a struct vrnic_nreq's
  * @link: in struct vrnic_link.asks until the answer has come; protected by the link's lock
+ * @since: time of the request, in jiffies
  * @id: number of the request
  * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0
@@ -144,6 +145,7 @@ struct vrnic_nawait {
 	const struct vrnic_nop *op;
 	struct vrnic_nflight *flight;
 	struct list_head link;
+	unsigned long since;
 	u32 id;
 	bool answered;
 	u32 wants;
@@ -309,6 +311,7 @@ struct vrnic_link_types {
  * @notice: accepted links: tells the process of @fifo that the link failed; NULL: it was sent;
  *	protected by the run bit of @qp
  * @heard: time of the peer's last sign of life, in jiffies
+ * @answered: time of the peer's last answer, in jiffies; protected by @lock
  * @nonce: random number that names the link in datagrams; 0: no other host knows the link yet
  * @peer: address of the peer; its secret is 0
  * @peer_qpn: number of the peer's queue pair
@@ -364,6 +367,7 @@ struct vrnic_link {
 	u32 una;
 	struct vrnic_rget *notice;
 	unsigned long heard;
+	unsigned long answered;
 	u64 nonce;
 	struct vrnic_address peer;
 	u32 peer_qpn;

@@ -2,8 +2,9 @@
 /*
  * How long links last. All links of this host are in one list. Deregistration of memory looks there
  * for messages that still hold the memory. A work item looks there for links whose peers have been
- * silent for long, and sends PINGs to these peers, to learn whether they still exist; and for links
- * that nobody uses, which give back memory (native/link_rest.c).
+ * silent for long, and sends PINGs to these peers, to learn whether they still exist; for links
+ * whose peers acknowledge requests and do not answer them, which it ends; and for links that nobody
+ * uses, which give back memory (native/link_rest.c).
  *
  * A caller that ends a link takes it off the FIFO's list. Work items do the rest, which may take
  * LINGER_MAX_MS, because the peer may still have messages to acknowledge. They work in parallel, so
@@ -38,6 +39,10 @@
 static unsigned int link_idle_s = 30;
 module_param(link_idle_s, uint, 0644);
 MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of a native link is asked whether it is there; 0: never (default 30)");
+
+static unsigned int link_answer_s = 60;
+module_param(link_answer_s, uint, 0644);
+MODULE_PARM_DESC(link_answer_s, "seconds without an answer to a request after which a native link ends; 0: never (default 60)");
 
 static LIST_HEAD(all_links);
 
@@ -212,6 +217,7 @@ void vrnic_link_begin(struct vrnic_link *link)
 {
 	INIT_DELAYED_WORK(&link->ending, link_end_work);
 	link->heard = jiffies;
+	link->answered = jiffies;
 	spin_lock(&all_lock);
 	list_add_rcu(&link->all, &all_links);
 	spin_unlock(&all_lock);
@@ -251,9 +257,32 @@ static void link_ping(struct vrnic_link *link)
 		kfree(msg);
 }
 
+/*
+ * Has the peer not answered a request for @answer_s seconds? A peer without room says so at once.
+ * One that is gone acknowledges nothing, and the link fails much earlier.
+ */
+static bool link_is_mute(struct vrnic_link *link, unsigned int answer_s)
+{
+	unsigned long before = jiffies - answer_s * HZ;
+	struct vrnic_nawait *await;
+	bool mute;
+
+	spin_lock_bh(&link->lock);
+	await = list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
+	mute = await && time_before(await->since, before) && time_before(link->answered, before);
+	spin_unlock_bh(&link->lock);
+	return mute && !READ_ONCE(link->dead);
+}
+
+static void link_cut(struct vrnic_link *link)
+{
+	vrnic_count(link->fifo->dev, LINKS_CUT);
+	vrnic_qp_error(link->qp, -1);
+}
+
 static void look_around(struct work_struct *work)
 {
-	unsigned int idle_s = READ_ONCE(link_idle_s);
+	unsigned int idle_s = READ_ONCE(link_idle_s), answer_s = READ_ONCE(link_answer_s);
 	struct vrnic_link *link;
 	bool any;
 
@@ -261,6 +290,8 @@ static void look_around(struct work_struct *work)
 	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock)) {
 		if (idle_s && link_is_idle(link, idle_s))
 			link_ping(link);
+		if (answer_s && link_is_mute(link, answer_s))
+			link_cut(link);
 		if (vrnic_link_may_rest(link)) {
 			set_bit(0, &link->rest);
 			vrnic_queue(&link->qp->run);
@@ -310,10 +341,8 @@ static void let_go_work(struct work_struct *work)
 
 	mutex_lock(&links_lock);
 	list_for_each_entry_rcu(link, &all_links, all, lockdep_is_held(&links_lock)) {
-		if (!link_holds(link, mr))
-			continue;
-		vrnic_count(link->fifo->dev, LINKS_CUT);
-		vrnic_qp_error(link->qp, -1);
+		if (link_holds(link, mr))
+			link_cut(link);
 	}
 	mutex_unlock(&links_lock);
 }

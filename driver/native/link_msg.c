@@ -170,6 +170,7 @@ void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await)
 {
 	lockdep_assert_held(&link->lock);
 	await->id = ++link->asked_id;
+	await->since = jiffies;
 	list_add_tail(&await->link, &link->asks);
 }
 

@@ -435,6 +435,7 @@ static void finish_answer(struct vrnic_link *link)
 	await->answered = true;
 	spin_lock_bh(&link->lock);
 	list_del(&await->link);
+	link->answered = jiffies;
 	spin_unlock_bh(&link->lock);
 	if (await->flight) {
 		vrnic_nflight_answered(link, await->flight);

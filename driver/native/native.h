@@ -324,6 +324,7 @@ struct vrnic_source {
  * @nr: number of @sources
  * @closed: no remote get is accepted any more
  * @reap: frees sources that are idle
+ * @nr_notices: notices that a peer is gone which have not become records yet
  * @notices: queue of notices that a peer is gone, if that peer has no source
  */
 struct vrnic_rgets {
@@ -332,6 +333,7 @@ struct vrnic_rgets {
 	u32 nr;
 	bool closed;
 	struct work_struct reap;
+	u32 nr_notices;
 	struct vrnic_source notices;
 };
 

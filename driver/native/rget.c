@@ -250,7 +250,8 @@ static void source_add(struct vrnic_rgets *rgets, struct vrnic_source *src,
  * @notice: from vrnic_notice_new(); belongs to @to from now on
  *
  * The notice goes behind the remote gets of the peer that is gone, if there are any. It does so
- * even if their queue is full: there are no more notices than endpoints and links.
+ * even if their queue is full: there are no more notices than endpoints, and accepted links, which
+ * are fewer while there are many notices (native/link.c).
  */
 void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 {
@@ -261,8 +262,10 @@ void vrnic_notice_send(struct vrnic_fifo *to, struct vrnic_rget *notice)
 	spin_lock(&rgets->lock);
 	closed = rgets->closed;
 	src = find_source(rgets, &notice->from);
-	if (!closed)
+	if (!closed) {
 		source_add(rgets, src ? src : &rgets->notices, notice);
+		WRITE_ONCE(rgets->nr_notices, rgets->nr_notices + 1);
+	}
 	spin_unlock(&rgets->lock);
 	if (closed)
 		vrnic_rget_free(notice);
@@ -534,6 +537,7 @@ static bool tell_peer(struct vrnic_injector *inj)
  */
 static bool tell_gone(struct vrnic_injector *inj)
 {
+	struct vrnic_rgets *rgets = &inj->fifo->rgets;
 	struct vrnic_record rec = {
 		.kind = VRNIC_REC_ERROR,
 		.status = IB_WC_RETRY_EXC_ERR,
@@ -548,6 +552,9 @@ static bool tell_gone(struct vrnic_injector *inj)
 		return false;
 	}
 	free_rget(inj);
+	spin_lock(&rgets->lock);
+	WRITE_ONCE(rgets->nr_notices, rgets->nr_notices - 1);
+	spin_unlock(&rgets->lock);
 	return true;
 }
 

@@ -158,6 +158,34 @@ TEST_F(link, dereg_ends_what_a_peer_does_not_answer)
 	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
 }
 
+/* The same, and nobody deregisters: what waits behind the request does not do so for ever. */
+TEST_F(link, who_does_not_answer_is_given_up)
+{
+	struct asking a = asking_foe(&self->fifo);
+	struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_MESSAGE,
+		.num_slots = 1,
+		.length = 64,
+		.local_addr = (uintptr_t)self->fifo.buf.addr,
+		.lkey = self->fifo.buf.mr->lkey,
+	};
+	struct held_param answer = {};
+	struct foe_packet packet = {};
+
+	ASSERT_OK(param_hold(&answer, "link_answer_s", 1));
+	ASSERT_OK(reach_foe(&a, &self->foe));
+	d.endpoint = a.endpoint;
+	ASSERT_OK(raw_post(&self->fifo, &d, NULL, 0));
+	do {
+		ASSERT_OK(foe_hear(&self->foe, &packet, FOE_PATIENCE_MS));
+		if (packet.opcode >> 5 == 6)
+			takes_all(&self->foe, &packet);
+	} while (packet.opcode != 0xe0);
+	EXPECT_EQ(FOE_BYE, packet.hello.kind);
+	EXPECT_OK(raw_endpoint_destroy(&self->fifo, a.handle));
+	EXPECT_OK(param_release(&answer));
+}
+
 /* A host that gives up asking says so, because the peer may have accepted meanwhile. */
 TEST_F(link, who_gives_up_asking_says_goodbye)
 {
