@@ -445,8 +445,10 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
 /*
  * Have the kernel count, because it wakes the threads that sleep for the counter or poll its
  * eventfd. A counter that the user destroyed meanwhile has no number any more: do nothing.
+ *
+ * Return: 0 or a negative errno.
  */
-static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
+static int count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 			    const struct vrnic_status *status)
 {
 	const struct vrnic_count count = {
@@ -458,8 +460,7 @@ static void count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
 		.cookie = status->cookie,
 	};
 
-	if (!is_dead(counter))
-		vrnic_uv_count(counter->client, &count);
+	return is_dead(counter) ? 0 : vrnic_uv_count(counter->client, &count);
 }
 
 /* Have the kernel make the bits of a counter in a group what its values are. */
@@ -488,4 +489,16 @@ void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 		vrnic_counter_fail(counter, status);
 	else
 		count_in_kernel(counter, bytes, status);
+}
+
+/*
+ * Nothing was posted: take back by how much the counter was raised. @counter may be NULL. What
+ * others wait for may have landed meanwhile, so the kernel lowers it, unless the device is gone.
+ */
+void vrnic_counter_undo(struct vrnic_counter *counter, uint64_t n)
+{
+	static const struct vrnic_status good;
+
+	if (counter && count_in_kernel(counter, n, &good))
+		vrnic_cell_add(counter->cell, -(int64_t)n);
 }

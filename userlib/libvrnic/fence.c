@@ -2,6 +2,7 @@
 /* Fences (S5). A fence is one descriptor, whatever was posted before it. */
 
 #include <errno.h>
+#include <limits.h>
 
 #include "lib.h"
 
@@ -139,7 +140,8 @@ static int await(struct vrnic_context *ctx, const struct waiter *waiter,
 	while (!is_done(waiter)) {
 		left = vrnic_left(deadline);
 		cut = ctx->shared && left > SHARED_NS;
-		ret = vrnic_advance_wait(ctx, AWAIT_CALLS, cut ? SHARED_NS : left);
+		ret = vrnic_advance_wait(ctx, left ? AWAIT_CALLS : INT_MAX,
+					 cut ? SHARED_NS : left);
 		if (is_done(waiter))
 			break;
 		if (ret < 0 && !(cut && ret == -ETIME))

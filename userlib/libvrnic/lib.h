@@ -442,6 +442,7 @@ void vrnic_counter_fail(struct vrnic_counter *counter,
 			const struct vrnic_status *status);
 void vrnic_counter_end(struct vrnic_counter *counter, uint64_t bytes,
 		       const struct vrnic_status *status);
+void vrnic_counter_undo(struct vrnic_counter *counter, uint64_t n);
 
 /* ---- group.c ---- */
 

@@ -107,13 +107,11 @@ static void expect(struct vrnic_transfer *x, int64_t bytes)
 		vrnic_cell_add(x->done.remote->cell, bytes);
 }
 
-/* Nothing was posted. What others wait for may have landed meanwhile, so the kernel has to look. */
+/* Nothing was posted. */
 static void expect_no_more(struct vrnic_transfer *x)
 {
-	static const struct vrnic_status good;
-
-	vrnic_counter_end(x->done.local, x->unit, &good);
-	vrnic_counter_end(x->done.remote, x->unit, &good);
+	vrnic_counter_undo(x->done.local, x->unit);
+	vrnic_counter_undo(x->done.remote, x->unit);
 }
 
 /* Make the origin RGET descriptors: the target writes the locations of what they send. */
@@ -326,9 +324,8 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_plan *plan)
 	if (local)
 		vrnic_cell_add(local->cell, (int64_t)x->length);
 	ret = start(x, plan);
-	/* the fall may be what others wait for */
 	if (ret)
-		vrnic_counter_end(local, x->length, &(struct vrnic_status){ .status = 0 });
+		vrnic_counter_undo(local, x->length);
 	return ret;
 }
 

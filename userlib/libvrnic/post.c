@@ -200,13 +200,11 @@ static inline void count(const struct vrnic_done *done, int64_t n)
 		vrnic_cell_add(done->remote->cell, n);
 }
 
-/* Nothing was posted. What others wait for may have landed meanwhile, so the kernel has to look. */
+/* Nothing was posted. */
 static void count_no_more(const struct vrnic_done *done, int64_t n)
 {
-	static const struct vrnic_status good;
-
-	vrnic_counter_end(done->local, (uint64_t)n, &good);
-	vrnic_counter_end(done->remote, (uint64_t)n, &good);
+	vrnic_counter_undo(done->local, (uint64_t)n);
+	vrnic_counter_undo(done->remote, (uint64_t)n);
 }
 
 /* ---- into the ring ---- */

@@ -117,9 +117,8 @@ static int begin(struct vrnic_transfer *x, const struct vrnic_rget_wr *wr)
 	if (local)
 		vrnic_cell_add(local->cell, (int64_t)x->length);
 	ret = post_rget(x, write_descs(x, wr));
-	/* the fall may be what others wait for */
 	if (ret)
-		vrnic_counter_end(local, x->length, &(struct vrnic_status){ .status = 0 });
+		vrnic_counter_undo(local, x->length);
 	return ret;
 }
 
