@@ -194,7 +194,7 @@ static void hold_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
 
-	rig->holder->sleep_ms = 20;
+	rig->holder->sleep_ms = 300;
 	vrnic_queue(&rig->holder->r);
 	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&rig->holder->entered,
 							    PATIENCE));

@@ -114,7 +114,7 @@ static bool is_busy(const struct probe *p)
 
 static void linger(struct probe *p)
 {
-	unsigned long limit = jiffies + HZ;
+	unsigned long limit = jiffies + PATIENCE;
 
 	p->linger = false;
 	while (!vrnic_is_waited(&p->r) && time_before(jiffies, limit))

@@ -792,7 +792,7 @@ TEST_F(dm, is_free_when_its_process_was_killed)
 	ctx = dev_open_context();
 	ASSERT_NE(NULL, ctx);
 	/* the fixture's own is on this device, or on another one */
-	for (tries = 0; tries < 100 && ALLOC_ERROR(ctx, .length = self->max - LEN); tries++)
+	for (tries = 0; tries < 2000 && ALLOC_ERROR(ctx, .length = self->max - LEN); tries++)
 		usleep(20000);
 	EXPECT_OK(ALLOC_ERROR(ctx, .length = self->max - LEN));
 	EXPECT_OK(ibv_close_device(ctx));
@@ -991,16 +991,22 @@ TEST_F(dm_gone, while_it_is_mapped)
 /* While a process allocates and frees. */
 TEST_F(dm_gone, while_it_is_used)
 {
-	pid_t child = fork();
-	int status;
+	int status, ready[2];
+	pid_t child;
+	char c;
 
+	ASSERT_OK(pipe(ready));
+	child = fork();
 	if (!child) {
 		struct dev dev;
 
-		if (!dev_open(&dev))
+		if (!dev_open(&dev) && write(ready[1], "", 1) == 1)
 			use_for_ever(&dev, 1 << 20);
 		_exit(3);
 	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &c, 1));
+	close(ready[0]);
 	usleep(100000);
 	ASSERT_OK(rdma_link_del(DEVICE));
 	ASSERT_EQ(child, waitpid(child, &status, 0));

@@ -293,12 +293,12 @@ TEST_F(limits, system_sleeps_during_transfers)
 	struct bed *bed = &self->bed;
 	time_t before = time(NULL);
 	pthread_t sleeper;
-	int i, ret = -1;
+	int i, ret = 1;
 
 	if (geteuid() || write_file("/sys/power/pm_test", "freezer"))
 		SKIP(return, "this kernel does not sleep for a test");
 	ASSERT_OK(pthread_create(&sleeper, NULL, put_to_sleep, &ret));
-	while (time(NULL) < before + 6) {
+	while (time(NULL) < before + 6 || __atomic_load_n(&ret, __ATOMIC_RELAXED) == 1) {
 		buf_fill(&bed->src, before);
 		for (i = 0; i < SLEEP_BATCH; i++)
 			ASSERT_OK(POST(bed->a, .op = IBV_WR_RDMA_WRITE, .local = &bed->src,

@@ -136,8 +136,11 @@ ibv_rc_pingpong -d "${VRNIC_DEV:-vrnic0}" -g 1 >/dev/null 2>&1 &
 holder=$!
 in_use() { find "/proc/$holder/fd" -lname '*vrnic-doorbell*' | grep -q .; }
 check a_process_opens_the_device eventually in_use
-check unload_in_use_is_refused not rmmod vrnic
-check module_is_still_there test -d /sys/module/vrnic
+# without it, the module would go, and with it the devices of all tests that follow
+if in_use; then
+	check unload_in_use_is_refused not rmmod vrnic
+	check module_is_still_there test -d /sys/module/vrnic
+fi
 kill $holder
 echo "1..$number"
 exit $failed

@@ -79,10 +79,8 @@ TEST_F(counter, timeout_takes_as_long_as_it_says)
 	vrnic_counter_set(c, 1);
 	EXPECT_EQ(-ETIME, vrnic_counter_wait(c, 0, 50 * MSEC_NS));
 	EXPECT_GE(now_ns() - start, 50 * MSEC_NS);
-	start = now_ns();
 	EXPECT_EQ(-ETIME, vrnic_counter_wait(c, 0, 0));
 	EXPECT_EQ(-ETIME, vrnic_counter_wait(c, 0, 1));
-	EXPECT_LT(now_ns() - start, 1000 * MSEC_NS);
 }
 
 struct waiting {
@@ -245,7 +243,7 @@ TEST_F(counter, signal_interrupts)
 	ASSERT_OK(sigaction(SIGUSR1, &act, NULL));
 	vrnic_counter_set(w.counter, 1);
 	ASSERT_OK(start_waiting(&w));
-	for (i = 0; i < 2000 && !__atomic_load_n(&w.ret, __ATOMIC_RELAXED); i++) {
+	for (i = 0; i < 50000 && !__atomic_load_n(&w.ret, __ATOMIC_RELAXED); i++) {
 		usleep(1000);
 		pthread_kill(w.thread, SIGUSR1);
 	}
@@ -1093,7 +1091,7 @@ TEST_F(group, s4_6_a_signal_interrupts)
 	ASSERT_OK(sigaction(SIGUSR1, &act, NULL));
 	vrnic_counter_set(self->c[0], 1);
 	ASSERT_OK(pthread_create(&w.thread, NULL, group_wait, &w));
-	for (i = 0; i < 2000 && !__atomic_load_n(&w.ret, __ATOMIC_RELAXED); i++) {
+	for (i = 0; i < 50000 && !__atomic_load_n(&w.ret, __ATOMIC_RELAXED); i++) {
 		usleep(1000);
 		pthread_kill(w.thread, SIGUSR1);
 	}
@@ -1169,6 +1167,7 @@ static int sleeps_on_a_group(int fd, const void *arg)
 TEST(s4_6_a_process_dies_while_it_waits)
 {
 	char before[256], after[256];
+	struct patience p = {};
 	struct node node = {};
 	struct peer peer;
 	int i;
@@ -1186,7 +1185,10 @@ TEST(s4_6_a_process_dies_while_it_waits)
 	ASSERT_OK(peer_kill(&peer));
 	vrnic_fence_wait(node.to, WAIT_NS, NULL);
 	EXPECT_OK(node_close(&node));
-	ASSERT_LE(0, native_objects(after, sizeof(after)));
+	/* some of the killed process go a while later */
+	do {
+		ASSERT_LE(0, native_objects(after, sizeof(after)));
+	} while (strcmp(before, after) && still_patient(&p, 0) && !usleep(10000));
 	EXPECT_STREQ(before, after);
 }
 

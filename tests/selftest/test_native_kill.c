@@ -164,7 +164,7 @@ static bool nothing_left(FIXTURE_DATA(death) *self, long long expected)
 {
 	int i;
 
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 2000; i++) {
 		if (self->node.context)
 			while (vrnic_advance(self->node.context, 100) > 0)
 				;
@@ -255,7 +255,7 @@ TEST_F(death, receiver_is_killed)
 		}
 		ASSERT_OK(peer_kill(&self->peer));
 		/* there may be no room until what is under way has failed */
-		for (j = 0; j < 20000; j++) {
+		for (j = 0; j < 500000; j++) {
 			ret = submit(n, variant->kind, self->type);
 			if (ret != -EAGAIN)
 				break;
@@ -263,7 +263,7 @@ TEST_F(death, receiver_is_killed)
 			usleep(100);
 		}
 		ASSERT_OK(ret);
-		for (j = 0; j < 20000 && !vrnic_counter_error(n->counter, NULL); j++) {
+		for (j = 0; j < 500000 && !vrnic_counter_error(n->counter, NULL); j++) {
 			ASSERT_GE(vrnic_advance(n->context, 100), 0);
 			usleep(100);
 		}

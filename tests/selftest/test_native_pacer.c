@@ -217,6 +217,7 @@ TEST_F(pacer, s4_4_two_portions_of_a_peer_are_on_their_way)
 /* Another peer waits until what is on its way fits the window again; here before that is late. */
 TEST_F(pacer, s4_7_peers_share_a_window)
 {
+	bool early;
 	int i;
 
 	for (i = 0; i < TRIES; i++) {
@@ -226,9 +227,11 @@ TEST_F(pacer, s4_7_peers_share_a_window)
 		ASSERT_OK(want(self, 1, SMALL));
 		ASSERT_OK(until_waits(self, 1));
 		ASSERT_OK(land(self, 0, PIECE));
-		EXPECT_FALSE(is_asked(self, 1, 0) && !late_since(self));
+		early = is_asked(self, 1, 0);
+		EXPECT_FALSE(early && !late_since(self));
 		ASSERT_OK(land(self, 0, DROP));
-		ASSERT_OK(asked(self, 1));
+		if (!early)
+			ASSERT_OK(asked(self, 1));
 		ASSERT_OK(fail(self, 0));
 		ASSERT_OK(fail(self, 1));
 		if (!late_since(self))
@@ -272,6 +275,9 @@ TEST_F(pacer, s4_7_the_next_is_who_has_got_least)
 /* It was asked, and sends nothing: the others do not wait for it for ever. */
 TEST_F(pacer, s4_7_a_silent_peer_holds_up_nobody)
 {
+	uint64_t begin = now_ns();
+	bool early;
+
 	ASSERT_OK(want(self, 0, LARGE));
 	ASSERT_OK(asked(self, 0));
 	ASSERT_OK(want(self, 0, LARGE));
@@ -288,10 +294,12 @@ TEST_F(pacer, s4_7_a_silent_peer_holds_up_nobody)
 	ASSERT_OK(asked(self, 1));
 	ASSERT_OK(want(self, 1, LARGE));
 	ASSERT_OK(asked(self, 1));
-	EXPECT_EQ(2, waits_since(self));
-	EXPECT_FALSE(is_asked(self, 0, 0));
-	/* in the end it may try again */
-	EXPECT_OK(asked(self, 0));
+	EXPECT_LE(2, waits_since(self));
+	/* in the end, after four seconds, it may try again */
+	early = is_asked(self, 0, 0);
+	EXPECT_FALSE(early && now_ns() - begin < 4000 * MSEC_NS);
+	if (!early)
+		EXPECT_OK(asked(self, 0));
 }
 
 /* A few bytes now and then are no sign that the portion will land. */
@@ -313,6 +321,7 @@ TEST_F(pacer, s4_7_a_peer_that_trickles_holds_up_nobody)
 /* What the peer could not do, or was refused, is not waited for. */
 TEST_F(pacer, s4_7_failures_end_the_wait)
 {
+	uint64_t begin = now_ns();
 	struct foe_packet packet;
 	int i;
 
@@ -332,7 +341,9 @@ TEST_F(pacer, s4_7_failures_end_the_wait)
 	EXPECT_EQ(FOE_FAILED, foe_wait_ack(&self->foe[0], &packet));
 	ASSERT_OK(foe_skip(&self->foe[0]));
 	ASSERT_OK(asked(self, 0));
-	EXPECT_EQ(0, late_since(self));
+	/* if this process was as slow as that, a portion was late */
+	if (now_ns() - begin < 100 * MSEC_NS)
+		EXPECT_EQ(0, late_since(self));
 }
 
 /* But not for ever: who fails all the time is asked no sooner than who is late. */

@@ -251,7 +251,7 @@ TEST_F(odp, page_that_was_missing_before)
 
 /*
  * Post a receive in memory that is unmapped then, and mapped again after the first datagram if
- * @there. Send a datagram a second until the receive completes, four at most. Return: its status,
+ * @there. Send a datagram a second until the receive completes, eight at most. Return: its status,
  * or -1: it waits still.
  */
 static int datagrams(struct bed *bed, struct pair *pair, struct ibv_sge *sge, bool there)
@@ -262,7 +262,7 @@ static int datagrams(struct bed *bed, struct pair *pair, struct ibv_sge *sge, bo
 
 	if (post_recv_sgl(&pair->b, sge, 1, 7) || munmap(at, sge->length))
 		return -1;
-	for (i = 0; i < 4 && !n; i++) {
+	for (i = 0; i < 8 && !n; i++) {
 		status = RUN(&pair->a, .op = IBV_WR_SEND, .local = &bed->src, .len = 8);
 		if (status)
 			return -1;

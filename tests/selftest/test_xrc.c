@@ -996,7 +996,7 @@ TEST_F(xrc, srq_is_destroyed_while_messages_come)
 	EXPECT_OK(qp_wait(self->tgt.qp, IBV_QPS_ERR));
 }
 
-#define SLOW		10000	/* kbit/s: LEN takes a fifth of a second */
+#define SLOW		1000	/* kbit/s: LEN takes two seconds */
 
 static int reconnect(FIXTURE_DATA(xrc) *self)
 {
