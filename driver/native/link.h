@@ -128,7 +128,8 @@ struct vrnic_nmsg {
  * @op: the operation
  * @flight: it is this flight's; NULL: a struct vrnic_nreq's
  * @link: in struct vrnic_link.asks until the answer has come; protected by the link's lock
- * @since: time of the request, in jiffies
+ * @acked: the peer has acknowledged the request, but not answered it; protected by the link's lock
+ * @since: the time of that, in jiffies
  * @id: number of the request
  * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0
@@ -145,6 +146,7 @@ struct vrnic_nawait {
 	const struct vrnic_nop *op;
 	struct vrnic_nflight *flight;
 	struct list_head link;
+	bool acked;
 	unsigned long since;
 	u32 id;
 	bool answered;
@@ -311,7 +313,7 @@ struct vrnic_link_types {
  * @notice: accepted links: tells the process of @fifo that the link failed; NULL: it was sent;
  *	protected by the run bit of @qp
  * @heard: time of the peer's last sign of life, in jiffies
- * @answered: time of the peer's last answer, in jiffies; protected by @lock
+ * @answered: time of the last packet of an answer, in jiffies
  * @nonce: random number that names the link in datagrams; 0: no other host knows the link yet
  * @peer: address of the peer; its secret is 0
  * @peer_qpn: number of the peer's queue pair
@@ -498,6 +500,7 @@ u64 vrnic_nmsg_bytes(const struct vrnic_nmsg *msg);
 void vrnic_link_enqueue(struct vrnic_link *link, struct vrnic_nmsg *msg);
 void vrnic_nmsg_unlink(struct vrnic_link *link, struct vrnic_nmsg *msg);
 void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await);
+void vrnic_link_ask_acked(struct vrnic_link *link, struct vrnic_nawait *await);
 void vrnic_link_run(struct vrnic_qp *qp);
 void vrnic_nreq_complete(struct vrnic_link *link, struct vrnic_nreq *req);
 u64 vrnic_native_fetch(struct vrnic_link *link);

@@ -42,7 +42,7 @@ MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of 
 
 static unsigned int link_answer_s = 60;
 module_param(link_answer_s, uint, 0644);
-MODULE_PARM_DESC(link_answer_s, "seconds without an answer to a request after which a native link ends; 0: never (default 60)");
+MODULE_PARM_DESC(link_answer_s, "seconds after which a native link ends whose peer acknowledges a request and sends nothing of the answer; 0: never (default 60)");
 
 static LIST_HEAD(all_links);
 
@@ -258,8 +258,8 @@ static void link_ping(struct vrnic_link *link)
 }
 
 /*
- * Has the peer not answered a request for @answer_s seconds? A peer without room says so at once.
- * One that is gone acknowledges nothing, and the link fails much earlier.
+ * Has the peer acknowledged a request @answer_s seconds ago, and sent no part of an answer since? A
+ * peer without room says so at once.
  */
 static bool link_is_mute(struct vrnic_link *link, unsigned int answer_s)
 {
@@ -269,7 +269,8 @@ static bool link_is_mute(struct vrnic_link *link, unsigned int answer_s)
 
 	spin_lock_bh(&link->lock);
 	await = list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
-	mute = await && time_before(await->since, before) && time_before(link->answered, before);
+	mute = await && await->acked && time_before(await->since, before) &&
+	       time_before(READ_ONCE(link->answered), before);
 	spin_unlock_bh(&link->lock);
 	return mute && !READ_ONCE(link->dead);
 }

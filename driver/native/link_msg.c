@@ -170,8 +170,16 @@ void vrnic_link_ask(struct vrnic_link *link, struct vrnic_nawait *await)
 {
 	lockdep_assert_held(&link->lock);
 	await->id = ++link->asked_id;
-	await->since = jiffies;
+	await->acked = false;
 	list_add_tail(&await->link, &link->asks);
+}
+
+/* The peer has the request. It may take time to answer, but not for ever: native/link_keep.c. */
+void vrnic_link_ask_acked(struct vrnic_link *link, struct vrnic_nawait *await)
+{
+	lockdep_assert_held(&link->lock);
+	await->acked = true;
+	await->since = jiffies;
 }
 
 /**
@@ -278,6 +286,8 @@ void vrnic_native_sent(struct vrnic_link *link, u64 cookie, u8 status)
 	}
 	spin_lock_bh(&link->lock);
 	vrnic_nmsg_unlink(link, msg);
+	if (req)
+		vrnic_link_ask_acked(link, &req->await);
 	spin_unlock_bh(&link->lock);
 	if (!req) {
 		if (status == IB_WC_SUCCESS)

@@ -435,7 +435,6 @@ static void finish_answer(struct vrnic_link *link)
 	await->answered = true;
 	spin_lock_bh(&link->lock);
 	list_del(&await->link);
-	link->answered = jiffies;
 	spin_unlock_bh(&link->lock);
 	if (await->flight) {
 		vrnic_nflight_answered(link, await->flight);
@@ -494,6 +493,8 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 		}
 		rx->refused = false;
 	}
+	if (rx->h.op == VRNIC_NWIRE_ANSWER)
+		WRITE_ONCE(link->answered, jiffies);
 	len = vrnic_pkt_bytes(pkt);
 	if (len > rx->left || end == !!(rx->left - len))
 		return -EPROTO;

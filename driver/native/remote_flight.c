@@ -535,6 +535,7 @@ static void note_sent(struct vrnic_link *link, struct vrnic_nflight *flight, u8 
 		nflight_lost(link, flight);
 	else
 		flight->over = !flight->asks || flight->await.answered;
+	vrnic_link_ask_acked(link, &flight->await);
 }
 
 /**
