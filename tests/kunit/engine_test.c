@@ -189,12 +189,14 @@ static void kick_runs_here(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->runs), 1);
 }
 
+#define HOLD_MS	300
+
 /* Keep the thread busy for a while, so that queued runnables stay queued. */
 static void hold_thread(struct kunit *test)
 {
 	struct rig *rig = test->priv;
 
-	rig->holder->sleep_ms = 300;
+	rig->holder->sleep_ms = HOLD_MS;
 	vrnic_queue(&rig->holder->r);
 	KUNIT_ASSERT_TRUE(test, wait_for_completion_timeout(&rig->holder->entered,
 							    PATIENCE));
@@ -291,6 +293,8 @@ static void park_overtakes_the_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&rig->a->r.link));
 	vrnic_unpark(&rig->a->r);
+	/* until the holder sleeps no more */
+	msleep(HOLD_MS);
 	settle();
 	vrnic_kick(&rig->a->r);
 	KUNIT_EXPECT_EQ(test, atomic_read(&rig->a->runs), 1);

@@ -242,7 +242,7 @@ TEST_F(wire, duplicates_have_no_effect)
 TEST_F(wire, receiver_not_ready_makes_no_long_wire)
 {
 	struct bed *bed = self->bed;
-	struct pair_opts opts = { .timeout = 19, .rnr_timer = 31 };
+	struct pair_opts opts = { .timeout = 18, .rnr_timer = 31 };
 	struct pair pair;
 
 	ASSERT_OK(pair_open(&pair, &bed->dev, &opts));
