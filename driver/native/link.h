@@ -128,7 +128,7 @@ struct vrnic_nmsg {
  * @op: the operation
  * @flight: it is this flight's; NULL: a struct vrnic_nreq's
  * @link: in struct vrnic_link.asks until the answer has come; protected by the link's lock
- * @acked: the peer has acknowledged the request, but not answered it; protected by the link's lock
+ * @acked: the peer has acknowledged the request; protected by the link's lock
  * @since: the time of that, in jiffies
  * @id: number of the request
  * @answered: the answer has come. The link's run bit protects this and all that follows.
@@ -313,7 +313,7 @@ struct vrnic_link_types {
  * @notice: accepted links: tells the process of @fifo that the link failed; NULL: it was sent;
  *	protected by the run bit of @qp
  * @heard: time of the peer's last sign of life, in jiffies
- * @answered: time of the last packet of an answer, in jiffies
+ * @spoke: time of the peer's last packet that is none of a PING, in jiffies
  * @nonce: random number that names the link in datagrams; 0: no other host knows the link yet
  * @peer: address of the peer; its secret is 0
  * @peer_qpn: number of the peer's queue pair
@@ -369,7 +369,7 @@ struct vrnic_link {
 	u32 una;
 	struct vrnic_rget *notice;
 	unsigned long heard;
-	unsigned long answered;
+	unsigned long spoke;
 	u64 nonce;
 	struct vrnic_address peer;
 	u32 peer_qpn;

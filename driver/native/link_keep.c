@@ -42,7 +42,7 @@ MODULE_PARM_DESC(link_idle_s, "seconds without a packet after which the peer of 
 
 static unsigned int link_answer_s = 60;
 module_param(link_answer_s, uint, 0644);
-MODULE_PARM_DESC(link_answer_s, "seconds after which a native link ends whose peer acknowledges a request and sends nothing of the answer; 0: never (default 60)");
+MODULE_PARM_DESC(link_answer_s, "seconds after which a native link ends whose peer acknowledges a request and sends nothing more; 0: never (default 60)");
 
 static LIST_HEAD(all_links);
 
@@ -217,7 +217,7 @@ void vrnic_link_begin(struct vrnic_link *link)
 {
 	INIT_DELAYED_WORK(&link->ending, link_end_work);
 	link->heard = jiffies;
-	link->answered = jiffies;
+	link->spoke = jiffies;
 	spin_lock(&all_lock);
 	list_add_rcu(&link->all, &all_links);
 	spin_unlock(&all_lock);
@@ -229,7 +229,7 @@ void vrnic_link_begin(struct vrnic_link *link)
 static bool link_is_idle(struct vrnic_link *link, unsigned int idle_s)
 {
 	return link->qp->roce && !READ_ONCE(link->dead) && msgs_gone(link) &&
-	       time_after(jiffies, READ_ONCE(link->heard) + idle_s * HZ);
+	       time_after(jiffies, READ_ONCE(link->heard) + (unsigned long)idle_s * HZ);
 }
 
 /*
@@ -258,19 +258,19 @@ static void link_ping(struct vrnic_link *link)
 }
 
 /*
- * Has the peer acknowledged a request @answer_s seconds ago, and sent no part of an answer since? A
- * peer without room says so at once.
+ * Has the peer acknowledged a request @answer_s seconds ago, and sent nothing since? A peer without
+ * room says so at once. One that sends may have much to send before the answer.
  */
 static bool link_is_mute(struct vrnic_link *link, unsigned int answer_s)
 {
-	unsigned long before = jiffies - answer_s * HZ;
+	unsigned long before = jiffies - (unsigned long)answer_s * HZ;
 	struct vrnic_nawait *await;
 	bool mute;
 
 	spin_lock_bh(&link->lock);
 	await = list_first_entry_or_null(&link->asks, struct vrnic_nawait, link);
 	mute = await && await->acked && time_before(await->since, before) &&
-	       time_before(READ_ONCE(link->answered), before);
+	       time_before(READ_ONCE(link->spoke), before);
 	spin_unlock_bh(&link->lock);
 	return mute && !READ_ONCE(link->dead);
 }

@@ -493,8 +493,8 @@ static int receive_packet(struct vrnic_link *link, struct sk_buff *skb)
 		}
 		rx->refused = false;
 	}
-	if (rx->h.op == VRNIC_NWIRE_ANSWER)
-		WRITE_ONCE(link->answered, jiffies);
+	if (rx->h.op != VRNIC_NWIRE_PING)
+		WRITE_ONCE(link->spoke, jiffies);
 	len = vrnic_pkt_bytes(pkt);
 	if (len > rx->left || end == !!(rx->left - len))
 		return -EPROTO;
