@@ -129,7 +129,7 @@ struct vrnic_nmsg {
  * @flight: it is this flight's; NULL: a struct vrnic_nreq's
  * @link: in struct vrnic_link.asks until the answer has come; protected by the link's lock
  * @acked: the peer has acknowledged the request; protected by the link's lock
- * @since: the time of that, in jiffies
+ * @since: when it has acknowledged it, in jiffies
  * @id: number of the request
  * @answered: the answer has come. The link's run bit protects this and all that follows.
  * @wants: GET: bytes of data in a good answer; else 0

@@ -449,7 +449,7 @@ int vrnic_counter_wait(struct vrnic_counter *counter, int64_t threshold,
  * Return: 0 or a negative errno.
  */
 static int count_in_kernel(struct vrnic_counter *counter, uint64_t bytes,
-			    const struct vrnic_status *status)
+			   const struct vrnic_status *status)
 {
 	const struct vrnic_count count = {
 		.id = counter->number,
