@@ -379,7 +379,10 @@ static void port_update(struct vrnic_dev *dev)
 	port_event(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
-/* For lo, the core looks at addresses only when it is told to. */
+/*
+ * Look at the port's state again, in case an event was lost, and have the core look at the addresses
+ * of lo, which it follows only when it is told to.
+ */
 static void rescan_work(struct work_struct *work)
 {
 	struct vrnic_dev *dev = container_of(work, struct vrnic_dev, rescan);

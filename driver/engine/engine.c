@@ -690,7 +690,7 @@ void vrnic_park(struct vrnic_runnable *r)
 	smp_mb__after_atomic();
 	if (!vrnic_thread_withdraw(r))
 		wait_event(r->parked, !test_and_set_bit(VRNIC_RUN_BUSY, &r->state));
-	/* nor does claim_soon() wait for the end of this */
+	/* a ring may be parked for long: claim_soon() must not spin until that ends */
 	WRITE_ONCE(r->brief, false);
 	tasklet_kill(&r->after);
 	hrtimer_cancel(&r->timer);

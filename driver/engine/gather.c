@@ -133,7 +133,7 @@ static void gather_begin(struct vrnic_runnable *r)
 	g->descs_before = g->descs;
 	g->idle = 0;
 	g->flowed = 0;
-	/* it may have become 0 */
+	/* the parameter may have become 0 since the caller looked */
 	g->us = max(READ_ONCE(gather_us), 1U);
 	r->ops->gather(r, true);
 	hrtimer_start_range_ns(&g->timer, ns_to_ktime(g->us * (u64)NSEC_PER_USEC),

@@ -80,6 +80,7 @@ bool vrnic_rows_equal(const struct vrnic_rows *a, const struct vrnic_rows *b);
 void vrnic_merge_begin(struct vrnic_merge *m, const struct vrnic_rows *local,
 		       const struct vrnic_rows *remote);
 bool vrnic_merge_next(struct vrnic_merge *m, struct vrnic_common_row *row);
+/* Most steps that vrnic_rows_common() takes; more would keep a run for too long. */
 #define VRNIC_COMMON_STEPS	65536
 
 int vrnic_rows_common(const struct vrnic_rows *local,

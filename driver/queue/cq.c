@@ -168,7 +168,7 @@ int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/*
 	 * ib_free_cq() waits for the end of a poll in a softirq, but the core's softirq arms the
 	 * queue after that. A softirq is an RCU read-side critical section, so wait for it here.
-	 * (That of a process's queue has the same poll_ctx, which is 0.)
+	 * (The queue of a process has the same poll_ctx, 0, but no such softirq.)
 	 */
 	if (!cq->ring.map && ibcq->poll_ctx == IB_POLL_SOFTIRQ)
 		synchronize_rcu();

@@ -171,7 +171,7 @@ static void run_local(struct vrnic_qp *qp, struct vrnic_wop *w)
 {
 	enum vrnic_step step;
 
-	/* it may wait while any run holds the region: this run must not be the one */
+	/* the operation may wait while any run holds its region: this run must not be the one */
 	vrnic_hold_release(qp);
 	step = w->info->execute(qp, &qp->op);
 	if (step == VRNIC_STEP_FAIL)

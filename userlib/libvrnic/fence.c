@@ -124,7 +124,7 @@ static bool is_done(const struct waiter *waiter)
 }
 
 #define SHARED_NS	1000000ULL
-#define AWAIT_CALLS	64	/* callbacks before the time is looked at again */
+#define AWAIT_CALLS	64	/* callbacks before await() looks at the time again */
 
 /*
  * In a shared context another thread may take the record that this thread sleeps for, and
