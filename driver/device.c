@@ -380,8 +380,8 @@ static void port_update(struct vrnic_dev *dev)
 }
 
 /*
- * Look at the port's state again, in case an event was lost, and have the core look at the addresses
- * of lo, which it follows only when it is told to.
+ * Look at the port's state again, in case an event was lost, and have the core look at the
+ * addresses of lo, which it follows only when it is told to.
  */
 static void rescan_work(struct work_struct *work)
 {
