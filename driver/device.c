@@ -456,6 +456,8 @@ static int register_ibdev(struct vrnic_dev *dev, const char *name)
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = num_possible_cpus();
+	/* the core leaves this one out: most devices do not ask the kernel for events */
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->ndev->dev_addr);
 	ibdev->driver_def = vrnic_uapi_defs;
 	strscpy(ibdev->node_desc, "vrnic", sizeof(ibdev->node_desc));

@@ -238,6 +238,19 @@ static inline void vrnic_ring_arm(struct vrnic_ring *ring, bool solicited)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Is there an entry that the kernel has filled, and that no poll has given back? */
+static inline bool vrnic_ring_untaken(const struct vrnic_ring *ring)
+{
+	return __atomic_load_n(&ring->hdr->prod, __ATOMIC_RELAXED) !=
+	       __atomic_load_n(&ring->hdr->cons, __ATOMIC_RELAXED);
+}
+
+/* Take back what vrnic_ring_arm() asked for. Return: VRNIC_ARM_NONE if the event has been raised. */
+static inline uint32_t vrnic_ring_disarm(struct vrnic_ring *ring)
+{
+	return __atomic_exchange_n(&ring->hdr->arm, VRNIC_ARM_NONE, __ATOMIC_SEQ_CST);
+}
+
 /* ---- doorbells ---- */
 
 /* Call the kernel. @request: VRNIC_DOORBELL or VRNIC_ADVANCE. Return: 0 or an errno. */

@@ -30,6 +30,24 @@ static void cq_overflow(struct vrnic_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
+static void cq_event(struct vrnic_cq *cq)
+{
+	vrnic_count(to_vdev(cq->ibcq.device), EVENTS);
+	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/* Does the entry just written raise an event? The caller holds cq->lock. */
+static bool cq_wakes(struct vrnic_cq *cq, bool solicited)
+{
+	lockdep_assert_held(&cq->lock);
+	if (solicited)
+		cq->solicited = cq->ring.idx;
+	if (!vrnic_ring_armed(&cq->ring, solicited))
+		return false;
+	cq->told = cq->ring.idx;
+	return true;
+}
+
 /* Write an entry. The caller holds cq->lock. Return: false if the ring is full. */
 static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 {
@@ -77,15 +95,13 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		WRITE_ONCE(cq->ring.hdr->flags, VRNIC_RING_ERROR);
 	}
 	if (likely(written))
-		wake = vrnic_ring_armed(&cq->ring, solicited);
+		wake = cq_wakes(cq, solicited);
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (likely(written)) {
 		vrnic_count(to_vdev(cq->ibcq.device), COMPLETIONS);
-		if (wake) {
-			vrnic_count(to_vdev(cq->ibcq.device), EVENTS);
-			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-		}
+		if (wake)
+			cq_event(cq);
 		return 0;
 	}
 	if (!was_failed)
@@ -202,7 +218,11 @@ static void cq_copy(const struct vrnic_cq *cq, struct vrnic_ring *ring, u32 firs
 /* Swap the rings. The caller holds cq->lock, and has copied all completions. */
 static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
+	u32 shift = ring->idx - cq->ring.idx;
+
 	lockdep_assert_held(&cq->lock);
+	cq->told += shift;
+	cq->solicited += shift;
 	WRITE_ONCE(ring->hdr->arm, READ_ONCE(cq->ring.hdr->arm));
 	if (cq->failed)
 		vrnic_ring_error(ring);
@@ -330,19 +350,43 @@ int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
+/* Is there an entry that no event told of, and that the process has not taken? */
+static bool cq_missed(const struct vrnic_cq *cq, bool solicited)
+{
+	u32 untaken = cq->ring.idx - READ_ONCE(cq->ring.hdr->cons);
+	u32 behind = solicited ? cq->ring.idx - cq->solicited : 0;
+	u32 untold = cq->ring.idx - cq->told;
+
+	lockdep_assert_held(&cq->lock);
+	return behind < min(untold, untaken);
+}
+
+/*
+ * The provider calls this if there is an entry already. A process that found the queue empty before
+ * may go to sleep now without another look, so an entry that came in between raises the event.
+ * Entries that an earlier event told of do not: most programs ask again before they poll.
+ */
 int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	struct vrnic_cq *cq = to_vcq(ibcq);
+	bool wake = false;
 	unsigned long irq;
 	int missed = 0;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_NEXT_COMP)
+	if (!solicited)
 		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_NEXT);
 	else if (READ_ONCE(cq->ring.hdr->arm) == VRNIC_ARM_NONE)
 		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_SOLICITED);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.idx;
+	if (cq->ring.map && cq_missed(cq, solicited)) {
+		wake = xchg(&cq->ring.hdr->arm, VRNIC_ARM_NONE) != VRNIC_ARM_NONE;
+		cq->told = cq->ring.idx;
+	}
 	spin_unlock_irqrestore(&cq->lock, irq);
+	if (wake)
+		cq_event(cq);
 	return missed;
 }

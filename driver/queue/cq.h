@@ -14,17 +14,22 @@
 /**
  * struct vrnic_cq - a completion queue
  * @ibcq: the core's part
- * @lock: protects @ring, except what a process writes in its header (cons, arm), @failed, @poll_idx
+ * @lock: protects @ring, except what a process writes in its header (cons, arm), @failed, @told,
+ *	@solicited and @poll_idx
  * @ring: completions
  * @failed: the ring overflowed once; no completion is written any more
+ * @told: the last event told of all entries before this one
+ * @solicited: the entry behind the last one that was solicited or failed
  * @timestamps: the process asked for timestamps; set at creation
  * @poll_idx: next entry that poll_cq() returns to a kernel consumer
  * @resize: serialises calls of resize_cq(), which replace @ring; the core does not serialise them
  */
 struct vrnic_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;	/* protects @ring, @failed and @poll_idx */
+	spinlock_t lock;	/* protects @ring, @failed, @told, @solicited and @poll_idx */
 	struct vrnic_ring ring;
+	u32 told;
+	u32 solicited;
 	bool failed;
 	bool timestamps;
 	u32 poll_idx;

@@ -48,8 +48,7 @@ TEST_F(channel, one_event_for_many_completions)
 	EXPECT_FALSE(readable(bed->a->channel->fd, 20));
 }
 
-/* Asking makes no event for what is in the queue already: hence the re-poll. */
-TEST_F(channel, asking_does_not_look_back)
+TEST_F(channel, asking_makes_no_event_for_what_was_taken)
 {
 	struct bed *bed = &self->bed;
 	struct ibv_cq *cq;
@@ -60,6 +59,83 @@ TEST_F(channel, asking_does_not_look_back)
 	EXPECT_FALSE(readable(bed->a->channel->fd, 20));
 	ASSERT_OK(write_one(bed));
 	ASSERT_OK(wait_channel(bed->a->channel, &cq));
+}
+
+/* A completion that nobody takes. When the sender has its own, the receiver has one. */
+static enum ibv_wc_status receive_one(struct bed *bed, int flags)
+{
+	if (post_recv(bed->b, &bed->dst, 0, 64, 0))
+		return IBV_WC_GENERAL_ERR;
+	return RUN(bed->a, .op = IBV_WR_SEND, .len = 8, .local = &bed->src, .flags = flags);
+}
+
+/* A poll finds nothing, then one comes, then the program asks and sleeps: UCX polls no more. */
+TEST_F(channel, asking_tells_of_one_that_came_before)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_cq *cq;
+
+	ASSERT_EQ(0, ibv_poll_cq(bed->b->rcq, 1, &bed->b->wc));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	EXPECT_EQ(bed->b->rcq, cq);
+	ASSERT_DONE(wait_recv(bed->b));
+}
+
+/* Most programs ask again before they poll. That is no reason for a second event. */
+TEST_F(channel, one_that_an_event_told_of_is_not_told_again)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_cq *cq;
+
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	EXPECT_FALSE(readable(bed->b->channel->fd, 20));
+	/* but it is asked for still */
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	EXPECT_FALSE(readable(bed->b->channel->fd, 20));
+}
+
+TEST_F(channel, asking_for_solicited_ones_tells_of_those)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_cq *cq;
+
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 1));
+	EXPECT_FALSE(readable(bed->b->channel->fd, 20));
+	ASSERT_DONE(receive_one(bed, IBV_SEND_SOLICITED));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	ASSERT_DONE(receive_one(bed, IBV_SEND_SOLICITED));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 1));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+}
+
+/* The entries have other numbers in the new ring. */
+TEST_F(channel, what_events_told_of_survives_a_resize)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_cq *cq;
+
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_DONE(wait_recv(bed->b));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	ASSERT_OK(ibv_resize_cq(bed->b->rcq, 300));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	EXPECT_FALSE(readable(bed->b->channel->fd, 20));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
+	ASSERT_DONE(receive_one(bed, 0));
+	ASSERT_OK(ibv_resize_cq(bed->b->rcq, 500));
+	ASSERT_OK(ibv_req_notify_cq(bed->b->rcq, 0));
+	ASSERT_OK(wait_channel(bed->b->channel, &cq));
 }
 
 /* The classic loop: wait, ack, arm, drain. Nothing may be missed. */

@@ -39,6 +39,13 @@ static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 	vrnic_gate_lock(&cq->gate, lock);
 }
 
+/* The arm word asks for an event, or has. The caller holds @cq->arm_lock. */
+static inline void vrnic_cq_note_armed(struct vrnic_cq *cq)
+{
+	/* A1: release the count after the arm word; the acquire is in vrnic_cq_note_raised() */
+	__atomic_store_n(&cq->arms, cq->arms + 1, __ATOMIC_RELEASE);
+}
+
 /**
  * vrnic_cq_arm() - ask for an event
  * @cq: the completion queue, whose arm_lock the caller holds
@@ -47,8 +54,7 @@ static inline void vrnic_cq_lock(struct vrnic_cq *cq, struct vrnic_lock *lock)
 static inline void vrnic_cq_arm(struct vrnic_cq *cq, bool solicited)
 {
 	vrnic_ring_arm(&cq->ring, solicited);
-	/* A1: release the count after the arm word; the acquire is in vrnic_cq_note_raised() */
-	__atomic_store_n(&cq->arms, cq->arms + 1, __ATOMIC_RELEASE);
+	vrnic_cq_note_armed(cq);
 }
 
 /* Note it if all events that were asked for have come. The caller holds @cq->lock. */
