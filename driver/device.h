@@ -38,13 +38,4 @@ int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr);
 int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int vrnic_fill_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 
-/* qp_counter.c */
-int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp);
-int vrnic_qp_counter_unbind(struct ib_qp *ibqp);
-int vrnic_qp_counter_dealloc(struct rdma_counter *counter);
-struct rdma_hw_stats *vrnic_qp_counter_alloc_stats(struct rdma_counter *counter);
-int vrnic_qp_counter_update_stats(struct rdma_counter *counter);
-int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
-		       int index);
-
 #endif /* VRNIC_DEVICE_H */

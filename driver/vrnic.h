@@ -36,7 +36,7 @@ struct vrnic_wire;
  * @gsi: the GSI queue pair, or NULL; read under RCU
  * @engine: the threads that run the device's rings
  * @stats: statistics of each CPU
- * @counters: counters of queue pairs by number: qp_counter.c
+ * @counters: counters of queue pairs by number: verbs/qp_counter.c
  * @counted: sum of the counters that are gone; protected by the lock of @counters
  * @objects: number of objects, by enum vrnic_object
  * @of_users: those of @objects that belong to processes, not to kernel consumers

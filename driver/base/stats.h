@@ -86,7 +86,7 @@ struct vrnic_stats {
 	u64 count[VRNIC_STAT_NR];
 };
 
-/* Number of statistics that each queue pair has for itself, too: qp_counter.c. */
+/* Number of statistics that each queue pair has for itself, too: verbs/qp_counter.c. */
 #define VRNIC_QP_STAT_NR	13
 
 struct ib_device;

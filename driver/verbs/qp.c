@@ -222,7 +222,6 @@ static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 
 static void qp_free(struct vrnic_qp *qp)
 {
-	/* the core unbinds a queue pair before it has it destroyed */
 	WARN_ON_ONCE(!list_empty(&qp->counted));
 	vrnic_roce_disconnect(qp);
 	vrnic_ring_free(&qp->sq);
@@ -401,6 +400,7 @@ int vrnic_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct vrnic_qp *qp = to_vqp(ibqp);
 
 	qp_end(qp);
+	vrnic_qp_counter_leave(qp);
 	vrnic_object_put(qp->dev, VRNIC_OBJECT_QP, vrnic_qp_is_users(qp));
 	qp_free(qp);
 	return 0;

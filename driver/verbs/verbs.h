@@ -58,6 +58,16 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
 int vrnic_modify_link_qp(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask);
 
+/* verbs/qp_counter.c */
+int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp);
+int vrnic_qp_counter_unbind(struct ib_qp *ibqp);
+void vrnic_qp_counter_leave(struct vrnic_qp *qp);
+int vrnic_qp_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *vrnic_qp_counter_alloc_stats(struct rdma_counter *counter);
+int vrnic_qp_counter_update_stats(struct rdma_counter *counter);
+int vrnic_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+		       int index);
+
 /* verbs/post.c: kernel consumers */
 int vrnic_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad);

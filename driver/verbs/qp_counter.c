@@ -25,8 +25,9 @@
 #include <rdma/ib_verbs.h>
 
 #include "base/stats.h"
-#include "device.h"
 #include "queue/qp.h"
+#include "queue/qp_table.h"
+#include "verbs/verbs.h"
 #include "vrnic.h"
 
 /* The statistics that queue pairs have. */
@@ -67,7 +68,8 @@ static const enum vrnic_stat stat_of[QP_STAT_NR] = {
 
 /**
  * struct vrnic_qp_counter - a counter, beside the core's struct rdma_counter
- * @refs: one reference of vrnic_dev.counters, and one of each reader of the port's statistics
+ * @refs: one reference of vrnic_dev.counters, one of each queue pair that is bound to it, one of each
+ *	reader: cores without rdma_restrack_begin_del() read counters that are being released
  * @lock: protects what follows
  * @qps: queue pairs that are bound to it
  * @base: what to add to their counts
@@ -147,55 +149,118 @@ static struct vrnic_qp_counter *qp_counter_new(struct vrnic_dev *dev, u32 *id)
 	return c;
 }
 
-/**
- * vrnic_qp_counter_bind() - from now on, let a counter count what a queue pair counts
- * @counter: the core's part, and its lock is held; without a number at the first call
- * @ibqp: queue pair
- *
- * Return: 0; -EBUSY: @ibqp is bound already; -ENOMEM.
- */
-int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp)
+/* Return: counter @id with a reference held, or NULL. */
+static struct vrnic_qp_counter *qp_counter_get(struct vrnic_dev *dev, u32 id)
 {
-	struct vrnic_dev *dev = to_vdev(ibqp->device);
-	struct vrnic_qp *qp = to_vqp(ibqp);
-	bool first = !counter->id;
 	struct vrnic_qp_counter *c;
 
-	c = first ? qp_counter_new(dev, &counter->id) : xa_load(&dev->counters, counter->id);
-	if (IS_ERR_OR_NULL(c))
-		return c ? PTR_ERR(c) : -EINVAL;
-	if (cmpxchg(&qp->counter, NULL, c)) {
-		/* the core forgets a counter without its first queue pair, and does not say so */
-		if (first)
-			vrnic_qp_counter_dealloc(counter);
-		return -EBUSY;
-	}
-	mutex_lock(&c->lock);
-	add_counts(c->base, qp, -1);
-	list_add(&qp->counted, &c->qps);
-	mutex_unlock(&c->lock);
-	WRITE_ONCE(ibqp->counter, counter);
-	return 0;
+	xa_lock(&dev->counters);
+	c = xa_load(&dev->counters, id);
+	if (c)
+		kref_get(&c->refs);
+	xa_unlock(&dev->counters);
+	return c;
 }
 
-/*
- * What @ibqp has counted while it was bound stays in the counter, whose lock the core holds.
- * Return: 0 or -EINVAL.
- */
-int vrnic_qp_counter_unbind(struct ib_qp *ibqp)
+/* The queue pair takes over the reference. Return: false if it is bound already. */
+static bool qp_counter_add(struct vrnic_qp_counter *c, struct vrnic_qp *qp)
 {
-	struct vrnic_qp *qp = to_vqp(ibqp);
+	bool added;
+
+	mutex_lock(&c->lock);
+	added = !cmpxchg(&qp->counter, NULL, c);
+	if (added) {
+		add_counts(c->base, qp, -1);
+		list_add(&qp->counted, &c->qps);
+	}
+	mutex_unlock(&c->lock);
+	return added;
+}
+
+/* What the queue pair has counted while it was bound stays in its counter. */
+static void qp_counter_remove(struct vrnic_qp *qp)
+{
 	struct vrnic_qp_counter *c = READ_ONCE(qp->counter);
 
-	if (!c)
-		return -EINVAL;
-	WRITE_ONCE(ibqp->counter, NULL);
 	mutex_lock(&c->lock);
 	add_counts(c->base, qp, 1);
 	list_del_init(&qp->counted);
 	mutex_unlock(&c->lock);
 	WRITE_ONCE(qp->counter, NULL);
-	return 0;
+	kref_put(&c->refs, qp_counter_free);
+}
+
+/* Return: 0; -EBUSY: @qp is bound already; -EINVAL; -ENOMEM. */
+static int qp_counter_bind(struct rdma_counter *counter, struct vrnic_qp *qp)
+{
+	bool first = !counter->id;
+	struct vrnic_qp_counter *c;
+
+	if (first) {
+		c = qp_counter_new(qp->dev, &counter->id);
+		if (IS_ERR(c))
+			return PTR_ERR(c);
+	}
+	c = qp_counter_get(qp->dev, counter->id);
+	if (!c)
+		return -EINVAL;
+	if (qp_counter_add(c, qp))
+		return 0;
+	kref_put(&c->refs, qp_counter_free);
+	/* the core forgets a counter without its first queue pair, and does not say so */
+	if (first)
+		vrnic_qp_counter_dealloc(counter);
+	return -EBUSY;
+}
+
+/**
+ * vrnic_qp_counter_bind() - from now on, let a counter count what a queue pair counts
+ * @counter: the core's part, and its lock is held; without a number at the first call
+ * @ibqp: queue pair; see vrnic_qp_of()
+ *
+ * Return: 0; -EBUSY: @ibqp is bound already; -EINVAL: it is being destroyed; -ENOMEM.
+ */
+int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	struct vrnic_qp *qp = vrnic_qp_of(ibqp);
+	int err;
+
+	if (!qp)
+		return -EINVAL;
+	err = qp_counter_bind(counter, qp);
+	if (!err)
+		WRITE_ONCE(ibqp->counter, counter);
+	vrnic_qp_put(qp);
+	return err;
+}
+
+/* The core holds the lock of the counter. Return: 0 or -EINVAL. */
+int vrnic_qp_counter_unbind(struct ib_qp *ibqp)
+{
+	struct vrnic_qp *qp = vrnic_qp_of(ibqp);
+	int err = -EINVAL;
+
+	if (!qp)
+		return -EINVAL;
+	if (READ_ONCE(qp->counter)) {
+		WRITE_ONCE(ibqp->counter, NULL);
+		qp_counter_remove(qp);
+		err = 0;
+	}
+	vrnic_qp_put(qp);
+	return err;
+}
+
+/**
+ * vrnic_qp_counter_leave() - take a queue pair that ends out of its counter
+ * @qp: queue pair, which nobody can find any more
+ *
+ * The core unbinds a queue pair before it has it destroyed, but older ones may bind it anew then.
+ */
+void vrnic_qp_counter_leave(struct vrnic_qp *qp)
+{
+	if (READ_ONCE(qp->counter))
+		qp_counter_remove(qp);
 }
 
 /* The core has unbound all queue pairs, and has added what they counted to the port's past. */
@@ -235,14 +300,14 @@ struct rdma_hw_stats *vrnic_qp_counter_alloc_stats(struct rdma_counter *counter)
 
 int vrnic_qp_counter_update_stats(struct rdma_counter *counter)
 {
-	struct vrnic_qp_counter *c = xa_load(&to_vdev(counter->device)->counters, counter->id);
+	struct vrnic_qp_counter *c = qp_counter_get(to_vdev(counter->device), counter->id);
 	u64 sum[QP_STAT_NR] = {};
 	unsigned int i;
 
 	if (!c)
 		return -EINVAL;
-	/* the core does not free the counter meanwhile */
 	add_counter(sum, c);
+	kref_put(&c->refs, qp_counter_free);
 	for (i = 0; i < QP_STAT_NR; i++)
 		counter->stats->value[stat_of[i]] = sum[i];
 	return 0;
