@@ -27,6 +27,14 @@
 #define skb_frags_readable(skb)	true
 #endif
 
+/* The value of net.core.busy_read is in a socket only if the kernel can poll NICs for readers. */
+static inline void vrnic_sk_no_busy_poll(struct sock *sk)
+{
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	WRITE_ONCE(sk->sk_ll_usec, 0);
+#endif
+}
+
 /* skb_gso_segment() was declared in linux/netdevice.h before 6.5. */
 #ifdef VRNIC_HAVE_NET_GSO
 #include <net/gso.h>

@@ -85,8 +85,12 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
 				   vrnic_psn_add(pkt->psn, n), pkt->len);
 }
 
-/*
- * May the packet take room in the queue? All packets come by here, whether they name their queue
+/**
+ * vrnic_pkt_welcome() - may a packet take room in a queue pair's queue?
+ * @qp: queue pair
+ * @skb: packet
+ *
+ * All packets come by here, whether they name their queue
  * pair, go to one of its groups, or were held up. So code behind the queue may read the headers
  * that the service of the queue pair has.
  *
@@ -94,8 +98,10 @@ static void trace_packets(const struct vrnic_qp *qp, const struct vrnic_pkt *pkt
  * would keep no forged packet out.) The path may change meanwhile, so receive_connected() checks it
  * again. It cannot be freed: the softirq is an RCU reader. A datagram may come from any sender that
  * knows the Q_Key.
+ *
+ * Return: true if it may.
  */
-static bool is_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
+bool vrnic_pkt_welcome(const struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	const struct vrnic_deth *deth = vrnic_pkt_ext(skb);
 	const struct vrnic_roce *roce;
@@ -142,7 +148,7 @@ static bool arrive_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 
 	lockdep_assert_in_softirq();
 
-	if (!is_welcome(qp, skb))
+	if (!vrnic_pkt_welcome(qp, skb))
 		goto drop;
 	if (trace_vrnic_packet_enabled())
 		trace_packets(qp, vrnic_pkt(skb));

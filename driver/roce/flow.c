@@ -314,7 +314,7 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	err = path_to_peer(&roce->path, qp, ah, attr->dest_qp_num);
 	if (err)
 		goto err_free;
-	/* pairs with the acquire of is_welcome() in roce/arrive.c */
+	/* pairs with the acquire of vrnic_pkt_welcome() in roce/arrive.c */
 	smp_store_release(&qp->roce, roce);
 	vrnic_wire_join(roce->path.wire, qp);
 	err = vrnic_resp_init(qp, attr);

@@ -485,6 +485,7 @@ int vrnic_room_init(void);
 void vrnic_room_exit(void);
 
 /* roce/arrive.c */
+bool vrnic_pkt_welcome(const struct vrnic_qp *qp, struct sk_buff *skb);
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
 void vrnic_pkt_run(struct vrnic_qp *qp, bool small);
 struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp);

@@ -59,10 +59,13 @@ static DEFINE_MUTEX(wires_lock);
  */
 static struct workqueue_struct *openers;
 
+/* A member that does not want the packet costs no copy: a group may have many of them. */
 static void enqueue_member(struct vrnic_qp *qp, void *arg)
 {
-	struct sk_buff *skb = skb_clone(arg, GFP_ATOMIC);
+	struct sk_buff *skb = NULL;
 
+	if (vrnic_pkt_welcome(qp, arg))
+		skb = skb_clone(arg, GFP_ATOMIC);
 	if (!skb)
 		vrnic_count_add(qp->dev, RCVD_DROPPED, vrnic_pkt_count(vrnic_pkt(arg)));
 	else if (vrnic_pkt_arrive(qp, skb))
@@ -307,6 +310,8 @@ static int sock_open(struct vrnic_wire *w, bool ipv6, struct socket **sock)
 		return err;
 	}
 	sock_set_rcvbuf((*sock)->sk, RCVBUF_BYTES);
+	/* else socket_take() may call the NIC's driver, and that data_ready() once more */
+	vrnic_sk_no_busy_poll((*sock)->sk);
 	sock_attach(w, (*sock)->sk);
 	return 0;
 }

@@ -219,10 +219,21 @@ static u32 frags_for(const struct vrnic_tx *tx, bool lend)
 	return frags;
 }
 
+/* Bytes for the link's header. A route does not keep its device for longer than a grace period. */
+static u32 link_room(const struct vrnic_path *path)
+{
+	u32 bytes;
+
+	rcu_read_lock();
+	bytes = LL_RESERVED_SPACE(READ_ONCE(path->dst->dev));
+	rcu_read_unlock();
+	return bytes;
+}
+
 static bool burst_begin(struct vrnic_burst *b, const struct vrnic_path *path,
 			const struct vrnic_tx *tx)
 {
-	u32 head = LL_RESERVED_SPACE(path->dst->dev);
+	u32 head = link_room(path);
 	u32 bytes = net_bytes(path) + sizeof(struct udphdr) +
 		    sizeof(struct vrnic_bth) + tx->ext_len;
 

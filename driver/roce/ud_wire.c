@@ -159,7 +159,7 @@ void vrnic_ud_receive(struct vrnic_qp *qp, struct sk_buff *skb)
 		.arg = skb,
 	};
 
-	/* trains have no extension headers, and is_welcome() admits only packets with a DETH */
+	/* trains have no extension headers; vrnic_pkt_welcome() admits only packets with a DETH */
 	if (WARN_ON_ONCE(pkt->train)) {
 		kfree_skb(skb);
 		return;
