@@ -68,8 +68,8 @@ static const enum vrnic_stat stat_of[QP_STAT_NR] = {
 
 /**
  * struct vrnic_qp_counter - a counter, beside the core's struct rdma_counter
- * @refs: one reference of vrnic_dev.counters, one of each queue pair that is bound to it, one of each
- *	reader: cores without rdma_restrack_begin_del() read counters that are being released
+ * @refs: one reference of vrnic_dev.counters, one of each queue pair that is bound to it, and one
+ *	of each reader: cores without rdma_restrack_begin_del() read counters that they release
  * @lock: protects what follows
  * @qps: queue pairs that are bound to it
  * @base: what to add to their counts
