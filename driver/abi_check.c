@@ -14,6 +14,7 @@ CHECK_OFFSET(vrnic_ring_hdr, prod, 0);
 CHECK_OFFSET(vrnic_ring_hdr, cons, 64);
 CHECK_OFFSET(vrnic_ring_hdr, flags, 128);
 CHECK_OFFSET(vrnic_ring_hdr, arm, 192);
+CHECK_OFFSET(vrnic_ring_hdr, told, 196);
 
 static_assert(sizeof(struct vrnic_sge) == 16);
 static_assert(sizeof(struct vrnic_desc) == VRNIC_SLOT_SIZE);

@@ -238,14 +238,16 @@ static inline void vrnic_ring_arm(struct vrnic_ring *ring, bool solicited)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Is there an entry that the kernel has filled, and that no poll has given back? */
-static inline bool vrnic_ring_untaken(const struct vrnic_ring *ring)
+/* Is there an entry that no event told of, and one that no poll has given back? */
+static inline bool vrnic_ring_untold(const struct vrnic_ring *ring)
 {
-	return __atomic_load_n(&ring->hdr->prod, __ATOMIC_RELAXED) !=
-	       __atomic_load_n(&ring->hdr->cons, __ATOMIC_RELAXED);
+	uint32_t prod = __atomic_load_n(&ring->hdr->prod, __ATOMIC_RELAXED);
+
+	return prod != __atomic_load_n(&ring->hdr->cons, __ATOMIC_RELAXED) &&
+	       prod != __atomic_load_n(&ring->hdr->told, __ATOMIC_RELAXED);
 }
 
-/* Take back what vrnic_ring_arm() asked for. Return: VRNIC_ARM_NONE if the event has been raised. */
+/* Take back what vrnic_ring_arm() asked for. Return: VRNIC_ARM_NONE: the event has been raised. */
 static inline uint32_t vrnic_ring_disarm(struct vrnic_ring *ring)
 {
 	return __atomic_exchange_n(&ring->hdr->arm, VRNIC_ARM_NONE, __ATOMIC_SEQ_CST);

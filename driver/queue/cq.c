@@ -36,6 +36,14 @@ static void cq_event(struct vrnic_cq *cq)
 	cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
+/* An event tells of all entries that there are. The caller holds cq->lock. */
+static void cq_tell(struct vrnic_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	cq->told = cq->ring.idx;
+	WRITE_ONCE(cq->ring.hdr->told, cq->told);
+}
+
 /* Does the entry just written raise an event? The caller holds cq->lock. */
 static bool cq_wakes(struct vrnic_cq *cq, bool solicited)
 {
@@ -44,7 +52,7 @@ static bool cq_wakes(struct vrnic_cq *cq, bool solicited)
 		cq->solicited = cq->ring.idx;
 	if (!vrnic_ring_armed(&cq->ring, solicited))
 		return false;
-	cq->told = cq->ring.idx;
+	cq_tell(cq);
 	return true;
 }
 
@@ -223,6 +231,7 @@ static void cq_replace(struct vrnic_cq *cq, struct vrnic_ring *ring)
 	lockdep_assert_held(&cq->lock);
 	cq->told += shift;
 	cq->solicited += shift;
+	WRITE_ONCE(ring->hdr->told, cq->told);
 	WRITE_ONCE(ring->hdr->arm, READ_ONCE(cq->ring.hdr->arm));
 	if (cq->failed)
 		vrnic_ring_error(ring);
@@ -350,21 +359,24 @@ int vrnic_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
-/* Is there an entry that no event told of, and that the process has not taken? */
+/*
+ * Is there an entry that no event told of, and one that the process has not taken? They need not be
+ * the same: a provider that drops the completions of a queue pair moves the others.
+ */
 static bool cq_missed(const struct vrnic_cq *cq, bool solicited)
 {
-	u32 untaken = cq->ring.idx - READ_ONCE(cq->ring.hdr->cons);
 	u32 behind = solicited ? cq->ring.idx - cq->solicited : 0;
 	u32 untold = cq->ring.idx - cq->told;
 
 	lockdep_assert_held(&cq->lock);
-	return behind < min(untold, untaken);
+	return behind < untold && READ_ONCE(cq->ring.hdr->cons) != cq->ring.idx;
 }
 
 /*
- * The provider calls this if there is an entry already. A process that found the queue empty before
- * may go to sleep now without another look, so an entry that came in between raises the event.
- * Entries that an earlier event told of do not: most programs ask again before they poll.
+ * The provider calls this if there is an entry that no event told of. A process that found the
+ * queue empty before may go to sleep now without another look, so an entry that came in between
+ * raises the event. One that an earlier event told of does not: most programs ask again before they
+ * poll.
  */
 int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
@@ -375,15 +387,18 @@ int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	int missed = 0;
 
 	spin_lock_irqsave(&cq->lock, irq);
-	if (!solicited)
+	/* a thread of the process may ask for any completion now: that must not be weakened */
+	if (solicited)
+		cmpxchg(&cq->ring.hdr->arm, VRNIC_ARM_NONE, VRNIC_ARM_SOLICITED);
+	else
 		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_NEXT);
-	else if (READ_ONCE(cq->ring.hdr->arm) == VRNIC_ARM_NONE)
-		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_SOLICITED);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.idx;
 	if (cq->ring.map && cq_missed(cq, solicited)) {
+		/* not if another thread has taken the request back, to ask itself */
 		wake = xchg(&cq->ring.hdr->arm, VRNIC_ARM_NONE) != VRNIC_ARM_NONE;
-		cq->told = cq->ring.idx;
+		if (wake)
+			cq_tell(cq);
 	}
 	spin_unlock_irqrestore(&cq->lock, irq);
 	if (wake)

@@ -42,9 +42,12 @@
  *	kernel; 0: each post rings.
  * @arm: completion rings: VRNIC_ARM_*, written by the process to ask for an
  *	event, cleared by the kernel when the event is raised.
+ * @told: completion rings: the last event told of all entries before this one; written
+ *	by the kernel. A process that asks for an event and finds @prod ahead of this and of
+ *	@cons asks by req_notify_cq, which raises the event at once.
  *
  * Indices run freely; entry i lies in slot i & (entries - 1). @prod with @stream,
- * @cons, @flags with @gather, and @arm have a cache line each, so that process and
+ * @cons, @flags with @gather, and @arm with @told have a cache line each, so that process and
  * kernel mostly write different lines. The kernel keeps its index elsewhere and only
  * publishes it here: a process that overwrites the index harms only itself.
  *
@@ -69,7 +72,8 @@ struct vrnic_ring_hdr {
 	__u32 gather;
 	__u32 reserved2[14];
 	__u32 arm;
-	__u32 reserved3[15];
+	__u32 told;
+	__u32 reserved3[14];
 };
 
 #define VRNIC_RING_DOORBELL	(1U << 0)	/* ring the doorbell after posting */

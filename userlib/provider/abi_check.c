@@ -18,6 +18,7 @@ AT(vrnic_ring_hdr, prod, 0);
 AT(vrnic_ring_hdr, cons, 64);
 AT(vrnic_ring_hdr, flags, 128);
 AT(vrnic_ring_hdr, arm, 192);
+AT(vrnic_ring_hdr, told, 196);
 
 SIZE(vrnic_sge, 16);
 SIZE(vrnic_sge, sizeof(struct ibv_sge));

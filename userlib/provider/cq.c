@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion queues. Polling needs no system call, and arming none while the ring is empty. */
+/* Completion queues. Polling needs no system call, and arming none while nothing is new. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -167,18 +167,18 @@ int vrnic_destroy_cq(struct ibv_cq *ibcq)
 }
 
 /*
- * Ask for an event, without a system call if the ring is empty. An entry that is filled meanwhile has
+ * Ask for an event, without a system call if nothing is new. An entry that is filled meanwhile has
  * raised the event, or the request is taken back, and the kernel has to be asked.
  * The caller holds @cq->arm_lock. Return: true if nothing is left to do.
  */
-static bool arm_empty(struct vrnic_cq *cq, int *solicited_only)
+static bool arm_ring(struct vrnic_cq *cq, int *solicited_only)
 {
 	uint32_t arm;
 
-	if (vrnic_ring_untaken(&cq->ring))
+	if (vrnic_ring_untold(&cq->ring))
 		return false;
 	vrnic_cq_arm(cq, *solicited_only);
-	if (!vrnic_ring_untaken(&cq->ring))
+	if (!vrnic_ring_untold(&cq->ring))
 		return true;
 	arm = vrnic_ring_disarm(&cq->ring);
 	*solicited_only = arm == VRNIC_ARM_SOLICITED;
@@ -187,14 +187,15 @@ static bool arm_empty(struct vrnic_cq *cq, int *solicited_only)
 
 /*
  * The kernel raises the event at once if there is a completion that no event told of. A module that
- * does not know this command has nothing but the arm word.
+ * does not know this command has nothing but the arm word. A device that is gone has completions
+ * to be polled, as before the call.
  */
-static int arm_filled(struct vrnic_cq *cq, int solicited_only)
+static int arm_by_kernel(struct vrnic_cq *cq, int solicited_only)
 {
 	int ret;
 
 	ret = ibv_cmd_req_notify_cq(&cq->vcq.cq, solicited_only);
-	if (ret && ret != EOPNOTSUPP)
+	if (ret && ret != EOPNOTSUPP && ret != EIO)
 		return ret;
 	vrnic_cq_lock(cq, &cq->arm_lock);
 	if (ret)
@@ -206,8 +207,8 @@ static int arm_filled(struct vrnic_cq *cq, int solicited_only)
 }
 
 /*
- * A program should poll once more before it sleeps, but UCX does not: on other devices, asking raises
- * the event for a completion that came after the last poll. So it does here.
+ * A program should poll once more before it sleeps, but UCX does not: on other devices, asking
+ * raises the event for a completion that came after the last poll. So it does here.
  */
 int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -216,10 +217,10 @@ int vrnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	bool done;
 
 	vrnic_cq_lock(cq, &cq->arm_lock);
-	done = arm_empty(cq, &solicited_only);
+	done = arm_ring(cq, &solicited_only);
 	vrnic_unlock(&cq->arm_lock);
 	if (!done)
-		ret = arm_filled(cq, solicited_only);
+		ret = arm_by_kernel(cq, solicited_only);
 	vrnic_doorbell_flush(to_vctx(ibcq->context));
 	return ret;
 }

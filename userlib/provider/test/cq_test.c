@@ -80,6 +80,51 @@ void test_poll_ex(void)
 	free(cq.ring.hdr);
 }
 
+static unsigned int asked;
+static int answer;
+
+/* Instead of the kernel's. */
+int ibv_cmd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	asked++;
+	if (!answer)
+		to_vcq(ibcq)->ring.hdr->arm = solicited_only ? VRNIC_ARM_SOLICITED : VRNIC_ARM_NEXT;
+	return answer;
+}
+
+/* The kernel is asked only if there is an entry that no event told of. */
+void test_arm_filled(void)
+{
+	struct ibv_wc wc;
+	struct vrnic_cq cq;
+
+	cq_make(&cq, 4);
+	cq_put(&cq, 0, 7);
+	asked = 0;
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 1));
+	CHECK(asked == 1 && cq.ring.hdr->arm == VRNIC_ARM_SOLICITED && vrnic_cq_is_armed(&cq));
+	cq.ring.hdr->arm = VRNIC_ARM_NONE;
+	cq.ring.hdr->told = 1;
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));
+	CHECK(asked == 1 && cq.ring.hdr->arm == VRNIC_ARM_NEXT);
+	CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == 1);
+	cq_put(&cq, 1, 7);
+	cq.ring.hdr->arm = VRNIC_ARM_NONE;
+	/* an older module; and one whose device is gone */
+	answer = EOPNOTSUPP;
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));
+	CHECK(asked == 2 && cq.ring.hdr->arm == VRNIC_ARM_NEXT);
+	answer = EIO;
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));
+	answer = ENOMEM;
+	CHECK(vrnic_req_notify_cq(&cq.vcq.cq, 0) == ENOMEM);
+	answer = 0;
+	CHECK(vrnic_poll_cq(&cq.vcq.cq, 1, &wc) == 1);
+	CHECK(!vrnic_req_notify_cq(&cq.vcq.cq, 0));
+	CHECK(asked == 4);
+	free(cq.ring.hdr);
+}
+
 void test_arm(void)
 {
 	struct vrnic_cq cq;

@@ -132,6 +132,7 @@ void cq_put(struct vrnic_cq *cq, uint32_t i, uint32_t qpn)
 	cqe->byte_len = i * 3;
 	__atomic_store_n(&cqe->phase, 1 + ((i / cq->ring.entries) & 1),
 			 __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->ring.hdr->prod, i + 1, __ATOMIC_RELAXED);
 }
 
 static const struct {
@@ -158,6 +159,7 @@ static const struct {
 	{ "forget", test_forget },
 	{ "poll_ex", test_poll_ex },
 	{ "arm", test_arm },
+	{ "arm_filled", test_arm_filled },
 	{ "armed", test_armed },
 	{ "map_fails", test_map_fails },
 	{ "one_cpu", test_one_cpu },

@@ -79,6 +79,7 @@ void test_poll(void);
 void test_forget(void);
 void test_poll_ex(void);
 void test_arm(void);
+void test_arm_filled(void);
 void test_armed(void);
 
 /* credit_test.c */
