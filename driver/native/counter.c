@@ -212,11 +212,13 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 	smp_store_release(&cell->errors, errors + times);
 }
 
-/* @times: number of operations that failed, of which @failure describes the first */
-static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
+/*
+ * Write a failure. The caller has the RCU read lock, under which it found the counter.
+ * @times: number of operations that failed, of which @failure describes the first.
+ */
+static void counter_note(struct vrnic_counter *c, const struct vrnic_failure *failure,
 			 u64 placed, u32 times)
 {
-	rcu_read_lock();
 	spin_lock_bh(&c->lock);
 	if (c->group)
 		vrnic_group_fail_begin(c);
@@ -226,9 +228,22 @@ static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *fa
 	spin_unlock_bh(&c->lock);
 	if (c->group)
 		vrnic_group_fail_wake(c);
+}
+
+/* Tell those who wait. The owner chooses how many that are: hold no lock that others need. */
+static void counter_tell(struct vrnic_counter *c, const struct vrnic_failure *failure)
+{
 	vrnic_triggers_fire(c, S64_MIN, VRNIC_FIRED_FAILED, failure);
 	wake_up_all(&c->wait);
 	counter_signal(c);
+}
+
+static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
+			 u64 placed, u32 times)
+{
+	rcu_read_lock();
+	counter_note(c, failure, placed, times);
+	counter_tell(c, failure);
 	rcu_read_unlock();
 }
 
@@ -305,6 +320,12 @@ int vrnic_counter_count(u64 owner, const struct vrnic_count *count)
 
 /* ---- bindings to endpoints ---- */
 
+static void counter_put(struct vrnic_counter *c)
+{
+	if (refcount_dec_and_test(&c->refs))
+		complete(&c->unused);
+}
+
 static struct vrnic_binding *find_binding(struct vrnic_counter *c,
 					  const struct vrnic_endpoint *ep)
 {
@@ -317,14 +338,33 @@ static struct vrnic_binding *find_binding(struct vrnic_counter *c,
 	return NULL;
 }
 
-static void counter_fail_lost(struct vrnic_counter *c, u32 uses)
-{
-	static const struct vrnic_failure lost = {
-		.status = IB_WC_RETRY_EXC_ERR,
-		.vendor_err = VRNIC_VERR_PEER,
-	};
+static const struct vrnic_failure peer_lost = {
+	.status = IB_WC_RETRY_EXC_ERR,
+	.vendor_err = VRNIC_VERR_PEER,
+};
 
-	counter_fail(c, &lost, 0, uses);
+static const struct vrnic_failure endpoint_gone = {
+	.status = IB_WC_WR_FLUSH_ERR,
+	.vendor_err = VRNIC_VERR_CANCELED,
+};
+
+/*
+ * Write a failure into a bound counter, and have the caller tell those who wait, after it has
+ * released bind_lock. If another task has the counter in its list, that task has yet to tell them.
+ */
+static void binding_fail(struct vrnic_binding *b, const struct vrnic_failure *failure,
+			 struct list_head *failed)
+{
+	struct vrnic_counter *c = b->counter;
+
+	lockdep_assert_held(&bind_lock);
+	rcu_read_lock();
+	counter_note(c, failure, 0, b->uses);
+	rcu_read_unlock();
+	if (!list_empty(&c->failed))
+		return;
+	refcount_inc(&c->refs);
+	list_add_tail(&c->failed, failed);
 }
 
 /* Unlink and free a binding. Caller holds bind_lock. */
@@ -354,6 +394,7 @@ static int binding_add(struct vrnic_binding *b)
 static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 {
 	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
+	bool lost;
 	int err = 0;
 
 	if (!b)
@@ -368,9 +409,10 @@ static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	else
 		err = binding_add(b);
 	/* if the peer goes later, vrnic_bindings_fail() finds the binding */
-	if (!err && ep->lost)
-		counter_fail_lost(c, 1);
+	lost = !err && ep->lost;
 	spin_unlock_bh(&bind_lock);
+	if (lost)
+		counter_fail(c, &peer_lost, 0, 1);
 	if (old || err)
 		kfree(b);
 	return err;
@@ -392,18 +434,48 @@ static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	return ret;
 }
 
+static void counters_tell(struct list_head *failed, const struct vrnic_failure *failure)
+{
+	struct vrnic_counter *c;
+
+	for (;;) {
+		spin_lock_bh(&bind_lock);
+		c = list_first_entry_or_null(failed, struct vrnic_counter, failed);
+		if (c)
+			list_del_init(&c->failed);
+		spin_unlock_bh(&bind_lock);
+		if (!c)
+			return;
+		counter_tell(c, failure);
+		counter_put(c);
+		cond_resched();
+	}
+}
+
+/**
+ * vrnic_counters_tell() - tell those who wait for counters whose peer is gone
+ * @failed: list that vrnic_bindings_fail() has filled; becomes empty
+ *
+ * Context: process context, without locks.
+ */
+void vrnic_counters_tell(struct list_head *failed)
+{
+	counters_tell(failed, &peer_lost);
+}
+
 /**
  * vrnic_bindings_fail() - the peer of an endpoint is gone: fail the bound counters
  * @ep: endpoint. Counters that are bound to it later fail at once
+ * @failed: list of the caller, who calls vrnic_counters_tell() with it
  */
-void vrnic_bindings_fail(struct vrnic_endpoint *ep)
+void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed)
 {
 	struct vrnic_binding *b;
 
 	spin_lock_bh(&bind_lock);
 	ep->lost = true;
 	list_for_each_entry(b, &ep->bindings, of_endpoint)
-		counter_fail_lost(b->counter, b->uses);
+		binding_fail(b, &peer_lost, failed);
 	spin_unlock_bh(&bind_lock);
 }
 
@@ -413,18 +485,16 @@ void vrnic_bindings_fail(struct vrnic_endpoint *ep)
  */
 void vrnic_bindings_drop(struct vrnic_endpoint *ep)
 {
-	static const struct vrnic_failure canceled = {
-		.status = IB_WC_WR_FLUSH_ERR,
-		.vendor_err = VRNIC_VERR_CANCELED,
-	};
 	struct vrnic_binding *b, *next;
+	LIST_HEAD(failed);
 
 	spin_lock_bh(&bind_lock);
 	list_for_each_entry_safe(b, next, &ep->bindings, of_endpoint) {
-		counter_fail(b->counter, &canceled, 0, b->uses);
+		binding_fail(b, &endpoint_gone, &failed);
 		binding_drop(b);
 	}
 	spin_unlock_bh(&bind_lock);
+	counters_tell(&failed, &endpoint_gone);
 }
 
 static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
@@ -472,12 +542,6 @@ static void cell_release(struct rcu_head *rcu)
 	if (c->eventfd)
 		eventfd_ctx_put(c->eventfd);
 	kfree(c);
-}
-
-static void counter_put(struct vrnic_counter *c)
-{
-	if (refcount_dec_and_test(&c->refs))
-		complete(&c->unused);
 }
 
 static struct vrnic_counter *counter_get(u32 id, u64 owner)
@@ -688,6 +752,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 	init_waitqueue_head(&c->wait);
 	init_completion(&c->unused);
 	INIT_LIST_HEAD(&c->bindings);
+	INIT_LIST_HEAD(&c->failed);
 	spin_lock_init(&c->lock);
 	return c;
 }

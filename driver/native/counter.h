@@ -54,6 +54,8 @@ struct vrnic_place {
  * @unused: completed when the last reference was put
  * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
+ * @failed: in a list of counters whose waiters have to be told of a failure, with a reference; else
+ *	empty; protected by bind_lock
  * @bit: number of the counter in @group
  * @turn: value of @cell->turn, which the process may have overwritten
  */
@@ -79,6 +81,7 @@ struct vrnic_counter {
 	struct completion unused;
 	struct list_head bindings;
 	u32 nr_bindings;
+	struct list_head failed;
 	u32 bit;
 	u32 turn;
 };

@@ -93,8 +93,11 @@ static void endpoint_unwatch(struct vrnic_endpoint *ep)
 	vrnic_rget_free(notice);
 }
 
-/* Take an endpoint off the list, fail its counters, and send its notice. Return: false if none. */
-static bool tell_one(struct list_head *endpoints)
+/*
+ * Take an endpoint off the list, fail its counters, and send its notice. @failed gets the counters.
+ * Return: false if there is none.
+ */
+static bool tell_one(struct list_head *endpoints, struct list_head *failed)
 {
 	struct vrnic_endpoint *ep;
 
@@ -103,7 +106,7 @@ static bool tell_one(struct list_head *endpoints)
 	if (!ep)
 		return false;
 	list_del_init(&ep->watch);
-	vrnic_bindings_fail(ep);
+	vrnic_bindings_fail(ep, failed);
 	vrnic_notice_send(ep->fifo, ep->notice);
 	ep->notice = NULL;
 	return true;
@@ -115,12 +118,14 @@ static bool tell_one(struct list_head *endpoints)
  */
 static void tell_all(struct list_head *endpoints)
 {
+	LIST_HEAD(failed);
 	bool any;
 
 	do {
 		spin_lock(&watch_lock);
-		any = tell_one(endpoints);
+		any = tell_one(endpoints, &failed);
 		spin_unlock(&watch_lock);
+		vrnic_counters_tell(&failed);
 		cond_resched();
 	} while (any);
 }
@@ -208,8 +213,11 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
 {
 	struct vrnic_nop *op = &fifo->inject.op;
 
-	if (op->active && !op->over && op->ep == ep)
-		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
+	if (!op->active || op->over || op->ep != ep)
+		return;
+	vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
+	/* it may wait for the time to try again */
+	fifo->inject.run.wait_until = 0;
 }
 
 /*

@@ -235,7 +235,8 @@ static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req
 
 	spin_lock(&names_lock);
 	fifo = find_name(dev_net(dev->ndev), req->name, req->task, req->context);
-	if (!fifo)
+	/* one that is being created has no number yet */
+	if (!fifo || !fifo->address.fifo)
 		err = -ENOENT;
 	else if (!may_find(fifo))
 		err = -EACCES;
@@ -363,7 +364,7 @@ static int eventfd_init(struct vrnic_fifo *fifo, s32 fd)
 	return 0;
 }
 
-/* If this fails, the caller calls fifo_undo(), which frees what was made so far. */
+/* If this fails, the caller calls fifo_free(), which frees what was made so far. */
 static int fifo_init(struct vrnic_fifo *fifo, struct ib_ucontext *uctx,
 		     const struct vrnic_create_fifo_req *req,
 		     struct vrnic_create_fifo_resp *resp)
@@ -387,21 +388,29 @@ static int fifo_init(struct vrnic_fifo *fifo, struct ib_ucontext *uctx,
 	return 0;
 }
 
-/* Make the FIFO visible: from here on other code can find it. */
+/*
+ * Make the FIFO visible. The number is the last step: doorbells and datagrams that claim it may
+ * queue the FIFO and wait for it, and only fifo_destroy() stops all that. Nobody finds the name
+ * before.
+ */
 static int fifo_publish(struct vrnic_fifo *fifo)
 {
 	int err;
 
-	err = vrnic_ids_alloc(&vrnic_fifos, fifo, GFP_KERNEL_ACCOUNT, 1, U32_MAX - 1,
-			      &fifo->id);
-	if (err)
-		return err;
-	/* no peer knows the secret yet, so none can use @address before it is complete */
-	fifo->address.fifo = fifo->id;
 	err = name_add(fifo);
 	if (err)
-		vrnic_ids_free(&vrnic_fifos, fifo->id);
-	return err;
+		return err;
+	err = vrnic_ids_alloc(&vrnic_fifos, fifo, GFP_KERNEL_ACCOUNT, 1, U32_MAX - 1,
+			      &fifo->id);
+	if (err) {
+		name_del(fifo);
+		return err;
+	}
+	/* no peer knows the secret yet, so none can use @address before it is complete */
+	spin_lock(&names_lock);
+	fifo->address.fifo = fifo->id;
+	spin_unlock(&names_lock);
+	return 0;
 }
 
 static void fifo_free(struct vrnic_fifo *fifo)
@@ -460,18 +469,6 @@ static int fifo_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	return 0;
 }
 
-/*
- * Destroy a FIFO whose creation failed. If name_add() failed, a goodbye datagram of another host
- * may have found the FIFO by its number and may wait in the FIFO's queue, so close this queue, too.
- */
-static void fifo_undo(struct vrnic_fifo *fifo)
-{
-	vrnic_hellos_stop(fifo);
-	vrnic_fifo_put(fifo);
-	wait_for_completion(&fifo->gone);
-	fifo_free(fifo);
-}
-
 static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	struct uverbs_attr_bundle *attrs)
 {
@@ -499,10 +496,10 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 		return -ENOMEM;
 	err = fifo_init(fifo, &uc->ibuc, &req, &resp);
 	if (err)
-		goto err_undo;
+		goto err_free;
 	err = fifo_publish(fifo);
 	if (err)
-		goto err_undo;
+		goto err_free;
 	atomic_inc(&pd->usecnt);
 	vrnic_count(fifo->dev, FIFOS);
 	uobj->object = fifo;
@@ -511,8 +508,8 @@ static int UVERBS_HANDLER(VRNIC_METHOD_FIFO_CREATE)(
 	return uverbs_copy_to_struct_or_zero(attrs, VRNIC_ATTR_FIFO_CREATE_RESP,
 					     &resp, sizeof(resp));
 
-err_undo:
-	fifo_undo(fifo);
+err_free:
+	fifo_free(fifo);	/* nobody has found it */
 	return err;
 }
 

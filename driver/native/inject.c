@@ -272,33 +272,55 @@ static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
 	of->seq = 0;
 }
 
-static void inject_fence_all(struct vrnic_fifo *fifo, struct vrnic_failure *first)
+/*
+ * Find the first failure of all endpoints, of which there may be very many: nothing is held that
+ * others wait for, and the run ends behind it.
+ */
+static void look_at_all(struct vrnic_injector *inj, struct vrnic_failure *first,
+			struct vrnic_budget *budget)
 {
 	struct vrnic_endpoint *ep;
 	unsigned long number;
 
-	take_failure(first, &fifo->stray);
-	if (fifo->failures == fifo->fenced)
-		return;
-	fifo->fenced = fifo->failures;
-	xa_for_each(&fifo->endpoints, number, ep)
+	vrnic_injector_release(inj);
+	budget->bytes = 0;
+	xa_for_each(&inj->fifo->endpoints, number, ep) {
 		if (!ep->gone)
 			take_failure(first, &ep->failure);
+		cond_resched();
+	}
 }
 
-/* A fence over @ep, or, if it is NULL, over all endpoints. The flights before it have landed. */
-static enum vrnic_step inject_fence(struct vrnic_fifo *fifo, struct vrnic_nop *op,
-				    struct vrnic_endpoint *ep)
+static enum vrnic_step fence_end(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 {
-	op->failure = (struct vrnic_failure){};
-	if (ep)
-		take_failure(&op->failure, &ep->failure);
-	else
-		inject_fence_all(fifo, &op->failure);
 	vrnic_count(fifo->dev, FENCES);
 	if (!op->failure.seq)
 		return VRNIC_STEP_DONE;
 	return vrnic_nop_fail(op, op->failure.status, op->failure.vendor_err);
+}
+
+/* A fence over @ep. The flights before it have landed. */
+static enum vrnic_step inject_fence(struct vrnic_fifo *fifo, struct vrnic_nop *op,
+				    struct vrnic_endpoint *ep)
+{
+	op->failure = (struct vrnic_failure){};
+	take_failure(&op->failure, &ep->failure);
+	return fence_end(fifo, op);
+}
+
+/* A fence over all endpoints. */
+static enum vrnic_step inject_fence_all(struct vrnic_injector *inj, struct vrnic_budget *budget)
+{
+	struct vrnic_fifo *fifo = inj->fifo;
+	struct vrnic_nop *op = &inj->op;
+
+	op->failure = (struct vrnic_failure){};
+	take_failure(&op->failure, &fifo->stray);
+	if (fifo->failures != fifo->fenced) {
+		fifo->fenced = fifo->failures;
+		look_at_all(inj, &op->failure, budget);
+	}
+	return fence_end(fifo, op);
 }
 
 /* ---- flights that have landed ---- */
@@ -719,7 +741,7 @@ static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 	if (op->d.opcode == VRNIC_NOP_WAIT)
 		return vrnic_native_wait(inj);
 	if (op->d.opcode == VRNIC_NOP_FENCE_ALL)
-		return inject_fence(inj->fifo, op, NULL);
+		return inject_fence_all(inj, budget);
 	if (!ep)
 		return vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR,
 				      VRNIC_VERR_ENDPOINT);

@@ -23,6 +23,9 @@
 #define FULL_FIRST_NS	20000ULL
 #define FULL_TRIES	20
 
+/* A step of a typed transfer copies at most twice so many chunks. */
+#define TYPED_CHUNKS	16384
+
 static enum vrnic_step local_fail_own(struct vrnic_nop *op, int verr)
 {
 	return vrnic_nop_fail(op, IB_WC_LOC_PROT_ERR, verr);
@@ -373,19 +376,25 @@ static int local_open_typed(struct vrnic_injector *inj, bool remote, int access,
 	return local_open_own(inj, addr, len, access, seg);
 }
 
+/* Bytes of a typed transfer that this step moves. Small chunks cost more than their bytes. */
+static u64 typed_share(const struct vrnic_injector *inj, const struct vrnic_budget *budget)
+{
+	struct vrnic_type *const *type = inj->typed->type;
+	u64 least = min3(type[0]->rows.least, type[1]->rows.least, budget->bytes);
+
+	return min(budget->bytes, least * TYPED_CHUNKS);
+}
+
 /* Copy from page to page, chunk by chunk that both types have in common. */
-static enum vrnic_step local_typed(struct vrnic_injector *inj,
-				   struct vrnic_budget *budget)
+static enum vrnic_step copy_typed(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	bool get = inj->op.d.opcode == VRNIC_NOP_GET;
+	u64 n = typed_share(inj, budget);
 	struct vrnic_seg local, remote;
 	struct vrnic_nop *op = &inj->op;
 	int verr;
-	u64 n;
 
-	verr = inj->typed_begun ? 0 : vrnic_nop_typed_begin(inj);
-	if (!verr)
-		verr = local_open_typed(inj, false, get, &local);
+	verr = local_open_typed(inj, false, get, &local);
 	if (verr)
 		return local_fail_own(op, verr);
 	verr = local_open_typed(inj, true, get ? IB_ACCESS_REMOTE_READ :
@@ -395,14 +404,29 @@ static enum vrnic_step local_typed(struct vrnic_injector *inj,
 		return local_fail_peer(inj, verr);
 	}
 	if (get)
-		n = vrnic_typed_copy(inj->typed, &local, &remote, false,
-				     budget->bytes);
+		n = vrnic_typed_copy(inj->typed, &local, &remote, false, n);
 	else
-		n = vrnic_typed_copy(inj->typed, &remote, &local, true,
-				     budget->bytes);
+		n = vrnic_typed_copy(inj->typed, &remote, &local, true, n);
 	vrnic_seg_put(&remote);
 	vrnic_seg_put(&local);
 	return local_moved(inj, n, budget);
+}
+
+static enum vrnic_step local_typed(struct vrnic_injector *inj, struct vrnic_budget *budget)
+{
+	struct vrnic_address peer = inj->peer->address;
+	int verr;
+
+	if (inj->typed_begun)
+		return copy_typed(inj, budget);
+	/* it may sleep: a process that ends must not wait for that */
+	vrnic_injector_release(inj);
+	verr = vrnic_nop_typed_begin(inj, budget);
+	if (verr)
+		return local_fail_own(&inj->op, verr);
+	if (!vrnic_injector_hold(inj, &peer))
+		return vrnic_nop_fail(&inj->op, IB_WC_RETRY_EXC_ERR, VRNIC_VERR_PEER);
+	return copy_typed(inj, budget);
 }
 
 static enum vrnic_step local_put(struct vrnic_injector *inj,

@@ -484,7 +484,8 @@ extern const struct uapi_definition vrnic_counter_defs[];
 bool vrnic_counter_is_open(u32 id, u64 owner);
 bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer);
 bool vrnic_counter_is_own(u32 id, u64 owner);
-void vrnic_bindings_fail(struct vrnic_endpoint *ep);
+void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed);
+void vrnic_counters_tell(struct list_head *failed);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 int vrnic_counter_count(u64 owner, const struct vrnic_count *count);
 int vrnic_counter_down(u32 id, u64 owner, u64 n);
@@ -565,7 +566,7 @@ int vrnic_virtual_init(void);
 void vrnic_virtual_exit(void);
 
 /* typed.c: typed descriptors (S3) */
-int vrnic_nop_typed_begin(struct vrnic_injector *inj);
+int vrnic_nop_typed_begin(struct vrnic_injector *inj, struct vrnic_budget *budget);
 bool vrnic_nop_typed_range(struct vrnic_injector *inj, bool remote, u64 *addr,
 			   u64 *len);
 void vrnic_nop_typed_end(struct vrnic_injector *inj);

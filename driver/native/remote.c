@@ -466,13 +466,13 @@ static bool has_notes(struct vrnic_link *link)
 	return link->told;
 }
 
-static int remote_typed_begin(struct vrnic_injector *inj)
+static int remote_typed_begin(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	int verr;
 
 	if (inj->typed_begun)
 		return 0;
-	verr = vrnic_nop_typed_begin(inj);
+	verr = vrnic_nop_typed_begin(inj, budget);
 	if (!verr)
 		vrnic_half_begin(&inj->req.gather.half,
 				 &inj->typed->type[VRNIC_SIDE_LOCAL]->rows);
@@ -561,14 +561,14 @@ static enum vrnic_step move_typed(struct vrnic_injector *inj)
 	return remote_ask(inj, &h);
 }
 
-static enum vrnic_step ask_typed(struct vrnic_injector *inj)
+static enum vrnic_step ask_typed(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	const struct vrnic_type *type;
 	int verr;
 
 	if (!has_notes(inj->link))
 		return vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_TYPE);
-	verr = remote_typed_begin(inj);
+	verr = remote_typed_begin(inj, budget);
 	if (verr)
 		return remote_fail_own(&inj->op, verr);
 	type = inj->typed->type[VRNIC_SIDE_REMOTE];
@@ -613,7 +613,7 @@ static bool own_counter_fits(const struct vrnic_injector *inj)
 	       vrnic_counter_is_open(id, inj->fifo->owner);
 }
 
-static enum vrnic_step ask_any(struct vrnic_injector *inj)
+static enum vrnic_step ask_any(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	struct vrnic_nreq *req = &inj->req;
 
@@ -624,7 +624,7 @@ static enum vrnic_step ask_any(struct vrnic_injector *inj)
 		return vrnic_nop_fail(&inj->op, IB_WC_REM_ACCESS_ERR,
 				      VRNIC_VERR_COUNTER);
 	if (inj->op.d.flags & VRNIC_NDESC_TYPED)
-		return ask_typed(inj);
+		return ask_typed(inj, budget);
 	switch (inj->op.d.opcode) {
 	case VRNIC_NOP_PUT:
 	case VRNIC_NOP_GET:
@@ -768,7 +768,7 @@ enum vrnic_step vrnic_wire_native(struct vrnic_injector *inj,
 	enum vrnic_step step;
 
 	if (!inj->req.posted)
-		return ask_any(inj);
+		return ask_any(inj, budget);
 	step = remote_collect(inj, budget);
 	/* keep the answer to a NOTIFY whose record has no room yet in this end's reception FIFO */
 	if (step != VRNIC_STEP_WAIT || inj->run.wait_until)

@@ -125,9 +125,15 @@ void vrnic_type_put(struct vrnic_type *type)
 	kfree_rcu(type, rcu);
 }
 
-/* Return: the table, with a reference held, or NULL. Caller has references on both types. */
-static struct vrnic_pair *pair_find(struct vrnic_type *local,
-				    const struct vrnic_type *remote)
+/**
+ * vrnic_pair_find() - find the table of the chunks that two types have in common
+ * @local: type; the caller has a reference
+ * @remote: type; the caller has a reference
+ *
+ * Return: the table, with a reference held; or NULL: nobody has asked for it lately.
+ */
+struct vrnic_pair *vrnic_pair_find(const struct vrnic_type *local,
+				   const struct vrnic_type *remote)
 {
 	struct vrnic_pair *pair;
 
@@ -192,7 +198,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 	struct vrnic_pair *other;
 
 	spin_lock(&pairs_lock);
-	other = pair_find(local, remote);
+	other = vrnic_pair_find(local, remote);
 	if (!other) {
 		if (local->nr_pairs == PAIRS_MAX)
 			pair_unlink(local, list_last_entry(&local->as_local,
@@ -221,7 +227,7 @@ static struct vrnic_pair *pair_keep(struct vrnic_type *local,
 struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
 				  struct vrnic_type *remote)
 {
-	struct vrnic_pair *pair = pair_find(local, remote);
+	struct vrnic_pair *pair = vrnic_pair_find(local, remote);
 
 	if (pair)
 		return pair;

@@ -116,6 +116,7 @@ struct vrnic_walk {
  * @type: types of the local and of the remote memory; references are held
  * @mode: enum vrnic_typed_mode that is used; not VRNIC_TYPED_AUTO
  * @left: bytes to come
+ * @work: bytes of rows that were compared to begin it
  * @pair: CHUNKS: the table, with a reference held; NULL: walk[0].merge makes the rows
  * @walk: walk[0]: the position; PACKED: the position in each type
  * @flat: PACKED: the one row that describes all of the data, packed
@@ -128,6 +129,7 @@ struct vrnic_typed {
 	struct vrnic_type *type[VRNIC_SIDES];
 	u32 mode;
 	u64 left;
+	u64 work;
 	struct vrnic_pair *pair;
 	struct vrnic_walk walk[VRNIC_SIDES];
 	struct vrnic_type_row flat;
@@ -158,6 +160,8 @@ void vrnic_type_destroy(struct vrnic_type *type);
 struct vrnic_type *vrnic_type_get(struct vrnic_dev *dev, u64 owner, u32 number);
 void vrnic_type_put(struct vrnic_type *type);
 void *vrnic_type_alloc(struct vrnic_type *type, size_t bytes);
+struct vrnic_pair *vrnic_pair_find(const struct vrnic_type *local,
+				   const struct vrnic_type *remote);
 struct vrnic_pair *vrnic_pair_get(struct vrnic_type *local,
 				  struct vrnic_type *remote);
 void vrnic_pair_put(struct vrnic_pair *pair);

@@ -6,6 +6,7 @@
 
 #include <linux/slab.h>
 
+#include "engine/budget.h"
 #include "native/native.h"
 #include "native/type.h"
 
@@ -37,19 +38,25 @@ static int typed_begin(struct vrnic_injector *inj, struct vrnic_type *local,
 
 /**
  * vrnic_nop_typed_begin() - start the transfer of a typed descriptor
- * @inj: injector; its operation has the descriptor
+ * @inj: injector; its operation has the descriptor. It holds nothing of a peer on this host: this
+ *	may sleep for memory
+ * @budget: pays for the rows that are compared
  *
  * Return: 0 or enum vrnic_vendor_err. Undone by vrnic_nop_typed_end().
  */
-int vrnic_nop_typed_begin(struct vrnic_injector *inj)
+int vrnic_nop_typed_begin(struct vrnic_injector *inj, struct vrnic_budget *budget)
 {
 	const struct vrnic_ndesc_typed *d = &inj->op.typed;
 	struct vrnic_fifo *fifo = inj->fifo;
+	int verr;
 
 	if (!typed_get(inj))
 		return VRNIC_VERR_TYPE;
-	return typed_begin(inj, vrnic_type_get(fifo->dev, fifo->owner, d->local_type),
+	inj->typed->work = 0;
+	verr = typed_begin(inj, vrnic_type_get(fifo->dev, fifo->owner, d->local_type),
 			   vrnic_type_get(fifo->dev, fifo->owner, d->remote_type));
+	budget->bytes -= min(budget->bytes, inj->typed->work);
+	return verr;
 }
 
 /**

@@ -518,11 +518,31 @@ static bool is_shredded(const struct vrnic_typed *t,
 	       t->left < 32ULL * pair->nr;
 }
 
+/* The rows of both types are compared, @times times. */
+static void count_work(struct vrnic_typed *t, u32 times)
+{
+	u64 rows = (u64)t->type[0]->rows.nr + t->type[1]->rows.nr;
+
+	t->work += times * rows * sizeof(struct vrnic_type_row);
+}
+
+static struct vrnic_pair *pair_of(struct vrnic_typed *t)
+{
+	struct vrnic_type *local = t->type[VRNIC_SIDE_LOCAL];
+	struct vrnic_type *remote = t->type[VRNIC_SIDE_REMOTE];
+	struct vrnic_pair *pair = vrnic_pair_find(local, remote);
+
+	if (pair)
+		return pair;
+	/* are they equal? how many rows has the table? the table */
+	count_work(t, 3);
+	return vrnic_pair_get(local, remote);
+}
+
 /* Use the table of the pair if there is one and it is fast; else one of the other modes. */
 static int begin_pair(struct vrnic_typed *t, u32 mode)
 {
-	struct vrnic_pair *pair = vrnic_pair_get(t->type[VRNIC_SIDE_LOCAL],
-						 t->type[VRNIC_SIDE_REMOTE]);
+	struct vrnic_pair *pair = pair_of(t);
 	enum vrnic_pair_kind kind = pair ? pair->kind : VRNIC_PAIR_LARGE;
 
 	if (kind == VRNIC_PAIR_TABLE &&
@@ -541,12 +561,14 @@ static int begin_pair(struct vrnic_typed *t, u32 mode)
 	return 0;
 }
 
-static bool types_are_same(const struct vrnic_typed *t)
+static bool types_are_same(struct vrnic_typed *t)
 {
 	const struct vrnic_type *a = t->type[0], *b = t->type[1];
 
-	return a == b || (a->rows.lower == b->rows.lower &&
-			  vrnic_rows_equal(&a->rows, &b->rows));
+	if (a == b)
+		return true;
+	count_work(t, 1);
+	return a->rows.lower == b->rows.lower && vrnic_rows_equal(&a->rows, &b->rows);
 }
 
 static int begin_mode(struct vrnic_typed *t, u32 mode)
@@ -577,6 +599,8 @@ static int begin_mode(struct vrnic_typed *t, u32 mode)
  * @local: type of the local memory; this takes over the caller's reference
  * @remote: type of the remote memory; this takes over the caller's reference
  * @mode: enum vrnic_typed_mode, unchecked
+ *
+ * Whatever it returns, @t->work is what it has cost.
  *
  * Return: 0, undone by vrnic_typed_end(); -EINVAL: there is no such mode, or the mode is SAME and
  * the types differ, or the types have different numbers of bytes; -ENOMEM: no buffer for PACKED. On
