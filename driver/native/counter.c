@@ -226,13 +226,16 @@ static void counter_note(struct vrnic_counter *c, const struct vrnic_failure *fa
 	if (c->group)
 		vrnic_group_fail_end(c);
 	spin_unlock_bh(&c->lock);
-	if (c->group)
-		vrnic_group_fail_wake(c);
 }
 
-/* Tell those who wait. The owner chooses how many that are: hold no lock that others need. */
+/*
+ * Tell those who wait. The owner chooses how many that are: hold no lock that others need. The
+ * caller still has the RCU read lock.
+ */
 static void counter_tell(struct vrnic_counter *c, const struct vrnic_failure *failure)
 {
+	if (c->group)
+		vrnic_group_fail_wake(c);
 	vrnic_triggers_fire(c, S64_MIN, VRNIC_FIRED_FAILED, failure);
 	wake_up_all(&c->wait);
 	counter_signal(c);
@@ -320,12 +323,6 @@ int vrnic_counter_count(u64 owner, const struct vrnic_count *count)
 
 /* ---- bindings to endpoints ---- */
 
-static void counter_put(struct vrnic_counter *c)
-{
-	if (refcount_dec_and_test(&c->refs))
-		complete(&c->unused);
-}
-
 static struct vrnic_binding *find_binding(struct vrnic_counter *c,
 					  const struct vrnic_endpoint *ep)
 {
@@ -350,21 +347,16 @@ static const struct vrnic_failure endpoint_gone = {
 
 /*
  * Write a failure into a bound counter, and have the caller tell those who wait, after it has
- * released bind_lock. If another task has the counter in its list, that task has yet to tell them.
+ * released bind_lock. If another task was about to do so, this one does it instead.
  */
 static void binding_fail(struct vrnic_binding *b, const struct vrnic_failure *failure,
 			 struct list_head *failed)
 {
-	struct vrnic_counter *c = b->counter;
-
 	lockdep_assert_held(&bind_lock);
 	rcu_read_lock();
-	counter_note(c, failure, 0, b->uses);
+	counter_note(b->counter, failure, 0, b->uses);
 	rcu_read_unlock();
-	if (!list_empty(&c->failed))
-		return;
-	refcount_inc(&c->refs);
-	list_add_tail(&c->failed, failed);
+	list_move_tail(&b->counter->failed, failed);
 }
 
 /* Unlink and free a binding. Caller holds bind_lock. */
@@ -434,22 +426,31 @@ static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
 	return ret;
 }
 
-static void counters_tell(struct list_head *failed, const struct vrnic_failure *failure)
+/*
+ * No reference is taken, because the owner would have to wait for this task, which may be another
+ * user's. counter_destroy() takes the counter off the list, and frees it after a grace period.
+ * Return: false if the list is empty.
+ */
+static bool tell_first(struct list_head *failed, const struct vrnic_failure *failure)
 {
 	struct vrnic_counter *c;
 
-	for (;;) {
-		spin_lock_bh(&bind_lock);
-		c = list_first_entry_or_null(failed, struct vrnic_counter, failed);
-		if (c)
-			list_del_init(&c->failed);
-		spin_unlock_bh(&bind_lock);
-		if (!c)
-			return;
+	rcu_read_lock();
+	spin_lock_bh(&bind_lock);
+	c = list_first_entry_or_null(failed, struct vrnic_counter, failed);
+	if (c)
+		list_del_init(&c->failed);
+	spin_unlock_bh(&bind_lock);
+	if (c)
 		counter_tell(c, failure);
-		counter_put(c);
+	rcu_read_unlock();
+	return c;
+}
+
+static void counters_tell(struct list_head *failed, const struct vrnic_failure *failure)
+{
+	while (tell_first(failed, failure))
 		cond_resched();
-	}
 }
 
 /**
@@ -542,6 +543,12 @@ static void cell_release(struct rcu_head *rcu)
 	if (c->eventfd)
 		eventfd_ctx_put(c->eventfd);
 	kfree(c);
+}
+
+static void counter_put(struct vrnic_counter *c)
+{
+	if (refcount_dec_and_test(&c->refs))
+		complete(&c->unused);
 }
 
 static struct vrnic_counter *counter_get(u32 id, u64 owner)
@@ -715,6 +722,7 @@ static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 	spin_lock_bh(&bind_lock);
 	list_for_each_entry_safe(b, next, &c->bindings, of_counter)
 		binding_drop(b);
+	list_del_init(&c->failed);
 	spin_unlock_bh(&bind_lock);
 	spin_lock_bh(&c->lock);
 	WRITE_ONCE(c->gone, true);

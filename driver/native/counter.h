@@ -54,8 +54,8 @@ struct vrnic_place {
  * @unused: completed when the last reference was put
  * @bindings: struct vrnic_binding of endpoints; protected by bind_lock
  * @nr_bindings: number of @bindings; protected by bind_lock
- * @failed: in a list of counters whose waiters have to be told of a failure, with a reference; else
- *	empty; protected by bind_lock
+ * @failed: in a list of counters whose waiters have to be told of a failure; else empty; protected
+ *	by bind_lock
  * @bit: number of the counter in @group
  * @turn: value of @cell->turn, which the process may have overwritten
  */

@@ -200,7 +200,10 @@ void vrnic_group_fail_end(struct vrnic_counter *c)
 	turn_end(c);
 }
 
-/* After the counter's lock was released. The caller has held the RCU read lock since before. */
+/*
+ * After the counter's lock was released. The caller has held the RCU read lock since it found the
+ * counter by its number, or bound.
+ */
 void vrnic_group_fail_wake(struct vrnic_counter *c)
 {
 	group_wake(c->group);

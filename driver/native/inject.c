@@ -774,6 +774,9 @@ static void inject_finish(struct vrnic_injector *inj)
 	/* a request is left if the operation's endpoint was destroyed, with its link */
 	vrnic_wire_forget(inj);
 	vrnic_virtual_forget(inj);
+	/* a type may end with it, and its tables, which takes long: nobody waits for that */
+	if (inj->typed_begun)
+		vrnic_injector_release(inj);
 	vrnic_nop_typed_end(inj);
 	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
 		verr = vrnic_nop_count(inj, 1);

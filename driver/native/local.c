@@ -24,7 +24,7 @@
 #define FULL_TRIES	20
 
 /* A step of a typed transfer copies at most twice so many chunks. */
-#define TYPED_CHUNKS	16384
+#define TYPED_CHUNKS	65536
 
 static enum vrnic_step local_fail_own(struct vrnic_nop *op, int verr)
 {

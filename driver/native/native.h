@@ -18,7 +18,7 @@
  *	    vrnic_crew.lock
  *	  vrnic_pacer.lock	spinlock, bh; portions that peers on other hosts were asked for
  *	    vrnic_crew.lock
- *	  trigger_lock		spinlock; injectors that wait for a counter; also inside bind_lock
+ *	  trigger_lock		spinlock; injectors that wait for a counter
  *	    vrnic_counter.lock
  *	    vrnic_crew.lock
  *	  vrnic_fifo.receive_lock  spinlock; writers of the reception ring

@@ -116,7 +116,7 @@ struct vrnic_walk {
  * @type: types of the local and of the remote memory; references are held
  * @mode: enum vrnic_typed_mode that is used; not VRNIC_TYPED_AUTO
  * @left: bytes to come
- * @work: bytes of rows that were compared to begin it
+ * @work: bytes of rows that were compared to begin it; U64_MAX: a table was computed
  * @pair: CHUNKS: the table, with a reference held; NULL: walk[0].merge makes the rows
  * @walk: walk[0]: the position; PACKED: the position in each type
  * @flat: PACKED: the one row that describes all of the data, packed

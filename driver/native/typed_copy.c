@@ -518,14 +518,6 @@ static bool is_shredded(const struct vrnic_typed *t,
 	       t->left < 32ULL * pair->nr;
 }
 
-/* The rows of both types are compared, @times times. */
-static void count_work(struct vrnic_typed *t, u32 times)
-{
-	u64 rows = (u64)t->type[0]->rows.nr + t->type[1]->rows.nr;
-
-	t->work += times * rows * sizeof(struct vrnic_type_row);
-}
-
 static struct vrnic_pair *pair_of(struct vrnic_typed *t)
 {
 	struct vrnic_type *local = t->type[VRNIC_SIDE_LOCAL];
@@ -534,8 +526,8 @@ static struct vrnic_pair *pair_of(struct vrnic_typed *t)
 
 	if (pair)
 		return pair;
-	/* are they equal? how many rows has the table? the table */
-	count_work(t, 3);
+	/* types of few rows may have a long table: one such is a whole run's work */
+	t->work = U64_MAX;
 	return vrnic_pair_get(local, remote);
 }
 
@@ -567,7 +559,7 @@ static bool types_are_same(struct vrnic_typed *t)
 
 	if (a == b)
 		return true;
-	count_work(t, 1);
+	t->work = ((u64)a->rows.nr + b->rows.nr) * sizeof(struct vrnic_type_row);
 	return a->rows.lower == b->rows.lower && vrnic_rows_equal(&a->rows, &b->rows);
 }
 
