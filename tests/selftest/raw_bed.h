@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "harness.h"
+#include "rdma_link.h"
 
 #define RAW_DEVICE	"vrnic_raw"
 #define RAW_LINK	"rawv0"	/* the device's interface */
@@ -384,13 +385,16 @@ static inline int raw_links(void)
 		"ip addr add " RAW_HOST_IP "/24 dev " RAW_LINK,
 		"ip link set " RAW_LINK " up",
 		"ip link set " RAW_PEER " up",
-		"rdma link add " RAW_DEVICE " type vrnic netdev " RAW_LINK,
 	};
+	int ret;
 
 	if (unshare(CLONE_NEWNET))
 		return -errno;
 	if (!run_all(commands, sizeof(commands) / sizeof(commands[0])))
 		return -ENODEV;
+	ret = rdma_link_add_anew(RAW_DEVICE, RAW_LINK);
+	if (ret)
+		return ret;
 	unsetenv("VRNIC_PEER_DEV");
 	unsetenv("VRNIC_GID");
 	return setenv("VRNIC_DEV", RAW_DEVICE, 1);

@@ -127,6 +127,17 @@ static int lo_up(void)
 	return ret;
 }
 
+int rdma_link_add_anew(const char *name, const char *netdev)
+{
+	int ret = rdma_link_add(name, netdev);
+
+	for (int i = 0; ret == -ENFILE && i < 3000; i++) {
+		usleep(10000);
+		ret = rdma_link_add(name, netdev);
+	}
+	return ret;
+}
+
 int rdma_link_apart(const char *name)
 {
 	int ret;
@@ -134,5 +145,5 @@ int rdma_link_apart(const char *name)
 	if (unshare(CLONE_NEWNET))
 		return -errno;
 	ret = lo_up();
-	return ret ? ret : rdma_link_add(name, "lo");
+	return ret ? ret : rdma_link_add_anew(name, "lo");
 }
