@@ -20,7 +20,7 @@
  *       with the kernel's gather, full barrier, look at prod again
  *  C2 vrnic_ring_release()        release of cons after the entries were read
  *       with the kernel's acquire of cons before it reuses them
- *  C3 vrnic_ring_arm()            arm, full fence, look at the next entry
+ *  C3 vrnic_ring_arm()            arm, full fence, look at the next entry or prod
  *       with the kernel's entry, full barrier, look at arm
  *  L1 vrnic_late_add()            release of the bit after the number
  *       with the acquire of vrnic_late_ring(), in any thread of the process

@@ -216,7 +216,7 @@ static void end_operation(struct vrnic_fifo *fifo, const struct vrnic_endpoint *
 	if (!op->active || op->over || op->ep != ep)
 		return;
 	vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_ENDPOINT);
-	/* it may wait for the time to try again */
+	/* the operation may have waited for its next try: the ring goes on now */
 	fifo->inject.run.wait_until = 0;
 }
 

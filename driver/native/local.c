@@ -419,7 +419,7 @@ static enum vrnic_step local_typed(struct vrnic_injector *inj, struct vrnic_budg
 
 	if (inj->typed_begun)
 		return copy_typed(inj, budget);
-	/* it may sleep: a process that ends must not wait for that */
+	/* beginning may sleep for memory: a peer that ends must not wait for that */
 	vrnic_injector_release(inj);
 	verr = vrnic_nop_typed_begin(inj, budget);
 	if (verr)

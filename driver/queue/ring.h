@@ -28,7 +28,7 @@
  *  C2 vrnic_ring_used()    acquire of hdr->cons, on reception rings
  *       with the consumer's release of cons after it read the slots
  *  C3 vrnic_ring_armed(): entry, full barrier, look at arm
- *       with the consumer's arm, full fence, look at the next entry
+ *       with the consumer's arm, full fence, look at the next entry or prod
  *
  * This file needs nothing from ib_core.
  */

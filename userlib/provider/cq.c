@@ -187,8 +187,8 @@ static bool arm_ring(struct vrnic_cq *cq, int *solicited_only)
 
 /*
  * The kernel raises the event at once if there is a completion that no event told of. A module that
- * does not know this command has nothing but the arm word. A device that is gone has completions
- * to be polled, as before the call.
+ * does not know this command has nothing but the arm word. If the device is gone, asking is no
+ * error: the program first polls the completions that there are, and then learns of it.
  */
 static int arm_by_kernel(struct vrnic_cq *cq, int solicited_only)
 {
