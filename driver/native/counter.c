@@ -6,13 +6,8 @@
  * them with atomic instructions. The kernel reads them only to wake tasks and to report a failure,
  * so a process that overwrites its counters harms itself alone.
  *
- * A process may bind a counter to an endpoint during a transfer with the endpoint's peer. The
- * kernel fails the counter when the peer goes, so that no task sleeps for bytes that will not come.
- * Descriptors that the peer chose may name the counter meanwhile, although it is not open to peers.
- *
- * Pages belong to the process's context, and are kept until the context ends. A cell is used again
- * an RCU grace period after its counter is gone, because an injector may still count on a counter
- * that it found under RCU before.
+ * A cell is used again an RCU grace period after its counter is gone, because an injector may still
+ * count on a counter that it found under RCU before.
  */
 
 #include <linux/eventfd.h>
@@ -23,7 +18,6 @@
 
 #include "compat/compat.h"
 #include "lib/ids_find.h"
-#include "mem/mmap.h"
 #include "native/counter.h"
 #include "native/native.h"
 #include "ucontext.h"
@@ -31,45 +25,6 @@
 
 #define UVERBS_MODULE_NAME vrnic
 #include <rdma/uverbs_named_ioctl.h>
-
-#define PAGE_CELLS	(PAGE_SIZE / sizeof(struct vrnic_counter_cell))
-
-/**
- * struct vrnic_counter_page - a page of counters, and of the words of groups
- * @link: entry in struct vrnic_ucontext.counter_pages
- * @map: memory of the page, which the process maps
- * @used: cells in use; atomic bits
- */
-struct vrnic_counter_page {
-	struct list_head link;
-	struct vrnic_mmap *map;
-	DECLARE_BITMAP(used, PAGE_CELLS);
-};
-
-/**
- * struct vrnic_binding - binds a counter to an endpoint
- * @of_counter: entry in the list of @counter
- * @of_endpoint: entry in the list of @ep
- * @counter: the counter
- * @ep: the endpoint
- * @uses: how often the counter was bound to the endpoint
- */
-struct vrnic_binding {
-	struct list_head of_counter;
-	struct list_head of_endpoint;
-	struct vrnic_counter *counter;
-	struct vrnic_endpoint *ep;
-	u32 uses;
-};
-
-/*
- * Most bindings of a counter, and of an endpoint. Their lists are walked with bind_lock held, which
- * all processes share.
- */
-#define BINDINGS_MAX	1024
-
-/* Protects the bindings of all counters. They change rarely, so one lock will do. */
-static DEFINE_SPINLOCK(bind_lock);
 
 /* All counters of this host by number. Read under RCU. */
 static struct vrnic_ids vrnic_counters;
@@ -212,12 +167,15 @@ static void cell_fail(struct vrnic_counter_cell *cell,
 	smp_store_release(&cell->errors, errors + times);
 }
 
-/*
- * Write a failure. The caller has the RCU read lock, under which it found the counter.
- * @times: number of operations that failed, of which @failure describes the first.
+/**
+ * vrnic_counter_note() - write a failure, of which vrnic_counter_tell() tells
+ * @c: counter; the caller has the RCU read lock, under which it found it
+ * @failure: the failure
+ * @placed: bytes that the operation placed before it failed
+ * @times: number of operations that failed, of which @failure describes the first
  */
-static void counter_note(struct vrnic_counter *c, const struct vrnic_failure *failure,
-			 u64 placed, u32 times)
+void vrnic_counter_note(struct vrnic_counter *c, const struct vrnic_failure *failure, u64 placed,
+			u32 times)
 {
 	spin_lock_bh(&c->lock);
 	if (c->group)
@@ -228,26 +186,19 @@ static void counter_note(struct vrnic_counter *c, const struct vrnic_failure *fa
 	spin_unlock_bh(&c->lock);
 }
 
-/*
- * Tell those who wait. The owner chooses how many that are: hold no lock that others need. The
- * caller still has the RCU read lock.
+/**
+ * vrnic_counter_tell() - tell those who wait for a counter that it has failed
+ * @c: counter; the caller still has the RCU read lock. Its owner chooses how many wait, so the
+ *	caller holds no lock that others need
+ * @failure: the failure that vrnic_counter_note() has written
  */
-static void counter_tell(struct vrnic_counter *c, const struct vrnic_failure *failure)
+void vrnic_counter_tell(struct vrnic_counter *c, const struct vrnic_failure *failure)
 {
 	if (c->group)
 		vrnic_group_fail_wake(c);
 	vrnic_triggers_fire(c, S64_MIN, VRNIC_FIRED_FAILED, failure);
 	wake_up_all(&c->wait);
 	counter_signal(c);
-}
-
-static void counter_fail(struct vrnic_counter *c, const struct vrnic_failure *failure,
-			 u64 placed, u32 times)
-{
-	rcu_read_lock();
-	counter_note(c, failure, placed, times);
-	counter_tell(c, failure);
-	rcu_read_unlock();
 }
 
 /**
@@ -265,8 +216,10 @@ void vrnic_counter_fail(u32 id, u64 owner, const struct vrnic_failure *failure, 
 		return;
 	rcu_read_lock();
 	c = vrnic_counter_find(id, owner);
-	if (c)
-		counter_fail(c, failure, placed, 1);
+	if (c) {
+		vrnic_counter_note(c, failure, placed, 1);
+		vrnic_counter_tell(c, failure);
+	}
 	rcu_read_unlock();
 }
 
@@ -319,218 +272,6 @@ int vrnic_counter_count(u64 owner, const struct vrnic_count *count)
 		return vrnic_counter_down(count->id, owner, count->bytes) ? -EINVAL : 0;
 	vrnic_counter_fail(count->id, owner, &failure, count->bytes);
 	return 0;
-}
-
-/* ---- bindings to endpoints ---- */
-
-static struct vrnic_binding *find_binding(struct vrnic_counter *c,
-					  const struct vrnic_endpoint *ep)
-{
-	struct vrnic_binding *b;
-
-	lockdep_assert_held(&bind_lock);
-	list_for_each_entry(b, &c->bindings, of_counter)
-		if (b->ep == ep)
-			return b;
-	return NULL;
-}
-
-static const struct vrnic_failure peer_lost = {
-	.status = IB_WC_RETRY_EXC_ERR,
-	.vendor_err = VRNIC_VERR_PEER,
-};
-
-static const struct vrnic_failure endpoint_gone = {
-	.status = IB_WC_WR_FLUSH_ERR,
-	.vendor_err = VRNIC_VERR_CANCELED,
-};
-
-/*
- * Write a failure into a bound counter, and have the caller tell those who wait, after it has
- * released bind_lock. If another task was about to do so, this one does it instead.
- */
-static void binding_fail(struct vrnic_binding *b, const struct vrnic_failure *failure,
-			 struct list_head *failed)
-{
-	lockdep_assert_held(&bind_lock);
-	rcu_read_lock();
-	counter_note(b->counter, failure, 0, b->uses);
-	rcu_read_unlock();
-	list_move_tail(&b->counter->failed, failed);
-}
-
-/* Unlink and free a binding. Caller holds bind_lock. */
-static void binding_drop(struct vrnic_binding *b)
-{
-	lockdep_assert_held(&bind_lock);
-	list_del(&b->of_counter);
-	b->counter->nr_bindings--;
-	list_del(&b->of_endpoint);
-	b->ep->nr_bindings--;
-	kfree(b);
-}
-
-/* Link a binding with its counter and endpoint. Caller holds bind_lock. */
-static int binding_add(struct vrnic_binding *b)
-{
-	lockdep_assert_held(&bind_lock);
-	if (b->counter->nr_bindings == BINDINGS_MAX || b->ep->nr_bindings == BINDINGS_MAX)
-		return -ENOMEM;
-	list_add(&b->of_counter, &b->counter->bindings);
-	b->counter->nr_bindings++;
-	list_add(&b->of_endpoint, &b->ep->bindings);
-	b->ep->nr_bindings++;
-	return 0;
-}
-
-static int counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
-{
-	struct vrnic_binding *b = kzalloc(sizeof(*b), GFP_KERNEL_ACCOUNT), *old;
-	bool lost;
-	int err = 0;
-
-	if (!b)
-		return -ENOMEM;
-	b->counter = c;
-	b->ep = ep;
-	b->uses = 1;
-	spin_lock_bh(&bind_lock);
-	old = find_binding(c, ep);
-	if (old)
-		old->uses++;
-	else
-		err = binding_add(b);
-	/* if the peer goes later, vrnic_bindings_fail() finds the binding */
-	lost = !err && ep->lost;
-	spin_unlock_bh(&bind_lock);
-	if (lost)
-		counter_fail(c, &peer_lost, 0, 1);
-	if (old || err)
-		kfree(b);
-	return err;
-}
-
-static int counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep)
-{
-	struct vrnic_binding *b;
-	int ret = -EINVAL;
-
-	spin_lock_bh(&bind_lock);
-	b = find_binding(c, ep);
-	if (b) {
-		ret = ep->lost ? -EPIPE : 0;
-		if (!--b->uses)
-			binding_drop(b);
-	}
-	spin_unlock_bh(&bind_lock);
-	return ret;
-}
-
-/*
- * No reference is taken, because the owner would have to wait for this task, which may be another
- * user's. counter_destroy() takes the counter off the list, and frees it after a grace period.
- * Return: false if the list is empty.
- */
-static bool tell_first(struct list_head *failed, const struct vrnic_failure *failure)
-{
-	struct vrnic_counter *c;
-
-	rcu_read_lock();
-	spin_lock_bh(&bind_lock);
-	c = list_first_entry_or_null(failed, struct vrnic_counter, failed);
-	if (c)
-		list_del_init(&c->failed);
-	spin_unlock_bh(&bind_lock);
-	if (c)
-		counter_tell(c, failure);
-	rcu_read_unlock();
-	return c;
-}
-
-static void counters_tell(struct list_head *failed, const struct vrnic_failure *failure)
-{
-	while (tell_first(failed, failure))
-		cond_resched();
-}
-
-/**
- * vrnic_counters_tell() - tell those who wait for counters whose peer is gone
- * @failed: list that vrnic_bindings_fail() has filled; becomes empty
- *
- * Context: process context, without locks.
- */
-void vrnic_counters_tell(struct list_head *failed)
-{
-	counters_tell(failed, &peer_lost);
-}
-
-/**
- * vrnic_bindings_fail() - the peer of an endpoint is gone: fail the bound counters
- * @ep: endpoint. Counters that are bound to it later fail at once
- * @failed: list of the caller, who calls vrnic_counters_tell() with it
- */
-void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed)
-{
-	struct vrnic_binding *b;
-
-	spin_lock_bh(&bind_lock);
-	ep->lost = true;
-	list_for_each_entry(b, &ep->bindings, of_endpoint)
-		binding_fail(b, &peer_lost, failed);
-	spin_unlock_bh(&bind_lock);
-}
-
-/**
- * vrnic_bindings_drop() - an endpoint is being destroyed: fail the bound counters
- * @ep: endpoint; no bytes come from its peer any more
- */
-void vrnic_bindings_drop(struct vrnic_endpoint *ep)
-{
-	struct vrnic_binding *b, *next;
-	LIST_HEAD(failed);
-
-	spin_lock_bh(&bind_lock);
-	list_for_each_entry_safe(b, next, &ep->bindings, of_endpoint) {
-		binding_fail(b, &endpoint_gone, &failed);
-		binding_drop(b);
-	}
-	spin_unlock_bh(&bind_lock);
-	counters_tell(&failed, &endpoint_gone);
-}
-
-static bool counter_is_bound(struct vrnic_counter *c, const struct vrnic_address *peer)
-{
-	struct vrnic_binding *b;
-	bool bound = false;
-
-	spin_lock_bh(&bind_lock);
-	list_for_each_entry(b, &c->bindings, of_counter) {
-		bound = vrnic_address_is(&b->ep->peer, peer);
-		if (bound)
-			break;
-	}
-	spin_unlock_bh(&bind_lock);
-	return bound;
-}
-
-/**
- * vrnic_counter_may_name() - may a descriptor that a peer chose name this counter?
- * @id: number that the descriptor claims
- * @owner: number of the context that the counter must belong to
- * @peer: the peer
- *
- * Return: true if the counter is open to peers, or bound to an endpoint that leads to @peer.
- */
-bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer)
-{
-	struct vrnic_counter *c;
-	bool may;
-
-	rcu_read_lock();
-	c = vrnic_counter_find(id, owner);
-	may = c && (c->open || counter_is_bound(c, peer));
-	rcu_read_unlock();
-	return may;
 }
 
 /* ---- waiting ---- */
@@ -615,115 +356,15 @@ int vrnic_counter_wait(u64 owner, const struct vrnic_wait *wait)
 	return ret;
 }
 
-/* ---- pages ---- */
-
-static struct vrnic_counter_page *page_new(struct vrnic_ucontext *uc)
-{
-	struct vrnic_counter_page *page = kzalloc(sizeof(*page),
-						  GFP_KERNEL_ACCOUNT);
-
-	if (!page)
-		return NULL;
-	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE, true);
-	if (!page->map) {
-		kfree(page);
-		return NULL;
-	}
-	list_add(&page->link, &uc->counter_pages);
-	return page;
-}
-
-/* Find a page with room. Return: the page, or NULL; @i: its first free piece. */
-static struct vrnic_counter_page *page_find(struct vrnic_ucontext *uc, unsigned int *i)
-{
-	struct vrnic_counter_page *page;
-
-	lockdep_assert_held(&uc->counter_lock);
-	list_for_each_entry(page, &uc->counter_pages, link) {
-		*i = find_first_zero_bit(page->used, PAGE_CELLS);
-		if (*i < PAGE_CELLS)
-			return page;
-	}
-	return NULL;
-}
-
-/**
- * vrnic_place_get() - take 64 bytes that the process maps, in an old or a new page
- * @uc: context of the process
- * @place: filled in; the memory is zero
- *
- * Return: 0 or -ENOMEM.
- */
-int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place)
-{
-	struct vrnic_counter_page *page;
-	unsigned int i;
-	int err = 0;
-
-	mutex_lock(&uc->counter_lock);
-	page = page_find(uc, &i);
-	if (!page) {
-		page = page_new(uc);
-		i = 0;
-	}
-	if (page) {
-		/* the page that has room becomes the first of the list */
-		list_move(&page->link, &uc->counter_pages);
-		set_bit(i, page->used);
-		place->page = page;
-		place->index = i;
-		place->mem = (struct vrnic_counter_cell *)page->map->mem + i;
-		memset(place->mem, 0, sizeof(struct vrnic_counter_cell));
-	} else {
-		err = -ENOMEM;
-	}
-	mutex_unlock(&uc->counter_lock);
-	return err;
-}
-
-/* The page has to be there still: see vrnic_counter_pages_free(). */
-void vrnic_place_put(const struct vrnic_place *place)
-{
-	clear_bit(place->index, place->page->used);
-}
-
-/* Return: offset of the page, for mmap(2). */
-u64 vrnic_place_offset(const struct vrnic_place *place)
-{
-	return rdma_user_mmap_get_offset(&place->page->map->rdma);
-}
-
-/**
- * vrnic_counter_pages_free() - free the pages of a context that ends
- * @uc: context; the core has destroyed its counters
- */
-void vrnic_counter_pages_free(struct vrnic_ucontext *uc)
-{
-	struct vrnic_counter_page *page, *next;
-
-	if (list_empty(&uc->counter_pages))
-		return;
-	rcu_barrier();	/* for cell_release() */
-	list_for_each_entry_safe(page, next, &uc->counter_pages, link) {
-		rdma_user_mmap_entry_remove(&page->map->rdma);
-		kfree(page);
-	}
-}
-
 /* ---- the object ---- */
 
 static int counter_destroy(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			   struct uverbs_attr_bundle *attrs)
 {
 	struct vrnic_counter *c = uobj->object;
-	struct vrnic_binding *b, *next;
 
 	vrnic_ids_free(&vrnic_counters, c->id);
-	spin_lock_bh(&bind_lock);
-	list_for_each_entry_safe(b, next, &c->bindings, of_counter)
-		binding_drop(b);
-	list_del_init(&c->failed);
-	spin_unlock_bh(&bind_lock);
+	vrnic_counter_unbind_all(c);
 	spin_lock_bh(&c->lock);
 	WRITE_ONCE(c->gone, true);
 	spin_unlock_bh(&c->lock);
@@ -888,7 +529,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_BIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_BIND_ENDPOINT);
 
-	return counter_bind(c, ep);
+	return vrnic_counter_bind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(
@@ -906,7 +547,7 @@ static int UVERBS_HANDLER(VRNIC_METHOD_COUNTER_UNBIND)(
 	struct vrnic_endpoint *ep = uverbs_attr_get_obj(
 		attrs, VRNIC_ATTR_COUNTER_UNBIND_ENDPOINT);
 
-	return counter_unbind(c, ep);
+	return vrnic_counter_unbind(c, ep);
 }
 
 DECLARE_UVERBS_NAMED_METHOD(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What counters and groups of counters share. */
+/* What counters, their groups and their bindings to endpoints share. */
 #ifndef VRNIC_COUNTER_H
 #define VRNIC_COUNTER_H
 
@@ -15,6 +15,8 @@ struct eventfd_ctx;
 struct vrnic_counter_page;
 struct vrnic_dev;
 struct vrnic_counter_group;
+struct vrnic_endpoint;
+struct vrnic_failure;
 struct vrnic_ucontext;
 
 /**
@@ -99,6 +101,16 @@ static inline bool vrnic_counter_is_done(struct vrnic_counter *c)
 
 /* counter.c */
 struct vrnic_counter *vrnic_counter_find(u32 id, u64 owner);
+void vrnic_counter_note(struct vrnic_counter *c, const struct vrnic_failure *failure, u64 placed,
+			u32 times);
+void vrnic_counter_tell(struct vrnic_counter *c, const struct vrnic_failure *failure);
+
+/* binding.c */
+int vrnic_counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep);
+int vrnic_counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep);
+void vrnic_counter_unbind_all(struct vrnic_counter *c);
+
+/* counter_page.c */
 int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place);
 void vrnic_place_put(const struct vrnic_place *place);
 u64 vrnic_place_offset(const struct vrnic_place *place);

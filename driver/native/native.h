@@ -482,19 +482,23 @@ void vrnic_nop_landed(struct vrnic_fifo *fifo, struct vrnic_nop *op);
 /* counter.c */
 extern const struct uapi_definition vrnic_counter_defs[];
 bool vrnic_counter_is_open(u32 id, u64 owner);
-bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer);
 bool vrnic_counter_is_own(u32 id, u64 owner);
-void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed);
-void vrnic_counters_tell(struct list_head *failed);
-void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 int vrnic_counter_count(u64 owner, const struct vrnic_count *count);
 int vrnic_counter_down(u32 id, u64 owner, u64 n);
 void vrnic_counter_fail(u32 id, u64 owner, const struct vrnic_failure *failure, u64 placed);
 bool vrnic_counter_failure(u32 id, u64 owner, struct vrnic_failure *failure);
 int vrnic_counter_wait(u64 owner, const struct vrnic_wait *wait);
-void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
 int vrnic_counters_init(void);
 void vrnic_counters_exit(void);
+
+/* binding.c: counters that fail when the peer of an endpoint goes */
+bool vrnic_counter_may_name(u32 id, u64 owner, const struct vrnic_address *peer);
+void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed);
+void vrnic_counters_tell(struct list_head *failed);
+void vrnic_bindings_drop(struct vrnic_endpoint *ep);
+
+/* counter_page.c */
+void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
 
 /* trigger.c: injectors that wait for counters */
 enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold);
