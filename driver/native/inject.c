@@ -14,255 +14,21 @@
  * before it.
  */
 
-#include <linux/ktime.h>
-
 #include "base/trace.h"
 #include "engine/budget.h"
 #include "engine/engine.h"
 #include "mem/seg.h"
 #include "native/link.h"
 #include "native/native.h"
-#include "queue/opcode.h"
 #include "queue/ring.h"
 #include "vrnic.h"
 
-/* Note a failure in @op. Return: VRNIC_STEP_FAIL, for the caller to return. */
-enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err)
-{
-	op->status = status;
-	op->vendor_err = vendor_err;
-	return VRNIC_STEP_FAIL;
-}
-
-/* ---- what a descriptor may say ---- */
-
-#define SIGNALED	VRNIC_NDESC_SIGNALED
-#define INLINE		VRNIC_NDESC_INLINE
-#define PLACED		VRNIC_NDESC_PLACED
-#define VIRTUAL		VRNIC_NDESC_VIRTUAL
-#define TYPED		VRNIC_NDESC_TYPED
-
-/*
- * Are the flags valid for the opcode? An injected descriptor may have fewer flags than one in a
- * ring.
- */
-static bool flags_fit(const struct vrnic_ndesc *d, bool injected)
-{
-	u8 known;
-
-	switch (d->opcode) {
-	case VRNIC_NOP_PUT:
-		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL | TYPED;
-		break;
-	case VRNIC_NOP_GET:
-		known = injected ? 0 : SIGNALED | VIRTUAL | TYPED;
-		break;
-	case VRNIC_NOP_MESSAGE:
-		known = injected ? 0 : SIGNALED | INLINE | PLACED | VIRTUAL;
-		break;
-	case VRNIC_NOP_NOTIFY:
-		known = VRNIC_NDESC_BACK;
-		break;
-	default:
-		known = injected ? 0 : SIGNALED;
-		break;
-	}
-	/* only data in the ring have a place in it */
-	if ((d->flags & (PLACED | INLINE)) == PLACED)
-		return false;
-	/* at most one of the three: data have one source, and a type needs a region */
-	return !(d->flags & ~known) &&
-	       hweight8(d->flags & (INLINE | VIRTUAL | TYPED)) <= 1;
-}
-
-static bool opcode_fits(u8 opcode, bool injected)
-{
-	switch (opcode) {
-	case VRNIC_NOP_PUT:
-	case VRNIC_NOP_GET:
-	case VRNIC_NOP_MESSAGE:
-	case VRNIC_NOP_RGET:
-	case VRNIC_NOP_WAIT:
-		return true;
-	case VRNIC_NOP_NOTIFY:
-		return injected;
-	case VRNIC_NOP_RMW:
-	case VRNIC_NOP_FENCE:
-	case VRNIC_NOP_FENCE_ALL:
-		return !injected;
-	default:
-		return false;
-	}
-}
-
-static bool length_fits(const struct vrnic_nop *op)
-{
-	const struct vrnic_ndesc *d = &op->d;
-
-	switch (d->opcode) {
-	case VRNIC_NOP_RMW:
-		return d->length == sizeof(u32) || d->length == sizeof(u64);
-	case VRNIC_NOP_MESSAGE:
-		return d->length <= VRNIC_MAX_MESSAGE &&
-		       d->header_len <= VRNIC_MAX_MESSAGE - d->length;
-	case VRNIC_NOP_RGET:
-		return d->length && d->length % sizeof(*d) == 0 &&
-		       d->length <= VRNIC_RGET_DESCS * sizeof(*d);
-	default:
-		return d->length <= S64_MAX;
-	}
-}
-
-/* Where a descriptor ends that has nothing more behind it than the header of a message. */
-static u64 bare_end(const struct vrnic_ndesc *d)
-{
-	return VRNIC_SLOT_SIZE + (d->opcode == VRNIC_NOP_MESSAGE ? d->header_len : 0);
-}
-
-/*
- * Do the data of an INLINE descriptor lie in its slots, behind the header? If the descriptor does
- * not say where they lie (S2.2), say so in its private copy, for all that follows: an older library
- * puts them right behind slot or header.
- */
-static bool place_fits(struct vrnic_ndesc *d)
-{
-	u64 end = (u64)d->num_slots * VRNIC_SLOT_SIZE;
-
-	if (!(d->flags & INLINE))
-		return true;
-	if (!(d->flags & PLACED)) {
-		d->local_addr = bare_end(d);
-		return true;
-	}
-	return d->local_addr >= bare_end(d) && d->local_addr <= end &&
-	       d->length <= end - d->local_addr;
-}
-
-/* Bytes from the start of the descriptor to the end of what its slots hold. */
-static u64 used_bytes(const struct vrnic_ndesc *d)
-{
-	if (d->opcode == VRNIC_NOP_RMW || d->flags & TYPED)
-		return 2 * VRNIC_SLOT_SIZE;
-	/* place_fits() and length_fits() bound both, so this does not overflow */
-	return d->flags & INLINE ? d->local_addr + d->length : bare_end(d);
-}
-
-static bool slots_fit(const struct vrnic_ndesc *d)
-{
-	return DIV_ROUND_UP_ULL(used_bytes(d), VRNIC_SLOT_SIZE) == d->num_slots;
-}
-
-static bool rmw_fits(const struct vrnic_nop *op)
-{
-	return (op->d.arg & ~VRNIC_RMW_COMPARE) <= VRNIC_RMW_XOR &&
-	       IS_ALIGNED(op->d.remote_addr, op->d.length);
-}
-
-static bool is_zero(const u64 *reserved, size_t bytes)
-{
-	return !memchr_inv(reserved, 0, bytes);
-}
-
-/* A WAIT is for no endpoint, and names no memory and no counter that falls. */
-static bool wait_fits(const struct vrnic_ndesc *d)
-{
-	return !(d->endpoint | d->local_addr | d->remote_addr | d->rkey) &&
-	       !(d->local_counter | d->remote_counter | d->target_counter) &&
-	       d->arg <= VRNIC_WAIT_DESCS;
-}
-
-/* Reserved fields must be zero, so that later versions can give them a meaning. */
-static bool reserved_fits(const struct vrnic_nop *op)
-{
-	const struct vrnic_ndesc *d = &op->d;
-
-	if (d->flags & TYPED)
-		return !d->arg && !op->typed.reserved0 &&
-		       is_zero(op->typed.reserved, sizeof(op->typed.reserved));
-	switch (d->opcode) {
-	case VRNIC_NOP_RMW:
-		return is_zero(op->rmw.reserved, sizeof(op->rmw.reserved));
-	case VRNIC_NOP_MESSAGE:
-	case VRNIC_NOP_NOTIFY:
-		return true;
-	case VRNIC_NOP_WAIT:
-		return wait_fits(d);
-	case VRNIC_NOP_FENCE:
-	case VRNIC_NOP_FENCE_ALL:
-		/* the target of an earlier operation is no target of the fence */
-		return !d->arg && !d->target_counter;
-	default:
-		return !d->arg;
-	}
-}
-
-/**
- * vrnic_nop_check() - is a descriptor well-formed?
- * @op: operation with a private copy of the descriptor
- * @injected: a peer sent the descriptor
- *
- * Return: 0 or enum vrnic_vendor_err.
- */
-int vrnic_nop_check(struct vrnic_nop *op, bool injected)
-{
-	if (!opcode_fits(op->d.opcode, injected) ||
-	    !flags_fit(&op->d, injected))
-		return VRNIC_VERR_OPCODE;
-	if (!length_fits(op))
-		return VRNIC_VERR_LENGTH;
-	if (!place_fits(&op->d))
-		return VRNIC_VERR_BOUNDS;
-	/* an injected descriptor has no slots behind it, and so no header of a message */
-	if (!slots_fit(&op->d) || (injected && op->d.num_slots != 1))
-		return VRNIC_VERR_SLOTS;
-	/* the number of slots is right, so inject_fetch() has copied the second slot, if any */
-	if (!reserved_fits(op))
-		return VRNIC_VERR_OPCODE;
-	if (op->d.opcode == VRNIC_NOP_RMW && !rmw_fits(op))
-		return VRNIC_VERR_ALIGN;
-	op->checked = true;
-	return 0;
-}
-
-/* ---- kinds of operations ---- */
+/* ---- fences ---- */
 
 static bool is_fence(const struct vrnic_nop *op)
 {
-	return op->d.opcode == VRNIC_NOP_FENCE ||
-	       op->d.opcode == VRNIC_NOP_FENCE_ALL;
+	return op->d.opcode == VRNIC_NOP_FENCE || op->d.opcode == VRNIC_NOP_FENCE_ALL;
 }
-
-static bool counts_bytes(const struct vrnic_nop *op)
-{
-	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
-}
-
-/* ---- what injectors share ---- */
-
-void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
-			 const struct vrnic_runnable_ops *ops)
-{
-	inj->fifo = fifo;
-	inj->req.await.op = &inj->op;
-	INIT_LIST_HEAD(&inj->pushed);
-	init_llist_head(&inj->landed);
-	INIT_LIST_HEAD(&inj->stall);
-	INIT_LIST_HEAD(&inj->trigger.link);
-	vrnic_runnable_init(&inj->run, fifo->crew, ops);
-}
-
-/* The run ends: put the target and the regions that the injector kept. */
-void vrnic_injector_release(struct vrnic_injector *inj)
-{
-	inj->found = NULL;
-	vrnic_held_put(&inj->local);
-	vrnic_held_put(&inj->remote);
-	if (inj->peer)
-		vrnic_fifo_put(inj->peer);
-	inj->peer = NULL;
-}
-
-/* ---- fences ---- */
 
 /* Copy @of to @first if it is the earlier failure. Mark @of as reported in any case. */
 static void take_failure(struct vrnic_failure *first, struct vrnic_failure *of)
@@ -356,7 +122,7 @@ static void note_own_failure(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 /* Bytes for the counters of an operation that succeeded, or, as others are counted, 1. */
 static u64 counts(const struct vrnic_nop *op)
 {
-	return counts_bytes(op) ? op->done : 1;
+	return vrnic_nop_counts_bytes(op) ? op->done : 1;
 }
 
 /* Return: 0 or enum vrnic_vendor_err. 0 bytes wake nobody; the peer counts down its own counter. */
@@ -366,7 +132,7 @@ static int land_count(struct vrnic_injector *inj, struct vrnic_nop *op)
 	u64 own = inj->fifo->owner;
 	int missing = 0;
 
-	if (counts_bytes(op))
+	if (vrnic_nop_counts_bytes(op))
 		op->done = d->length;
 	if (d->opcode == VRNIC_NOP_PUT)
 		vrnic_count_add(inj->fifo->dev, BYTES_PUT, op->done);
@@ -391,7 +157,7 @@ static void land_fence(struct vrnic_fifo *fifo, struct vrnic_nop *op)
 /* Has a lane counted the operation as it moved its bytes? */
 static bool is_counted(const struct vrnic_nflight *flight)
 {
-	return flight->lane && counts_bytes(&flight->op);
+	return flight->lane && vrnic_nop_counts_bytes(&flight->op);
 }
 
 /* A flight has landed: count it, or fail its counters and note the failure. */
@@ -417,7 +183,7 @@ static void land_finish(struct vrnic_injector *inj, struct vrnic_nflight *flight
 }
 
 /* Count and free all flights of an injector that nobody runs any more. No link has one of them. */
-static void nflights_free(struct vrnic_injector *inj)
+void vrnic_nflights_land(struct vrnic_injector *inj)
 {
 	struct vrnic_nflight *flight;
 
@@ -427,153 +193,6 @@ static void nflights_free(struct vrnic_injector *inj)
 		vrnic_nflight_free(inj, flight);
 	}
 	WARN_ON_ONCE(inj->nr_flights);
-}
-
-/* Free what @inj holds, but not @inj. Nobody runs @inj any more, and no link uses @inj->req. */
-void vrnic_injector_free(struct vrnic_injector *inj)
-{
-	vrnic_unstall(inj);
-	vrnic_untrigger(inj);
-	vrnic_pace_leave(inj);
-	nflights_free(inj);
-	vrnic_nflights_free_spare(inj);
-	vrnic_nop_landed(inj->fifo, &inj->op);
-	vrnic_wire_forget(inj);
-	vrnic_virtual_free(inj);
-	vrnic_nop_typed_free(inj);
-	vrnic_rget_free(inj->rget);
-	inj->rget = NULL;
-}
-
-/**
- * vrnic_injector_hold() - take a reference on the target, in @inj->peer, until the run ends
- * @inj: injector
- * @peer: address of the target, on this host
- *
- * Return: false if the target is gone, or cannot be reached any more.
- */
-bool vrnic_injector_hold(struct vrnic_injector *inj,
-			 const struct vrnic_address *peer)
-{
-	struct vrnic_fifo *found = inj->peer;
-
-	if (found && found->id == peer->fifo &&
-	    found->address.secret == peer->secret)
-		return true;
-	if (found) {
-		vrnic_held_put(&inj->remote);
-		vrnic_fifo_put(found);
-		inj->peer = NULL;
-	}
-	found = vrnic_fifo_get(peer->fifo);
-	if (!found)
-		return false;
-	if (found->address.secret != peer->secret ||
-	    !net_eq(dev_net(found->dev->ndev), dev_net(inj->fifo->dev->ndev))) {
-		vrnic_fifo_put(found);
-		return false;
-	}
-	inj->peer = found;
-	return true;
-}
-
-/**
- * vrnic_injector_reach() - set the link to the target of the next operation
- * @inj: injector
- * @link: the link; NULL: the target is on this host. No reference is taken: endpoint_destroy()
- *	parks the injector before it leaves the link, and a remote get has a reference of its own
- */
-void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link)
-{
-	if (link && inj->peer)
-		vrnic_injector_release(inj);
-	inj->link = link;
-}
-
-/*
- * The operation has to wait: set the timer, if it waits for a time. Return: true if that time has
- * passed during the step, so the caller can go on; else the timer, or the event that the operation
- * waits for, will run the injector.
- */
-bool vrnic_injector_ready(struct vrnic_injector *inj)
-{
-	return inj->run.wait_until && !vrnic_must_wait(&inj->run);
-}
-
-/**
- * vrnic_nop_may_name() - may an injected descriptor name this counter of the peer that sent it?
- * @inj: injector; holds the peer, if the peer is on this host
- * @id: counter, or 0
- *
- * Return: false if the descriptor was relayed, and the counter is neither open nor bound to this
- * FIFO. True if the peer is on another host, which checks this itself.
- */
-bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id)
-{
-	if (!id || !inj->relayed || !inj->peer)
-		return true;
-	return vrnic_counter_may_name(id, inj->peer->owner, &inj->fifo->address);
-}
-
-/**
- * vrnic_nop_count() - count down the counters of an operation
- * @inj: injector; it holds the peer, if its operation has one
- * @n: bytes, or 1
- *
- * The local counter belongs to this FIFO's process, the target counter to the peer. The remote
- * counter belongs to the process that chose the descriptor: the peer that injected it, or the owner
- * of the ring. A peer on another host has counted down its own counters.
- *
- * Return: 0 or enum vrnic_vendor_err.
- */
-int vrnic_nop_count(struct vrnic_injector *inj, u64 n)
-{
-	const struct vrnic_ndesc *d = &inj->op.d;
-	u64 own = inj->fifo->owner;
-	u64 peer = inj->peer ? inj->peer->owner : 0;
-	int missing = 0;
-
-	if (d->target_counter && !inj->link)
-		missing |= vrnic_counter_down(d->target_counter, peer, n);
-	if (d->local_counter)
-		missing |= vrnic_counter_down(d->local_counter, own, n);
-	if (d->remote_counter && !(inj->link && inj->rget))
-		missing |= vrnic_counter_down(d->remote_counter,
-					      inj->rget ? peer : own, n);
-	return missing ? VRNIC_VERR_COUNTER : 0;
-}
-
-/* A lane has executed an operation that moves no bytes: count it at the peer, where it is done. */
-void vrnic_nop_count_target(struct vrnic_injector *inj)
-{
-	const struct vrnic_nop *op = &inj->op;
-
-	if (counts_bytes(op) || !op->d.target_counter || inj->link)
-		return;
-	if (vrnic_counter_down(op->d.target_counter, inj->peer->owner, 1))
-		vrnic_nop_fail(&inj->op, IB_WC_LOC_QP_OP_ERR, VRNIC_VERR_COUNTER);
-}
-
-/* Fail the counters of the process that chose the descriptor. */
-void vrnic_nop_failed(struct vrnic_injector *inj,
-		      const struct vrnic_failure *failure)
-{
-	const struct vrnic_ndesc *d = &inj->op.d;
-	u64 own = inj->fifo->owner;
-	u64 peer = inj->peer ? inj->peer->owner : 0;
-	u64 placed = inj->op.done;
-
-	if (!inj->rget) {
-		vrnic_counter_fail(d->local_counter, own, failure, placed);
-		vrnic_counter_fail(d->remote_counter, own, failure, placed);
-		return;
-	}
-	if (!peer)
-		return;
-	if (vrnic_nop_may_name(inj, d->remote_counter))
-		vrnic_counter_fail(d->remote_counter, peer, failure, placed);
-	if (vrnic_nop_may_name(inj, d->target_counter))
-		vrnic_counter_fail(d->target_counter, peer, failure, placed);
 }
 
 /* ---- an injection ring ---- */
@@ -667,64 +286,6 @@ static bool inject_check(struct vrnic_nop *op)
 	return op->status == IB_WC_SUCCESS;
 }
 
-#define WAIT_LOOK_NS	NSEC_PER_SEC	/* between two looks whether the peer is still there */
-#define WAIT_CROWD_NS	NSEC_PER_MSEC	/* between the first looks at a crowded counter */
-#define WAIT_DOUBLED	6
-
-static enum vrnic_step wait_failed(struct vrnic_injector *inj)
-{
-	const struct vrnic_trigger *t = &inj->trigger;
-
-	/* the process may have written any status into its counter, also success */
-	if (!t->status || t->status > IB_WC_GENERAL_ERR)
-		return vrnic_nop_fail(&inj->op, IB_WC_GENERAL_ERR, t->vendor_err);
-	return vrnic_nop_fail(&inj->op, t->status, t->vendor_err);
-}
-
-static u64 crowd_ns(struct vrnic_nop *op)
-{
-	if (op->tries < WAIT_DOUBLED)
-		op->tries++;
-	return (u64)WAIT_CROWD_NS << op->tries;
-}
-
-/**
- * vrnic_native_wait() - execute a WAIT
- * @inj: injector; its operation was checked
- *
- * Return: VRNIC_STEP_DONE; VRNIC_STEP_WAIT: the injector runs when the counter has fallen or
- * failed, and, if a peer has injected the WAIT, now and then; VRNIC_STEP_FAIL.
- */
-enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj)
-{
-	struct vrnic_nop *op = &inj->op;
-
-	switch (vrnic_counter_trigger(inj, op->d.lkey, op->d.length)) {
-	case VRNIC_FIRED_FELL:
-		return VRNIC_STEP_DONE;
-	case VRNIC_FIRED_FAILED:
-		return wait_failed(inj);
-	case VRNIC_FIRED_GONE:
-		return vrnic_nop_fail(op, inj->rget ? IB_WC_REM_ACCESS_ERR : IB_WC_LOC_QP_OP_ERR,
-				      VRNIC_VERR_COUNTER);
-	case VRNIC_FIRED_NOT:
-		break;
-	}
-	if (!READ_ONCE(inj->trigger.counter))
-		inj->run.wait_until = ktime_get_ns() + crowd_ns(op);
-	else if (inj->rget)
-		inj->run.wait_until = ktime_get_ns() + WAIT_LOOK_NS;
-	return VRNIC_STEP_WAIT;
-}
-
-/* Is it too early for the next step of an injector that has something to wait for? */
-bool vrnic_injector_must_wait(struct vrnic_injector *inj)
-{
-	if (vrnic_trigger_fired(inj))
-		inj->run.wait_until = 0;
-	return vrnic_must_wait(&inj->run) || vrnic_wire_waits(inj);
-}
-
 static enum vrnic_step inject_execute(struct vrnic_injector *inj,
 				      struct vrnic_budget *budget)
 {
@@ -778,7 +339,7 @@ static void inject_finish(struct vrnic_injector *inj)
 	if (inj->typed_begun)
 		vrnic_injector_release(inj);
 	vrnic_nop_typed_end(inj);
-	if (op->status == IB_WC_SUCCESS && !counts_bytes(op))
+	if (op->status == IB_WC_SUCCESS && !vrnic_nop_counts_bytes(op))
 		verr = vrnic_nop_count(inj, 1);
 	if (verr)
 		vrnic_nop_fail(op, IB_WC_LOC_QP_OP_ERR, verr);

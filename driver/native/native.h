@@ -518,16 +518,23 @@ void vrnic_stall(struct vrnic_injector *inj, struct vrnic_fifo *on);
 void vrnic_unstall(struct vrnic_injector *inj);
 void vrnic_stalled_wake(struct vrnic_fifo *fifo, bool always);
 
-/* inject.c: runs an injection ring */
-extern const struct vrnic_runnable_ops vrnic_inject_ops;
-enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err);
+/* desc_check.c */
 int vrnic_nop_check(struct vrnic_nop *op, bool injected);
+
+/* Are the counters of the operation counted by its bytes, or by 1? */
+static inline bool vrnic_nop_counts_bytes(const struct vrnic_nop *op)
+{
+	return op->d.opcode == VRNIC_NOP_PUT || op->d.opcode == VRNIC_NOP_GET;
+}
+
+/* injector.c: what all injectors share */
+enum vrnic_step vrnic_nop_fail(struct vrnic_nop *op, u8 status, int vendor_err);
 void vrnic_injector_init(struct vrnic_injector *inj, struct vrnic_fifo *fifo,
 			 const struct vrnic_runnable_ops *ops);
 void vrnic_injector_release(struct vrnic_injector *inj);
 void vrnic_injector_free(struct vrnic_injector *inj);
-bool vrnic_injector_hold(struct vrnic_injector *inj,
-			 const struct vrnic_address *peer);
+bool vrnic_injector_hold(struct vrnic_injector *inj, const struct vrnic_address *peer);
+void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_injector_ready(struct vrnic_injector *inj);
 bool vrnic_injector_must_wait(struct vrnic_injector *inj);
 
@@ -537,12 +544,15 @@ static inline bool vrnic_injector_waits(struct vrnic_injector *inj)
 	return (inj->run.wait_until || inj->req.posted) && vrnic_injector_must_wait(inj);
 }
 
-void vrnic_injector_reach(struct vrnic_injector *inj, struct vrnic_link *link);
 bool vrnic_nop_may_name(struct vrnic_injector *inj, u32 id);
 int vrnic_nop_count(struct vrnic_injector *inj, u64 n);
 void vrnic_nop_count_target(struct vrnic_injector *inj);
-void vrnic_nop_failed(struct vrnic_injector *inj,
-		      const struct vrnic_failure *failure);
+void vrnic_nop_failed(struct vrnic_injector *inj, const struct vrnic_failure *failure);
+enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj);
+
+/* inject.c: runs an injection ring */
+extern const struct vrnic_runnable_ops vrnic_inject_ops;
+void vrnic_nflights_land(struct vrnic_injector *inj);
 
 /* native/rget.c: runs the descriptors that peers injected */
 extern const struct vrnic_runnable_ops vrnic_rget_ops;
@@ -585,7 +595,6 @@ unsigned int vrnic_native_message(struct vrnic_injector *inj, struct vrnic_seg *
 u64 vrnic_native_rmw(void *word, unsigned int width, u32 arg,
 		     const struct vrnic_ndesc_rmw *rmw);
 enum vrnic_step vrnic_native_wait_full(struct vrnic_injector *inj);
-enum vrnic_step vrnic_native_wait(struct vrnic_injector *inj);
 
 /* native/remote.c, native/remote_flight.c */
 
