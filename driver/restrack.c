@@ -262,7 +262,7 @@ static void put_wire(struct details *d, const struct vrnic_roce *roce)
 	put_u32(d, "mtu", roce->mtu);
 	put_rate(d, "cc_rate", VRNIC_PEEK(roce->cc.rate));
 	put_u32(d, "early_bytes",
-		VRNIC_PEEK(roce->req.early.bytes) + VRNIC_PEEK(roce->resp.early.bytes));
+		VRNIC_PEEK(roce->req.early.room.bytes) + VRNIC_PEEK(roce->resp.early.room.bytes));
 	put_u32(d, "read_left", VRNIC_PEEK(reply->active) ? VRNIC_PEEK(reply->left) : 0);
 	if (d->admin)
 		put_u32(d, "expected_psn", VRNIC_PEEK(roce->resp.served.psn) & VRNIC_PSN_MASK);
@@ -309,7 +309,7 @@ static void put_receiver(struct details *d, const struct vrnic_qp *qp)
 		put_u32(d, "srqn", qp->srq->ibsrq.res.id);
 	put_u32(d, "recv_active", VRNIC_PEEK(qp->recv.active));
 	put_u32(d, "rxq_pkts", skb_queue_len_lockless(&qp->rxq));
-	put_u32(d, "rxq_bytes", VRNIC_PEEK(qp->rxq_bytes));
+	put_u32(d, "rxq_bytes", VRNIC_PEEK(qp->rxq_room.bytes));
 }
 
 int vrnic_fill_qp(struct sk_buff *msg, struct ib_qp *ibqp)

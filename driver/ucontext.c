@@ -5,6 +5,7 @@
  * dispatch.
  */
 
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/memcontrol.h>
@@ -13,6 +14,7 @@
 #include <rdma/uverbs_types.h>
 
 #include "base/udata.h"
+#include "base/user.h"
 #include "engine/engine.h"
 #include "engine/threads.h"
 #include "mem/dm.h"
@@ -55,6 +57,11 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 	uc->crew = vrnic_crew_get(&to_vdev(uctx->device)->engine);
 	if (IS_ERR(uc->crew))
 		return PTR_ERR(uc->crew);
+	uc->user = vrnic_user_get(current_uid());
+	if (IS_ERR(uc->user)) {
+		vrnic_crew_put(uc->crew);
+		return PTR_ERR(uc->user);
+	}
 	uc->number = atomic64_inc_return(&contexts);
 	mutex_init(&uc->counter_lock);
 	INIT_LIST_HEAD(&uc->counter_pages);
@@ -86,6 +93,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 	vrnic_counter_pages_free(uc);
 	mem_cgroup_put(uc->memcg);
 	mmdrop(uc->mm);
+	vrnic_user_put(uc->user);
 	vrnic_crew_put(uc->crew);
 }
 

@@ -11,6 +11,7 @@
 struct mem_cgroup;
 struct mm_struct;
 struct vrnic_crew;
+struct vrnic_user;
 
 /**
  * struct vrnic_ucontext - an open uverbs file of a device
@@ -22,6 +23,7 @@ struct vrnic_crew;
  *	pays for memory that the driver keeps for the context, also when this process has exited
  *	and another process has the file
  * @crew: the engine threads in the cgroups of the process; a reference is held
+ * @user: user who opened the file; NULL: root; a reference is held
  * @counter_lock: protects @counter_pages
  * @counter_pages: list of struct vrnic_counter_page, the pages of the native interface's counters
  */
@@ -31,6 +33,7 @@ struct vrnic_ucontext {
 	struct mm_struct *mm;
 	struct mem_cgroup *memcg;
 	struct vrnic_crew *crew;
+	struct vrnic_user *user;
 	struct mutex counter_lock;	/* protects @counter_pages */
 	struct list_head counter_pages;
 };

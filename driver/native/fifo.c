@@ -320,6 +320,7 @@ static struct vrnic_fifo *fifo_new(struct vrnic_ucontext *uc, struct ib_pd *pd,
 	fifo->mm = uc->mm;
 	fifo->memcg = uc->memcg;
 	fifo->crew = uc->crew;
+	fifo->user = uc->user;
 	strscpy(fifo->name, req->name, sizeof(fifo->name));
 	fifo->context = req->context;
 	fifo->open = req->flags & VRNIC_FIFO_OPEN;

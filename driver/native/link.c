@@ -117,7 +117,8 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 	vrnic_pace_init(&link->pace);
 	link->fifo = fifo;
 	memcpy(link->peer.gid, peer, sizeof(*peer));
-	err = vrnic_create_link_qp(&fifo->shell, link, &link_ops, fifo->crew, VRNIC_GFP_LINK);
+	err = vrnic_create_link_qp(&fifo->shell, link, &link_ops, fifo->crew, fifo->user,
+				   VRNIC_GFP_LINK);
 	if (err)
 		goto err_host;
 	refcount_inc(&fifo->refs);

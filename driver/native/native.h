@@ -59,6 +59,7 @@ struct vrnic_fifo;
 struct vrnic_rget;
 struct vrnic_typed;
 struct vrnic_ucontext;
+struct vrnic_user;
 struct vrnic_virtual;
 
 /**
@@ -347,6 +348,7 @@ struct vrnic_rgets {
  * @shell: takes the place of the core's part in the queue pairs of the FIFO's links
  * @owner: number of the context that made the FIFO
  * @crew: threads in the cgroups of the process; run injectors and links when no system call does
+ * @user: user who opened the context, which has a reference, and outlives the FIFO; NULL: root
  * @mm: memory of the process; its context has a reference
  * @memcg: memory cgroup of the process; its context has a reference, and outlives the FIFO
  * @id: number; unique on this host
@@ -393,6 +395,7 @@ struct vrnic_fifo {
 	struct ib_qp shell;
 	u64 owner;
 	struct vrnic_crew *crew;
+	struct vrnic_user *user;
 	struct mm_struct *mm;
 	struct mem_cgroup *memcg;
 	u32 id;

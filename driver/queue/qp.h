@@ -22,6 +22,7 @@
 #include <linux/completion.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/skbuff.h>
 #include <rdma/ib_verbs.h>
 
@@ -30,6 +31,7 @@
 #include "queue/hold.h"
 #include "queue/op.h"
 #include "queue/ring_mem.h"
+#include "queue/room.h"
 #include "queue/rq.h"
 
 struct vrnic_cq;
@@ -128,7 +130,8 @@ struct vrnic_rare {
  *	uses this queue pair, and the run bit protects @recv and @recv_sgl instead of @resp_lock.
  *	Softirqs that bring packets read the path in it.
  * @rxq: received packets that no run has handled yet; has a lock of its own
- * @rxq_bytes: memory of the packets in @rxq; protected by the lock of @rxq
+ * @rxq_room: room that the packets in @rxq take; protected by the lock of @rxq. A reference on its
+ *	user is held
  * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
  * @rcvd_pkts: packets that came into @rxq; protected by its lock
  * @rcvd_bytes: bytes of payload of these packets; protected as they
@@ -152,7 +155,7 @@ struct vrnic_rare {
  *   queue pair that only answers changes them once for a buffer of packets;
  * - @target_rcvd and @target_xmit are before the head of @recv_sgl, which each request of a peer on
  *   this host changes;
- * - @rcvd_pkts and @rcvd_bytes are before @rxq_bytes and @rxq, which each packet changes.
+ * - @rcvd_pkts and @rcvd_bytes are before @rxq_room and @rxq, which each packet changes.
  */
 struct vrnic_qp {
 	struct rcu_head rcu;
@@ -209,7 +212,7 @@ struct vrnic_qp {
 	struct vrnic_rare rare;
 	u64 rcvd_pkts ____cacheline_aligned;
 	u64 rcvd_bytes;
-	u32 rxq_bytes;
+	struct vrnic_room rxq_room;
 	u32 ud_psn;
 	struct sk_buff_head rxq;	/* its lock is the last of it, and large in some kernels */
 	u32 groups;
@@ -218,6 +221,8 @@ struct vrnic_qp {
 	struct list_head counted;
 	gfp_t gfp;
 };
+
+#define VRNIC_RXQ_BYTES	SZ_4M	/* most memory of packets that wait for a run */
 
 /**
  * struct vrnic_scratch - arrays of a queue pair, behind it in its memory
@@ -289,7 +294,7 @@ VRNIC_QP_SAME_LINE(op.info, read_bytes);
 VRNIC_QP_SAME_LINE(recv_sgl.pos, target_rcvd);
 VRNIC_QP_SAME_LINE(recv_sgl.pos, target_xmit);
 VRNIC_QP_SAME_LINE(rxq.qlen, rcvd_pkts);
-VRNIC_QP_SAME_LINE(rxq.qlen, rxq_bytes);
+VRNIC_QP_SAME_LINE(rxq.qlen, rxq_room);
 
 /* The core frees this after destroy_qp(); RCU readers may use the struct vrnic_qp for longer. */
 struct vrnic_ibqp {

@@ -33,8 +33,7 @@ static bool raw_enqueue(struct vrnic_qp *qp, struct sk_buff *skb)
 	spin_lock(&qp->rxq.lock);
 	/* under the lock: see vrnic_rxq_purge() */
 	room = vrnic_qp_receives(qp) &&
-	       vrnic_room_put(&qp->rxq, skb_peek_tail(&qp->rxq), skb, &qp->rxq_bytes,
-			      VRNIC_RXQ_BYTES);
+	       vrnic_room_put(&qp->rxq_room, &qp->rxq, skb_peek_tail(&qp->rxq), skb);
 	if (room) {
 		qp->rcvd_pkts++;
 		qp->rcvd_bytes += bytes;
@@ -71,8 +70,7 @@ static bool may_split(const struct vrnic_qp *qp, const struct sk_buff *skb)
 	u32 n = DIV_ROUND_UP(skb->len, each);
 
 	return n <= SPLIT_MAX &&
-	       vrnic_room_for(READ_ONCE(qp->rxq_bytes),
-			      n * (sizeof(*skb) + SKB_TRUESIZE(each)), VRNIC_RXQ_BYTES);
+	       vrnic_room_for(&qp->rxq_room, n * (sizeof(*skb) + SKB_TRUESIZE(each)));
 }
 
 /* Split what was merged. */

@@ -128,7 +128,7 @@ static bool wait_for_run(struct vrnic_qp *qp, struct sk_buff *skb)
 	prev = vrnic_pkt(skb)->info & VRNIC_PKT_CNP ? NULL : skb_peek_tail(&qp->rxq);
 	/* once more, under the lock: see vrnic_rxq_purge() */
 	room = vrnic_qp_receives(qp) &&
-	       vrnic_room_put(&qp->rxq, prev, skb, &qp->rxq_bytes, VRNIC_RXQ_BYTES);
+	       vrnic_room_put(&qp->rxq_room, &qp->rxq, prev, skb);
 	if (room) {
 		qp->rcvd_pkts += vrnic_pkt_count(vrnic_pkt(skb));
 		qp->rcvd_bytes += vrnic_pkt_bytes(vrnic_pkt(skb));
@@ -179,7 +179,7 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 	spin_lock_bh(&qp->rxq.lock);
 	skb = skb_peek(&qp->rxq);
 	if (skb)
-		vrnic_room_take(&qp->rxq, skb, &qp->rxq_bytes);
+		vrnic_room_take(&qp->rxq_room, &qp->rxq, skb);
 	spin_unlock_bh(&qp->rxq.lock);
 	return skb;
 }
@@ -191,7 +191,7 @@ struct sk_buff *vrnic_rxq_take(struct vrnic_qp *qp)
 void vrnic_rxq_return(struct vrnic_qp *qp, struct sk_buff *skb)
 {
 	spin_lock_bh(&qp->rxq.lock);
-	vrnic_room_put(&qp->rxq, NULL, skb, &qp->rxq_bytes, VRNIC_ROOM_ANY);
+	vrnic_room_return(&qp->rxq_room, &qp->rxq, skb);
 	spin_unlock_bh(&qp->rxq.lock);
 }
 

@@ -120,7 +120,7 @@ int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn)
 	if (at && !early_behind(pkt, vrnic_pkt(at)))
 		return keep_twice(e, at, skb, psn);
 	if (!is_likely(e, skb, psn) ||
-	    !vrnic_room_put(&e->list, at, skb, &e->bytes, KEEP_BYTES)) {
+	    !vrnic_room_put(&e->room, &e->list, at, skb)) {
 		early_miss(e, pkt->psn, psn);
 		return -ENOSPC;
 	}
@@ -163,7 +163,7 @@ struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn)
 /* Take @skb, which vrnic_early_peek() returned, out of the list. */
 void vrnic_early_take(struct vrnic_early *e, struct sk_buff *skb)
 {
-	vrnic_room_take(&e->list, skb, &e->bytes);
+	vrnic_room_take(&e->room, &e->list, skb);
 }
 
 /**
@@ -266,9 +266,16 @@ void vrnic_early_drop_answered(struct vrnic_early *e)
 	}
 }
 
-void vrnic_early_init(struct vrnic_early *e)
+/**
+ * vrnic_early_init() - prepare a list of early packets
+ * @e: early packets
+ * @user: user who has the queue pair, which has a reference; NULL: root, or the kernel
+ */
+void vrnic_early_init(struct vrnic_early *e, struct vrnic_user *user)
 {
 	__skb_queue_head_init(&e->list);
+	e->room.user = user;
+	e->room.most = KEEP_BYTES;
 }
 
 void vrnic_early_purge(struct vrnic_early *e)

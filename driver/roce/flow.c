@@ -309,8 +309,8 @@ int vrnic_roce_connect(struct vrnic_qp *qp, const struct ib_qp_attr *attr)
 	if (!roce)
 		return -ENOMEM;
 	roce->mtu = ib_mtu_enum_to_int(attr->path_mtu);
-	vrnic_early_init(&roce->req.early);
-	vrnic_early_init(&roce->resp.early);
+	vrnic_early_init(&roce->req.early, qp->rxq_room.user);
+	vrnic_early_init(&roce->resp.early, qp->rxq_room.user);
 	err = path_to_peer(&roce->path, qp, ah, attr->dest_qp_num);
 	if (err)
 		goto err_free;

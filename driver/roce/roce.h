@@ -4,7 +4,6 @@
  *
  *	roce/socket.c	sockets, routes; packets from and to the network
  *	roce/arrive.c	puts packets into the queue of their queue pair
- *	roce/room.c	bounds the memory of packets that wait
  *	roce/tx.c	makes packets
  *	roce/pkt.c	reads packets
  *	lib/ack.h	what is outstanding, and what an acknowledgment means
@@ -31,12 +30,14 @@
 #include "lib/hdr.h"
 #include "lib/psn.h"
 #include "mem/seg.h"
+#include "queue/room.h"
 
 struct dst_entry;
 struct vrnic_budget;
 struct vrnic_dev;
 struct vrnic_qp;
 struct vrnic_sgl;
+struct vrnic_user;
 
 #define VRNIC_WINDOW_SLOTS	512	/* slots for copies of the descriptors of a window */
 #define VRNIC_LINK_OPS		128	/* most operations in flight of a native link */
@@ -47,7 +48,6 @@ struct vrnic_sgl;
 #define VRNIC_PROBE		2	/* packets that are sent again at first after a loss */
 #define VRNIC_CLEAN_PKTS	1024	/* packets without a loss after which a wire is clean */
 #define VRNIC_ACK_EVERY		32	/* most packets from one AckReq to the next */
-#define VRNIC_RXQ_BYTES		SZ_4M	/* most memory of packets that wait for a run */
 
 /**
  * struct vrnic_wire - the sockets of a network namespace
@@ -261,7 +261,7 @@ struct vrnic_tx {
 /**
  * struct vrnic_early - packets that came before one that is missing
  * @list: packets that are kept, in the order of their PSNs
- * @bytes: memory of the packets
+ * @room: room that they take
  * @port: UDP source port of the last packet that came in order; 0: none came
  * @since: time of the last progress, in ns: @list got its first packet, or a missing packet came
  * @patience: time, in ns, that a missing packet may be late
@@ -273,7 +273,7 @@ struct vrnic_tx {
  */
 struct vrnic_early {
 	struct sk_buff_head list;
-	u32 bytes;
+	struct vrnic_room room;
 	u16 port;
 	u64 since;
 	u64 patience;
@@ -475,15 +475,6 @@ void vrnic_wire_end(struct vrnic_wire *w);
 int vrnic_roce_init(void);
 void vrnic_roce_exit(void);
 
-/* roce/room.c */
-#define VRNIC_ROOM_ANY	U32_MAX
-bool vrnic_room_for(u32 bytes, u32 more, u32 most);
-bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
-		    u32 *bytes, u32 most);
-void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes);
-int vrnic_room_init(void);
-void vrnic_room_exit(void);
-
 /* roce/arrive.c */
 bool vrnic_pkt_welcome(const struct vrnic_qp *qp, struct sk_buff *skb);
 bool vrnic_pkt_arrive(struct vrnic_qp *qp, struct sk_buff *skb);
@@ -524,7 +515,7 @@ void vrnic_resp_ack(struct vrnic_qp *qp);
 bool vrnic_resp_reply(struct vrnic_qp *qp, struct vrnic_budget *budget);
 
 /* roce/early.c */
-void vrnic_early_init(struct vrnic_early *e);
+void vrnic_early_init(struct vrnic_early *e, struct vrnic_user *user);
 void vrnic_early_purge(struct vrnic_early *e);
 int vrnic_early_keep(struct vrnic_early *e, struct sk_buff *skb, u32 psn);
 struct sk_buff *vrnic_early_peek(struct vrnic_early *e, u32 psn);

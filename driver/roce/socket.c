@@ -27,6 +27,7 @@
 #include "queue/mcast.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
+#include "queue/room.h"
 #include "roce/av_route.h"
 #include "roce/roce.h"
 #include "roce/socket.h"

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Queue pairs: create, query, destroy. */
 
+#include <linux/cred.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "base/objects.h"
 #include "base/trace.h"
 #include "base/udata.h"
+#include "base/user.h"
 #include "engine/engine.h"
 #include "queue/cq.h"
 #include "queue/link_ops.h"
@@ -198,6 +200,7 @@ static void qp_init(struct vrnic_qp *qp, struct ib_qp *ibqp, struct ib_qp_init_a
 	INIT_LIST_HEAD(&qp->wired);
 	INIT_LIST_HEAD(&qp->counted);
 	skb_queue_head_init(&qp->rxq);
+	qp->rxq_room.most = VRNIC_RXQ_BYTES;
 }
 
 static struct vrnic_qp *qp_new(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
@@ -224,9 +227,28 @@ static void qp_free(struct vrnic_qp *qp)
 {
 	WARN_ON_ONCE(!list_empty(&qp->counted));
 	vrnic_roce_disconnect(qp);
+	vrnic_user_put(qp->rxq_room.user);
 	vrnic_ring_free(&qp->sq);
 	vrnic_ring_free(&qp->rq.ring);
 	kfree_rcu(qp, rcu);
+}
+
+/*
+ * Who pays for packets that wait: the user who opened the context, also if another has the file
+ * now. An XRC target has no context, so it is the user who makes it.
+ */
+static int qp_set_user(struct vrnic_qp *qp, const struct vrnic_ucontext *uc)
+{
+	struct vrnic_user *user = NULL;
+
+	if (uc)
+		user = vrnic_user_share(uc->user);
+	else if (vrnic_qp_is_users(qp))
+		user = vrnic_user_get(current_uid());
+	if (IS_ERR(user))
+		return PTR_ERR(user);
+	qp->rxq_room.user = user;
+	return 0;
 }
 
 static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
@@ -242,7 +264,7 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	qp->owner = uc ? uc->number : 0;
-	err = rings_init(qp, &init->cap);
+	err = qp_set_user(qp, uc) ?: rings_init(qp, &init->cap);
 	if (err)
 		goto err_free;
 	if (udata) {
@@ -314,6 +336,7 @@ static void link_qp_release(struct rcu_head *rcu)
  * @link: the native link
  * @ops: functions of @link that the queue pair calls
  * @crew: threads that run the queue pair: those of the FIFO at this end
+ * @user: user who has that FIFO; NULL: root
  * @gfp: flags for allocations
  *
  * The core does not know this queue pair, which has no completion queues, and no rings.
@@ -321,20 +344,24 @@ static void link_qp_release(struct rcu_head *rcu)
  * Return: 0: link_ops.created() was called; or a negative errno. Undone by vrnic_destroy_link_qp().
  */
 int vrnic_create_link_qp(struct ib_qp *ibqp, struct vrnic_link *link,
-			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew, gfp_t gfp)
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
+			 struct vrnic_user *user, gfp_t gfp)
 {
 	struct vrnic_qp *qp = link_qp_new(ibqp, crew, gfp);
 	int err;
 
 	if (!qp)
 		return -ENOMEM;
+	qp->rxq_room.user = vrnic_user_share(user);
 	qp->link = link;
 	qp->link_ops = ops;
 	/* before vrnic_qp_publish(): code that finds @qp by its number uses link->qp */
 	ops->created(link, qp);
 	err = vrnic_qp_publish(qp);
-	if (err)
+	if (err) {
+		vrnic_user_put(qp->rxq_room.user);
 		kmem_cache_free(link_qps, container_of(qp, struct link_qp, qp));
+	}
 	return err;
 }
 
@@ -411,5 +438,6 @@ void vrnic_destroy_link_qp(struct vrnic_qp *qp)
 {
 	qp_end(qp);
 	vrnic_roce_disconnect(qp);
+	vrnic_user_put(qp->rxq_room.user);
 	call_rcu(&qp->rcu, link_qp_release);
 }

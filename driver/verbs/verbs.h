@@ -11,6 +11,7 @@ struct vrnic_link;
 struct vrnic_link_ops;
 struct vrnic_qp;
 struct vrnic_runnable_ops;
+struct vrnic_user;
 
 #define VRNIC_MAX_RD_ATOM	128		/* READs and atomics under way, at each end */
 
@@ -45,7 +46,8 @@ int vrnic_destroy_ah(struct ib_ah *ibah, u32 flags);
 int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
 int vrnic_create_link_qp(struct ib_qp *ibqp, struct vrnic_link *link,
-			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew, gfp_t gfp);
+			 const struct vrnic_link_ops *ops, struct vrnic_crew *crew,
+			 struct vrnic_user *user, gfp_t gfp);
 void vrnic_destroy_link_qp(struct vrnic_qp *qp);
 int vrnic_link_qps_init(void);
 void vrnic_link_qps_exit(void);

@@ -6,6 +6,7 @@
 
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
+#include <linux/err.h>
 #include <linux/ip.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
@@ -14,6 +15,7 @@
 
 #include "base/fault.h"
 #include "base/stats.h"
+#include "base/user.h"
 #include "lib/hdr.h"
 #include "queue/qp.h"
 #include "roce/roce.h"
@@ -60,6 +62,7 @@ static struct vrnic_qp *add_qp(struct kunit *test, enum ib_qp_type type)
 	qp->state = IB_QPS_RTS;
 	qp->attr.qkey = QKEY;
 	skb_queue_head_init(&qp->rxq);
+	qp->rxq_room.most = VRNIC_RXQ_BYTES;
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, purge, qp));
 	if (type != IB_QPT_RC)
 		return qp;
@@ -180,7 +183,7 @@ static void a_queue_is_bounded_by_bytes(struct kunit *test)
 	KUNIT_EXPECT_LE(test, n * SZ_64K, SZ_4M);
 	KUNIT_EXPECT_GE(test, n * SZ_64K, SZ_4M - SZ_128K);
 	vrnic_rxq_purge(rig->qp);
-	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_bytes);
+	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_room.bytes);
 	/* there is room again */
 	KUNIT_EXPECT_EQ(test, n, fill(test, rig->qp, SZ_64K));
 }
@@ -200,6 +203,61 @@ static void all_queues_together_are_bounded(struct kunit *test)
 	KUNIT_EXPECT_LE(test, (u64)all * SZ_2M, SZ_32M + SZ_16M);
 	/* and the last ones found no room, though they had nothing themselves */
 	KUNIT_EXPECT_EQ(test, 0, fill(test, add_qp(test, IB_QPT_RC), SZ_2M));
+}
+
+static void end_user(void *user)
+{
+	vrnic_user_put(user);
+}
+
+static struct vrnic_user *add_user(struct kunit *test, uid_t uid)
+{
+	struct vrnic_user *user = vrnic_user_get(KUIDT_INIT(uid));
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_OR_NULL(user));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, end_user, user));
+	return user;
+}
+
+static struct vrnic_qp *add_qp_of(struct kunit *test, struct vrnic_user *user)
+{
+	struct vrnic_qp *qp = add_qp(test, IB_QPT_RC);
+
+	qp->rxq_room.user = user;
+	return qp;
+}
+
+static void one_user_leaves_room_for_others(struct kunit *test)
+{
+	struct vrnic_user *greedy = add_user(test, 70001), *other = add_user(test, 70002);
+	struct vrnic_qp *last = add_qp_of(test, greedy);
+	u32 n, all = fill(test, last, SZ_256K);
+
+	for (n = 0; n < 16; n++)
+		all += fill(test, add_qp_of(test, greedy), SZ_256K);
+	KUNIT_EXPECT_LE(test, (u64)all * SZ_256K, SZ_16M + SZ_8M);
+	KUNIT_EXPECT_GE(test, (u64)all * SZ_256K, SZ_2M);
+	/* full queues have left room for the first packet of others of the same user */
+	KUNIT_EXPECT_EQ(test, 1, fill(test, add_qp_of(test, greedy), SZ_1M));
+	for (n = 0; n < 32; n++)
+		fill(test, add_qp_of(test, greedy), SZ_1M);
+	KUNIT_EXPECT_EQ(test, 0, fill(test, add_qp_of(test, greedy), SZ_1M));
+	/* but for him there is none any more, and for others, and root, there is */
+	for (n = 0; n < 8; n++) {
+		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp_of(test, other), SZ_4K));
+		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp(test, IB_QPT_RC), SZ_4K));
+	}
+	vrnic_rxq_purge(last);
+	KUNIT_EXPECT_LE(test, 1, fill(test, last, SZ_256K));
+}
+
+static void a_user_is_found_while_it_is_there(struct kunit *test)
+{
+	struct vrnic_user *user = add_user(test, 70001);
+
+	KUNIT_EXPECT_PTR_EQ(test, user, add_user(test, 70001));
+	KUNIT_EXPECT_PTR_NE(test, user, add_user(test, 70002));
+	KUNIT_EXPECT_NULL(test, vrnic_user_get(GLOBAL_ROOT_UID));
 }
 
 /* After a send that failed, a queue pair receives as before. */
@@ -229,14 +287,14 @@ static void a_buffer_counts_once(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, one);
 		parse(test, one, i);
 		KUNIT_ASSERT_TRUE(test, arrive(rig->qp, one));
-		KUNIT_EXPECT_EQ(test, SZ_64K + (i + 1) * sizeof(*skb), rig->qp->rxq_bytes);
+		KUNIT_EXPECT_EQ(test, SZ_64K + (i + 1) * sizeof(*skb), rig->qp->rxq_room.bytes);
 	}
 	kfree_skb(skb);
 	for (i = 4; i--; ) {
-		KUNIT_EXPECT_GE(test, rig->qp->rxq_bytes, SZ_64K);
+		KUNIT_EXPECT_GE(test, rig->qp->rxq_room.bytes, SZ_64K);
 		kfree_skb(vrnic_rxq_take(rig->qp));
 	}
-	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_bytes);
+	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_room.bytes);
 }
 
 /* What comes between clones of a buffer, and goes again, changes nothing. */
@@ -250,17 +308,17 @@ static void a_buffer_counts_once_whatever_comes_between(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, one);
 	KUNIT_ASSERT_TRUE(test, arrive(rig->qp, skb));
 	KUNIT_ASSERT_TRUE(test, arrive(rig->qp, one));
-	before = rig->qp->rxq_bytes;
+	before = rig->qp->rxq_room.bytes;
 	vrnic_rxq_return(rig->qp, packet(test, VRNIC_BTH_WRITE_MIDDLE, PEER, 1));
 	one = vrnic_rxq_take(rig->qp);
-	KUNIT_EXPECT_EQ(test, before, rig->qp->rxq_bytes);
+	KUNIT_EXPECT_EQ(test, before, rig->qp->rxq_room.bytes);
 	skb = vrnic_rxq_take(rig->qp);
 	vrnic_rxq_return(rig->qp, one);
 	vrnic_rxq_return(rig->qp, skb);
 	kfree_skb(vrnic_rxq_take(rig->qp));
 	kfree_skb(vrnic_rxq_take(rig->qp));
 	kfree_skb(vrnic_rxq_take(rig->qp));
-	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_bytes);
+	KUNIT_EXPECT_EQ(test, 0, rig->qp->rxq_room.bytes);
 }
 
 static void a_stranger_does_not_fill_the_queue(struct kunit *test)
@@ -342,7 +400,7 @@ static struct vrnic_early *early(struct kunit *test)
 	struct sk_buff *skb;
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
-	vrnic_early_init(e);
+	vrnic_early_init(e, NULL);
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, purge_early, e));
 	skb = packet(test, VRNIC_BTH_SEND_ONLY, PEER, MISSING - 1);
 	vrnic_early_learn(e, skb);
@@ -412,7 +470,7 @@ static void of_two_that_differ_none_is_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBADMSG, keep_skb(e, skb));
 	KUNIT_EXPECT_TRUE(test, skb_queue_empty(&e->list));
 	KUNIT_EXPECT_TRUE(test, vrnic_early_any(e));
-	KUNIT_EXPECT_EQ(test, 0, e->bytes);
+	KUNIT_EXPECT_EQ(test, 0, e->room.bytes);
 }
 
 static void early_memory_is_bounded(struct kunit *test)
@@ -429,7 +487,7 @@ static void early_memory_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_LE(test, kept * SZ_64K, SZ_1M);
 	KUNIT_EXPECT_GE(test, kept * SZ_64K, SZ_512K);
 	vrnic_early_purge(e);
-	KUNIT_EXPECT_EQ(test, 0, e->bytes);
+	KUNIT_EXPECT_EQ(test, 0, e->room.bytes);
 }
 
 /* All that came in a few buffers of 64 KiB is kept, in whatever order. */
@@ -451,11 +509,11 @@ static void an_early_buffer_counts_once(struct kunit *test)
 		kfree_skb(skb);
 	}
 	KUNIT_EXPECT_EQ(test, 96, skb_queue_len(&e->list));
-	KUNIT_EXPECT_EQ(test, 3 * SZ_64K + 96 * sizeof(*skb), e->bytes);
+	KUNIT_EXPECT_EQ(test, 3 * SZ_64K + 96 * sizeof(*skb), e->room.bytes);
 	vrnic_early_peek(e, MISSING + 50);
 	KUNIT_EXPECT_EQ(test, 47, skb_queue_len(&e->list));
 	vrnic_early_purge(e);
-	KUNIT_EXPECT_EQ(test, 0, e->bytes);
+	KUNIT_EXPECT_EQ(test, 0, e->room.bytes);
 }
 
 static void what_is_not_kept_is_asked_for(struct kunit *test)
@@ -494,12 +552,14 @@ static void early_packets_do_not_stay_for_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, skb_queue_len(&e->list));
 	KUNIT_EXPECT_EQ(test, 0, vrnic_early_age(e, due));
 	KUNIT_EXPECT_TRUE(test, skb_queue_empty(&e->list));
-	KUNIT_EXPECT_EQ(test, 0, e->bytes);
+	KUNIT_EXPECT_EQ(test, 0, e->room.bytes);
 }
 
 static struct kunit_case arrive_cases[] = {
 	KUNIT_CASE(a_queue_is_bounded_by_bytes),
 	KUNIT_CASE(all_queues_together_are_bounded),
+	KUNIT_CASE(one_user_leaves_room_for_others),
+	KUNIT_CASE(a_user_is_found_while_it_is_there),
 	KUNIT_CASE(a_send_error_keeps_what_came),
 	KUNIT_CASE(a_buffer_counts_once),
 	KUNIT_CASE(a_buffer_counts_once_whatever_comes_between),

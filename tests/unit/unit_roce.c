@@ -276,8 +276,8 @@ bool vrnic_pkt_same(struct sk_buff *a, struct sk_buff *b)
 
 /* ---- packets that wait: there is room for all of them ---- */
 
-bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_buff *skb,
-		    u32 *bytes, u32 most)
+bool vrnic_room_put(struct vrnic_room *room, struct sk_buff_head *list, struct sk_buff *prev,
+		    struct sk_buff *skb)
 {
 	if (prev)
 		__skb_queue_after(list, prev, skb);
@@ -286,7 +286,7 @@ bool vrnic_room_put(struct sk_buff_head *list, struct sk_buff *prev, struct sk_b
 	return true;
 }
 
-void vrnic_room_take(struct sk_buff_head *list, struct sk_buff *skb, u32 *bytes)
+void vrnic_room_take(struct vrnic_room *room, struct sk_buff_head *list, struct sk_buff *skb)
 {
 	__skb_unlink(skb, list);
 }

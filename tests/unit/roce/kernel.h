@@ -384,6 +384,7 @@ struct vrnic_recv {
 };
 
 #include "queue/hold.h"
+#include "queue/room.h"
 
 struct vrnic_qp {
 	struct vrnic_dev *dev;
@@ -405,6 +406,7 @@ struct vrnic_qp {
 	struct vrnic_recv recv;
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
+	struct vrnic_room rxq_room;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
 	struct {
