@@ -431,6 +431,10 @@ static int device_init(struct vrnic_dev *dev, struct net_device *ndev)
 		goto err_stats;
 	netdev_hold(ndev, &dev->ndev_tracker, GFP_KERNEL);
 	dev->ndev = ndev;
+	/* if the interface has just moved, adding_end() removes the device */
+	rcu_read_lock();
+	dev->net = vrnic_net(ndev)->net_cookie;
+	rcu_read_unlock();
 	vrnic_steer_init(&dev->steer, ndev);
 	dev->port_up = port_is_up(ndev);
 	return 0;

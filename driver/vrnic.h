@@ -9,6 +9,7 @@
 #include <linux/rhashtable.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
+#include <net/net_namespace.h>
 #include <rdma/ib_verbs.h>
 
 #include "base/objects.h"
@@ -30,6 +31,8 @@ struct vrnic_wire;
  * @ibdev: the core's part
  * @ndev: the network device below this device; a reference is held
  * @ndev_tracker: for the reference on @ndev
+ * @net: cookie of the network namespace in which the device was made. The device belongs to it as
+ *	long as it lives, also when @ndev has moved to another one
  * @keys: regions, and windows (tagged pointers), by (local or remote key) >> 8; read under RCU
  * @avs: address vectors by number; read under RCU
  * @types: types of the native interface by number; read under RCU
@@ -61,6 +64,7 @@ struct vrnic_dev {
 	struct ib_device ibdev;
 	struct net_device *ndev;
 	netdevice_tracker ndev_tracker;
+	u64 net;
 	struct vrnic_ids keys;
 	struct xarray avs;
 	struct vrnic_ids types;
@@ -92,6 +96,18 @@ struct vrnic_dev {
 static inline struct vrnic_dev *to_vdev(struct ib_device *ibdev)
 {
 	return container_of(ibdev, struct vrnic_dev, ibdev);
+}
+
+/* Does the device belong to @net? */
+static inline bool vrnic_in_net(const struct vrnic_dev *dev, const struct net *net)
+{
+	return dev->net == net->net_cookie;
+}
+
+/* Do two devices belong to one network namespace? */
+static inline bool vrnic_same_net(const struct vrnic_dev *a, const struct vrnic_dev *b)
+{
+	return a->net == b->net;
 }
 
 #define vrnic_count(dev, stat) \

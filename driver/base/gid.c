@@ -8,11 +8,8 @@
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
 #include <linux/slab.h>
-#include <net/net_namespace.h>
-#include <net/netns/hash.h>
 
 #include "base/gid.h"
-#include "base/port.h"
 #include "vrnic.h"
 
 /**
@@ -34,13 +31,11 @@ static DEFINE_SPINLOCK(gids_lock);	/* protects writes of gids */
 
 /*
  * The namespace is part of the hash, because namespaces have addresses in common (127.0.0.1), which
- * would fill one bucket. The namespace of an entry does not change: when an interface leaves its
- * namespace, its device is removed.
+ * would fill one bucket. The namespace of an entry does not change: it is its device's.
  */
-static struct hlist_head *bucket(const struct net *net, const union ib_gid *gid)
+static struct hlist_head *bucket(u64 net, const union ib_gid *gid)
 {
-	u32 hash = jhash2((const u32 *)gid->raw, sizeof(gid->raw) / sizeof(u32),
-			  net_hash_mix(net));
+	u32 hash = jhash2((const u32 *)gid->raw, sizeof(gid->raw) / sizeof(u32), net);
 
 	return &gids[hash_min(hash, HASH_BITS(gids))];
 }
@@ -55,11 +50,9 @@ int vrnic_add_gid(const struct ib_gid_attr *attr, void **context)
 		return -ENOMEM;
 	g->dev = dev;
 	g->gid = attr->gid;
-	rcu_read_lock();
 	spin_lock(&gids_lock);
-	hlist_add_tail_rcu(&g->node, bucket(vrnic_net(dev->ndev), &g->gid));
+	hlist_add_tail_rcu(&g->node, bucket(dev->net, &g->gid));
 	spin_unlock(&gids_lock);
-	rcu_read_unlock();
 	*context = g;
 	return 0;
 }
@@ -76,11 +69,9 @@ int vrnic_del_gid(const struct ib_gid_attr *attr, void **context)
 	return 0;
 }
 
-static bool is_entry(const struct vrnic_gid *g, const struct net *net,
-		     const union ib_gid *gid)
+static bool is_entry(const struct vrnic_gid *g, u64 net, const union ib_gid *gid)
 {
-	return !memcmp(&g->gid, gid, sizeof(*gid)) &&
-	       net_eq(dev_net(g->dev->ndev), net);
+	return !memcmp(&g->gid, gid, sizeof(*gid)) && g->dev->net == net;
 }
 
 /**
@@ -94,12 +85,10 @@ bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 {
 	struct vrnic_gid *g;
 	bool owns = false;
-	struct net *net;
 
 	rcu_read_lock();
-	net = vrnic_net(dev->ndev);
-	hlist_for_each_entry_rcu(g, bucket(net, gid), node) {
-		owns = g->dev == dev && is_entry(g, net, gid);
+	hlist_for_each_entry_rcu(g, bucket(dev->net, gid), node) {
+		owns = g->dev == dev && is_entry(g, dev->net, gid);
 		if (owns)
 			break;
 	}
@@ -120,8 +109,7 @@ bool vrnic_owns(struct vrnic_dev *dev, const union ib_gid *gid)
 bool vrnic_reaches(struct vrnic_dev *from, const union ib_gid *gid,
 		   struct vrnic_dev *to)
 {
-	return net_eq(dev_net(from->ndev), dev_net(to->ndev)) &&
-	       vrnic_owns(to, gid);
+	return vrnic_same_net(from, to) && vrnic_owns(to, gid);
 }
 
 /* Does any device in the namespace of @from have @gid? */
@@ -129,12 +117,10 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 {
 	struct vrnic_gid *g;
 	bool local = false;
-	struct net *net;
 
 	rcu_read_lock();
-	net = vrnic_net(from->ndev);
-	hlist_for_each_entry_rcu(g, bucket(net, gid), node) {
-		local = is_entry(g, net, gid);
+	hlist_for_each_entry_rcu(g, bucket(from->net, gid), node) {
+		local = is_entry(g, from->net, gid);
 		if (local)
 			break;
 	}
@@ -144,12 +130,12 @@ bool vrnic_gid_is_local(struct vrnic_dev *from, const union ib_gid *gid)
 
 /**
  * vrnic_gid_owners() - call a function for the devices that have a GID
- * @net: network namespace of the devices; the caller makes sure that it stays
+ * @net: cookie of the network namespace of the devices
  * @gid: GID; several devices may have the same link-local one
  * @fn: called for each device, under the RCU read lock, until it returns true
  * @arg: for @fn
  */
-void vrnic_gid_owners(const struct net *net, const union ib_gid *gid,
+void vrnic_gid_owners(u64 net, const union ib_gid *gid,
 		      bool (*fn)(struct vrnic_dev *dev, void *arg), void *arg)
 {
 	struct vrnic_gid *g;

@@ -27,7 +27,7 @@ enum ib_mtu vrnic_active_mtu(const struct vrnic_dev *dev)
  * @ndev: interface
  *
  * An interface may move to another namespace. The namespace that it leaves may then be freed, but
- * not before a grace period has passed. To compare namespaces, dev_net() is enough.
+ * not before a grace period has passed. A device does not move with it: vrnic_in_net().
  *
  * Return: the namespace, valid until the RCU read-side critical section ends.
  * Context: RCU read lock.
@@ -105,7 +105,7 @@ void vrnic_dev_count(struct net *net, struct net_device *ndev,
 
 	rcu_read_lock();
 	dev = vrnic_hearer(ndev);
-	if (dev && net_eq(dev_net(dev->ndev), net))
+	if (dev && vrnic_in_net(dev, net))
 		this_cpu_add(dev->stats->count[stat], count);
 	rcu_read_unlock();
 }

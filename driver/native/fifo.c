@@ -182,7 +182,7 @@ static u32 name_hash(const char *name, u32 task, u32 context)
 }
 
 /* Names are unique within a network namespace, because its FIFOs can reach each other. */
-static struct vrnic_fifo *find_name(struct net *net, const char *name, u32 task,
+static struct vrnic_fifo *find_name(const struct vrnic_dev *dev, const char *name, u32 task,
 				    u32 context)
 {
 	struct vrnic_fifo *fifo;
@@ -192,7 +192,7 @@ static struct vrnic_fifo *find_name(struct net *net, const char *name, u32 task,
 			       name_hash(name, task, context))
 		if (fifo->address.task == task && fifo->context == context &&
 		    !strcmp(fifo->name, name) &&
-		    net_eq(net, dev_net(fifo->dev->ndev)))
+		    vrnic_same_net(fifo->dev, dev))
 			return fifo;
 	return NULL;
 }
@@ -204,8 +204,7 @@ static int name_add(struct vrnic_fifo *fifo)
 	if (!fifo->name[0])
 		return 0;
 	spin_lock(&names_lock);
-	if (!find_name(dev_net(fifo->dev->ndev), fifo->name, fifo->address.task,
-		       fifo->context)) {
+	if (!find_name(fifo->dev, fifo->name, fifo->address.task, fifo->context)) {
 		hash_add(names, &fifo->named,
 			 name_hash(fifo->name, fifo->address.task, fifo->context));
 		err = 0;
@@ -234,7 +233,7 @@ static int fifo_lookup(struct vrnic_dev *dev, const struct vrnic_lookup_req *req
 	int err = 0;
 
 	spin_lock(&names_lock);
-	fifo = find_name(dev_net(dev->ndev), req->name, req->task, req->context);
+	fifo = find_name(dev, req->name, req->task, req->context);
 	/* one that is being created has no number yet */
 	if (!fifo || !fifo->address.fifo)
 		err = -ENOENT;

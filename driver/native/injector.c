@@ -2,8 +2,8 @@
 /*
  * What all injectors share: those of rings (native/inject.c), of lanes (native/lane.c), and of
  * remote gets (native/rget.c). An injector executes one operation at a time. It keeps the target of
- * the last one, and its regions, until its run ends. Here are the counters of an operation, too, and
- * the one operation that needs neither target nor memory: a WAIT.
+ * the last one, and its regions, until its run ends. Here are the counters of an operation, too,
+ * and the one operation that needs neither target nor memory: a WAIT.
  */
 
 #include <linux/ktime.h>
@@ -68,7 +68,7 @@ bool vrnic_injector_hold(struct vrnic_injector *inj, const struct vrnic_address 
 	if (!found)
 		return false;
 	if (found->address.secret != peer->secret ||
-	    !net_eq(dev_net(found->dev->ndev), dev_net(inj->fifo->dev->ndev))) {
+	    !vrnic_same_net(found->dev, inj->fifo->dev)) {
 		vrnic_fifo_put(found);
 		return false;
 	}

@@ -101,7 +101,7 @@ static struct vrnic_link *link_new(struct vrnic_fifo *fifo, const union ib_gid *
 
 	if (!link)
 		return ERR_PTR(err);
-	link->host = vrnic_host_get(dev_net(fifo->dev->ndev), peer);
+	link->host = vrnic_host_get(fifo->dev->net, peer);
 	if (!link->host)
 		goto err_free;
 	refcount_set(&link->refs, 1);
@@ -536,7 +536,7 @@ static bool is_of_peer(const struct vrnic_link *link, const struct vrnic_heard *
 {
 	return READ_ONCE(link->nonce) == heard->h.nonce &&
 	       !memcmp(link->peer.gid, &heard->from, sizeof(heard->from)) &&
-	       (!heard->net || net_eq(dev_net(link->fifo->dev->ndev), heard->net));
+	       (!heard->net || vrnic_in_net(link->fifo->dev, heard->net));
 }
 
 /**

@@ -306,7 +306,7 @@ static bool heard_read(struct vrnic_heard *heard, struct sk_buff *skb)
 /* Is there a FIFO that the sender can reach: in @net, and at the datagram's destination address? */
 static bool is_there(struct vrnic_fifo *fifo, struct net *net, const struct vrnic_heard *heard)
 {
-	return fifo && net_eq(dev_net(fifo->dev->ndev), net) &&
+	return fifo && vrnic_in_net(fifo->dev, net) &&
 	       vrnic_reaches(fifo->dev, &heard->to, fifo->dev);
 }
 

@@ -12,7 +12,6 @@
 #include <linux/once.h>
 #include <linux/siphash.h>
 #include <linux/slab.h>
-#include <net/net_namespace.h>
 
 #include "native/link.h"
 #include "native/link_host.h"
@@ -23,7 +22,7 @@
 /**
  * struct vrnic_host - another host
  * @node: in the table of hosts
- * @net: network namespace of this host that reaches the other host; only compared
+ * @net: cookie of the network namespace of this host that reaches the other host
  * @gid: address of the host
  * @number: number that records have in place of @gid
  * @refs: number of links to the host; protected by hosts_lock
@@ -31,7 +30,7 @@
  */
 struct vrnic_host {
 	struct hlist_node node;
-	const struct net *net;
+	u64 net;
 	union ib_gid gid;
 	u64 number;
 	unsigned int refs;
@@ -54,7 +53,7 @@ static u64 gid_number(const union ib_gid *gid)
 	return siphash(gid->raw, sizeof(gid->raw), &key) ?: 1;
 }
 
-static struct vrnic_host *host_find(const struct net *net, const union ib_gid *gid, u64 number)
+static struct vrnic_host *host_find(u64 net, const union ib_gid *gid, u64 number)
 {
 	struct vrnic_host *host;
 
@@ -67,12 +66,12 @@ static struct vrnic_host *host_find(const struct net *net, const union ib_gid *g
 
 /**
  * vrnic_host_get() - find or make the entry of another host
- * @net: network namespace of this host that reaches the other host
+ * @net: cookie of the network namespace of this host that reaches the other host
  * @gid: address of the host
  *
  * Return: entry, for vrnic_host_put(), or NULL if there is no memory.
  */
-struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid)
+struct vrnic_host *vrnic_host_get(u64 net, const union ib_gid *gid)
 {
 	struct vrnic_host *host, *new;
 	u64 number = gid_number(gid);

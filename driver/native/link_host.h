@@ -6,10 +6,9 @@
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
-struct net;
 struct vrnic_host;
 
-struct vrnic_host *vrnic_host_get(const struct net *net, const union ib_gid *gid);
+struct vrnic_host *vrnic_host_get(u64 net, const union ib_gid *gid);
 void vrnic_host_put(struct vrnic_host *host);
 u64 vrnic_host_number(const struct vrnic_host *host);
 bool vrnic_host_charge(struct vrnic_host *host, u64 bytes);

@@ -431,7 +431,7 @@ unsigned int vrnic_mcast_receive(struct net *net, struct net_device *ndev,
 
 	rcu_read_lock();
 	dev = vrnic_hearer(ndev);
-	if (dev && net_eq(dev_net(dev->ndev), net) && !vrnic_owns(dev, from))
+	if (dev && vrnic_in_net(dev, net) && !vrnic_owns(dev, from))
 		n = vrnic_mcast_members(dev, to, fn, arg);
 	rcu_read_unlock();
 	return n;

@@ -147,8 +147,8 @@ static bool gsi_is_best(struct vrnic_dev *dev, void *arg)
 	return dev->ndev == search->best;
 }
 
-/* Find the GSI queue pair of a device in @net that has @gid. The caller keeps @net from ending. */
-static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
+/* Find the GSI queue pair of a device that has @gid, in the namespace with the cookie @net. */
+static struct vrnic_qp *gsi_find(u64 net, const union ib_gid *gid,
 				 const struct net_device *best)
 {
 	struct gsi_search search = { .best = best };
@@ -167,20 +167,15 @@ static struct vrnic_qp *gsi_find(const struct net *net, const union ib_gid *gid,
 struct vrnic_qp *vrnic_gsi_by_gid(struct vrnic_dev *from,
 				  const union ib_gid *gid)
 {
-	struct vrnic_qp *qp;
-
-	rcu_read_lock();
-	qp = gsi_find(vrnic_net(from->ndev), gid, from->ndev);
-	rcu_read_unlock();
-	return qp;
+	return gsi_find(from->net, gid, from->ndev);
 }
 
 /*
  * As vrnic_gsi_by_gid(), for a packet from the network. @ndev: interface that the packet came
- * through, or NULL if it is not known. The caller keeps @net from ending.
+ * through, or NULL if it is not known.
  */
 struct vrnic_qp *vrnic_gsi_by_net(struct net *net, struct net_device *ndev,
 				  const union ib_gid *gid)
 {
-	return gsi_find(net, gid, ndev ? vrnic_lower(ndev) : NULL);
+	return gsi_find(net->net_cookie, gid, ndev ? vrnic_lower(ndev) : NULL);
 }

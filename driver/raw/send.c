@@ -50,9 +50,11 @@
  */
 bool vrnic_raw_allowed(const struct vrnic_dev *dev)
 {
-	const struct net *net = dev_net(dev->ndev);
+	const struct net *net = current->nsproxy->net_ns;
 
-	return net_eq(net, current->nsproxy->net_ns) && ns_capable(net->user_ns, CAP_NET_RAW);
+	/* an interface that has left the device may be in another namespace */
+	return vrnic_in_net(dev, net) && !READ_ONCE(dev->steer.over) &&
+	       ns_capable(net->user_ns, CAP_NET_RAW);
 }
 
 /* Has the interface Ethernet frames? */

@@ -109,7 +109,7 @@ static struct vrnic_qp *find_qp(struct net *net, struct sk_buff *skb,
 	}
 	if (!qp)
 		return NULL;
-	if (qp != last && net_eq(dev_net(qp->dev->ndev), net))
+	if (qp != last && vrnic_in_net(qp->dev, net))
 		return qp;
 	/* packets for a GSI queue pair do not have its number, so it may be @last */
 	vrnic_qp_put(qp);
@@ -426,7 +426,8 @@ static int wire_open(struct vrnic_dev *dev)
 	if (!net)
 		return -ENODEV;
 	mutex_lock(&wires_lock);
-	w = wire_get(net);
+	/* an interface that has moved leads nowhere any more */
+	w = vrnic_in_net(dev, net) ? wire_get(net) : ERR_PTR(-ENODEV);
 	if (!IS_ERR(w)) {
 		list_add(&dev->wired, &w->devs);
 		/* pairs with the acquires in wire_is_open() and vrnic_path_init() */

@@ -562,7 +562,7 @@ static bool names_us(const struct vrnic_qp *peer, const struct vrnic_qp *qp)
 {
 	return vrnic_qp_suits(qp, peer) && !peer->link &&
 	       READ_ONCE(peer->attr.dest_qp_num) == qp->qpn &&
-	       net_eq(dev_net(qp->dev->ndev), dev_net(peer->dev->ndev));
+	       vrnic_same_net(qp->dev, peer->dev);
 }
 
 /* Does each queue pair have the number and GID that the other one is connected to? */
