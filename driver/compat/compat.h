@@ -7,6 +7,7 @@
 #define VRNIC_COMPAT_H
 
 #include <linux/hrtimer.h>
+#include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
@@ -32,6 +33,14 @@ static inline void vrnic_sk_no_busy_poll(struct sock *sk)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	WRITE_ONCE(sk->sk_ll_usec, 0);
+#endif
+}
+
+/* Without XPS, an interface's queue for a packet does not depend on the CPU. */
+static inline void vrnic_skb_sent_from(struct sk_buff *skb, u32 cpu)
+{
+#ifdef CONFIG_XPS
+	skb->sender_cpu = cpu;
 #endif
 }
 

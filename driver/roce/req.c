@@ -303,6 +303,9 @@ void vrnic_req_retire(struct vrnic_qp *qp, u8 status, u8 verr)
 	q->fly.head++;
 	q->slot_head += w->num_slots;
 	q->ahead -= w->num_slots;
+	/* all requests have arrived: the next may take another queue of the interface */
+	if (vrnic_roce_idle(qp) && !qp->roce->queue.answers)
+		qp->roce->queue.cpu = 0;
 	vrnic_sq_complete(qp);
 }
 

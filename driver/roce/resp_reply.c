@@ -60,8 +60,8 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 		vrnic_count(qp->dev, RETRANSMITTED_PKTS);
 		qp->rare.retransmitted_pkts++;
 	}
-	err = vrnic_roce_xmit(qp, &qp->roce->path, &tx);
 	to_resp(qp)->replied = true;
+	err = vrnic_roce_xmit(qp, &qp->roce->path, &tx);
 	reply->first = false;
 	reply->psn = vrnic_psn_add(reply->psn, 1);
 	reply->va += n;

@@ -435,11 +435,28 @@ struct vrnic_resp {
 };
 
 /**
+ * struct vrnic_tx_queue - which of the interface's queues the packets of a connection take
+ * @cpu: number, plus 1, of the CPU that they count as sent from, whichever CPU sends them; 0:
+ *	that of the next one
+ * @answers: answers are among them, of which nobody says when they have arrived
+ * @used: when the last one was sent, in jiffies
+ *
+ * The queues overtake each other, and the stack picks one by the CPU (XPS). So the CPU changes only
+ * when all requests are acknowledged and there were no answers, or after a while without a packet.
+ */
+struct vrnic_tx_queue {
+	u32 cpu;
+	bool answers;
+	unsigned long used;
+};
+
+/**
  * struct vrnic_roce - what an RC or UC queue pair needs to reach a peer over the wire
  * @rcu: to free it after a grace period: softirqs compare addresses of packets with @path under RCU
  * @path: path to the peer
  * @mtu: path MTU, bytes of payload
  * @burst: packets that the run has made and not sent; empty between runs
+ * @queue: the interface's queue for them
  * @cc: congestion control
  * @told_at: when the last CNP went to the peer, in ns; 0: never
  * @due: RC: received packets that the present run does not leave to the softirqs that brought them:
@@ -452,6 +469,7 @@ struct vrnic_roce {
 	struct vrnic_path path;
 	u32 mtu;
 	struct vrnic_burst burst;
+	struct vrnic_tx_queue queue;
 	struct vrnic_cc cc;
 	u64 told_at;
 	u32 due;

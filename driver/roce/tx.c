@@ -434,19 +434,41 @@ static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_
 	return skb;
 }
 
+/* After so long without a packet, none is in a queue of the interface. */
+#define QUEUE_QUIET	(HZ / 20)
+
 static bool is_ack(const struct vrnic_burst *b)
 {
 	return b->ack && b->nr == 1;
 }
 
+/* Have the packet take the interface's queue that those before it took, if one may be under way. */
+static void keep_queue(struct vrnic_roce *roce, struct sk_buff *skb)
+{
+	struct vrnic_tx_queue *q = &roce->queue;
+
+	if (!q->cpu || time_after(jiffies, q->used + QUEUE_QUIET)) {
+		q->cpu = raw_smp_processor_id() + 1;
+		q->answers = false;
+	}
+	if (roce->resp.replied)
+		q->answers = true;
+	q->used = jiffies;
+	vrnic_skb_sent_from(skb, q->cpu);
+}
+
 static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
 		      struct vrnic_burst *b)
 {
+	struct sk_buff *skb;
 	int err;
 
 	if (!is_ack(b) && !b->alone)
 		vrnic_sends_in_order(&qp->run);
-	err = vrnic_path_send(path, burst_finish(path, b, qp->roce));
+	skb = burst_finish(path, b, qp->roce);
+	if (qp->roce)
+		keep_queue(qp->roce, skb);
+	err = vrnic_path_send(path, skb);
 	if (err) {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
 		return err;
@@ -570,12 +592,14 @@ void vrnic_roce_push(struct vrnic_qp *qp)
  * @path: path to the peer; holds a reference on the route until the delivery, with softirqs off
  * @psn: for struct vrnic_tx
  * @dqpn: for struct vrnic_tx
+ * @cpu: for vrnic_skb_sent_from(): the acknowledgment must not overtake an answer
  * @aeth: extension header
  */
 struct ack {
 	struct vrnic_path path;
 	u32 psn;
 	u32 dqpn;
+	u32 cpu;
 	struct vrnic_aeth aeth;
 };
 
@@ -614,6 +638,7 @@ void vrnic_roce_parcel(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	dst_hold(ack->path.dst);
 	ack->psn = tx.psn;
 	ack->dqpn = tx.dqpn;
+	ack->cpu = qp->roce->queue.cpu;
 	memcpy(&ack->aeth, tx.ext, sizeof(ack->aeth));
 	/* the delivery, which is without the run bit, counts it for the device */
 	qp->sent_pkts++;
@@ -642,6 +667,7 @@ void vrnic_roce_deliver(struct vrnic_qp *qp, struct vrnic_parcel *parcel)
 	set_service(qp, &tx);
 	if (burst_begin(&b, &ack->path, &tx) && burst_put_packet(&b, &ack->path, &tx, false)) {
 		skb = burst_finish(&ack->path, &b, true);
+		vrnic_skb_sent_from(skb, ack->cpu);
 		skb_dst_set(skb, ack->path.dst);
 		ack->path.dst = NULL;
 		err = vrnic_wire_send(ack->path.wire, skb);

@@ -4,8 +4,13 @@
  * lo, and RoCEv2 between its own queue pairs.
  */
 #include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -167,7 +172,7 @@ static int route_links(void)
 {
 	char name[32], add[96];
 	const char *const commands[] = {
-		"ip link set lo up", "ip link add " LINK " type dummy",
+		"ip link set lo up", "ip link add " LINK " numtxqueues 2 type dummy",
 		"ip addr add 10.1.0.1/24 dev " LINK, "ip link set " LINK " up", add,
 	};
 	unsigned int i;
@@ -339,6 +344,105 @@ TEST_F(route, an_interface_goes_whoever_has_sent_by_it)
 	ASSERT_DONE(send_one(&self->side, &self->buf));
 	EXPECT_OK(system("ip link del " LINK));
 	EXPECT_EQ(-1, link_packets());
+}
+
+#define QUEUES	"/sys/class/net/" LINK "/queues"
+
+/*
+ * CPU 0 has the first queue of the interface, and CPU 1 the second. /sys shows the network
+ * namespace in which it was mounted, so this has a /sys of its own.
+ */
+static int queues_of_cpus(void)
+{
+	return system("unshare -m sh -ec 'mount -t sysfs none /sys;"
+		      "echo 1 >" QUEUES "/tx-0/xps_cpus; echo 2 >" QUEUES "/tx-1/xps_cpus'");
+}
+
+static int stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+/* A socket that gets the IPv4 packets that leave by queue @nr of an interface. */
+static int queue_open(uint32_t nr)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_QUEUE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 64),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog filter = { ARRAY_SIZE(code), code };
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = if_nametoindex(LINK),
+	};
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+	    bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		return -errno;
+	return fd;
+}
+
+/* Return: how many packets of RoCEv2 have come, after the device has sent as many as it has to. */
+static int queue_count(int fd, long long sent)
+{
+	uint8_t packet[64];
+	int ms, n = 0;
+
+	for (ms = 0; ms < WAIT_SECONDS * 1000 && statistic("sent_pkts") < sent; ms++)
+		usleep(1000);
+	while (recv(fd, packet, sizeof(packet), 0) >= 28)
+		n += packet[0] == 0x45 && packet[9] == IPPROTO_UDP && packet[22] == 4791 >> 8 &&
+		     packet[23] == (4791 & 0xff);
+	return n;
+}
+
+/*
+ * The queues of an interface overtake each other. So while the packets of a queue pair are under
+ * way, which they are for ever if there is no peer, they go by one queue, on whichever CPU they are
+ * sent.
+ */
+TEST_F(route, packets_of_a_queue_pair_do_not_overtake_each_other)
+{
+	struct pair_opts given = { .timeout = 31 }, opts = pair_defaults(&given);
+	union ibv_gid peer = gid_of("10.1.0.2");
+	struct side side[2] = {};
+	long long sent = statistic("sent_pkts");
+	int queue[2], i;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU has one queue");
+	ASSERT_LE(0, sent);
+	ASSERT_OK(queues_of_cpus());
+	for (i = 0; i < 2; i++) {
+		queue[i] = queue_open(i);
+		ASSERT_LE(0, queue[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_OK(side_open(&side[i], &self->dev, &opts, false));
+		ASSERT_OK(side_connect(&side[i], &opts, 17, &peer));
+		ASSERT_OK(stay_on(i));
+		ASSERT_OK(POST(&side[i], .op = IBV_WR_SEND, .local = &self->buf, .len = 8));
+		EXPECT_EQ(1, queue_count(queue[i], ++sent));
+	}
+	/* it waits for an answer to what went by the first queue */
+	for (i = 0; i < 8; i++) {
+		ASSERT_OK(stay_on(!(i % 2)));
+		ASSERT_OK(POST(&side[0], .op = IBV_WR_SEND, .local = &self->buf, .len = 8));
+	}
+	EXPECT_LT(0, queue_count(queue[0], sent + 8));
+	EXPECT_EQ(0, queue_count(queue[1], sent + 8));
+	for (i = 0; i < 2; i++) {
+		EXPECT_OK(side_close(&side[i]));
+		close(queue[i]);
+	}
 }
 
 /* ---- what tests do to the driver ---- */
