@@ -338,7 +338,7 @@ struct pair_opts pair_defaults(const struct pair_opts *opts)
 	o.max_wr = or_default(o.max_wr, 64);
 	o.max_sge = or_default(o.max_sge, 4);
 	o.cqe = or_default(o.cqe, 256);
-	o.timeout = or_default(o.timeout, 14);
+	o.timeout = or_default(o.timeout, 17);
 	o.retry = or_none(or_default(o.retry, 7), NO_RETRY);
 	o.rnr_retry = or_none(or_default(o.rnr_retry, 7), NO_RETRY);
 	o.rnr_timer = or_default(o.rnr_timer, 12);

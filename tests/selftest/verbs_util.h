@@ -132,7 +132,8 @@ struct side {
  * @max_sge: [4]
  * @max_inline: [0]
  * @cqe: completion queue entries [256]
- * @timeout: exponent of the transport timer [14: 67 ms]
+ * @timeout: exponent of the transport timer [17: 0.5 s: seven retries take longer
+ *	than the machine may leave one side without a CPU]
  * @retry: [7]; NO_RETRY for none
  * @rnr_retry: [7: for ever]; NO_RETRY for none
  * @rnr_timer: code of min_rnr_timer [12: 0.64 ms; where a timer's interrupt
