@@ -89,7 +89,7 @@ struct vrnic_user *vrnic_user_get(kuid_t uid)
 	return user ? user_add(user) : ERR_PTR(-ENOMEM);
 }
 
-/* Take one more reference on @user, which the caller has; also if it is NULL. */
+/* Take one more reference on @user, on which the caller has a reference, or which is NULL. */
 struct vrnic_user *vrnic_user_share(struct vrnic_user *user)
 {
 	if (!user)

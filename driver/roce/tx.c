@@ -434,7 +434,10 @@ static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_
 	return skb;
 }
 
-/* After so long without a packet, none is in a queue of the interface. */
+/*
+ * After so long without a packet, the interface's queue counts as empty. If it is not, packets may
+ * overtake those in it: the peer gets the right data all the same, but later.
+ */
 #define QUEUE_QUIET	(HZ / 20)
 
 static bool is_ack(const struct vrnic_burst *b)

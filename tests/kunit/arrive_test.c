@@ -242,7 +242,7 @@ static void one_user_leaves_room_for_others(struct kunit *test)
 	for (n = 0; n < 32; n++)
 		fill(test, add_qp_of(test, greedy), SZ_1M);
 	KUNIT_EXPECT_EQ(test, 0, fill(test, add_qp_of(test, greedy), SZ_1M));
-	/* but for him there is none any more, and for others, and root, there is */
+	/* now this user has no room at all, but another one has, and so has root */
 	for (n = 0; n < 8; n++) {
 		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp_of(test, other), SZ_4K));
 		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp(test, IB_QPT_RC), SZ_4K));

@@ -15,7 +15,8 @@
 
 #define PAGE	4096UL
 #define LEN	(64 * PAGE)
-#define PATIENT	18	/* of a pair whose pages go as fast as they come */
+/* A second to an acknowledgment: pages take their time on a busy machine, and may go again. */
+#define PATIENT	18
 #define CHUNK	(128 * PAGE)	/* addresses of one of the driver's tables of pages */
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND)
@@ -643,8 +644,6 @@ static uint64_t bytes_to_move(void)
 
 	return text ? strtoull(text, NULL, 0) : 32 << 20;
 }
-
-/* A second to an acknowledgment: the pages of a long message take their time on a busy machine. */
 
 FIXTURE(odp_slots)
 {
