@@ -45,6 +45,7 @@
 
 static struct options opts;
 static int nth_fd = -1;
+static bool refused;	/* calls fail in any case */
 
 /* Results of the children, in memory that they share. */
 static struct tally {
@@ -96,6 +97,12 @@ static void note_failure(const char *what, unsigned int call, unsigned int n,
 	ktap_comment("%s %u, allocation %u: %s", what, call, n, strerror(err));
 }
 
+/* Does the call, which is one that is refused, fail with @ret without a fault, too? */
+static bool fails_anyway(int (*make)(void *arg), void *arg, int ret)
+{
+	return refused && !is_documented(-ret) && make(arg) == ret;
+}
+
 /**
  * fail_each() - make a call with each of its allocations failing in turn
  * @what: for reports
@@ -119,11 +126,11 @@ static int fail_each(const char *what, int (*make)(void *arg), void *arg)
 		if (!injected)
 			return ret;
 		tally->injected++;
-		if (!ret) {
+		if (!ret || fails_anyway(make, arg, ret)) {
 			tally->tolerated++;
 			tally->from[call] = n;
 			tally->again = true;
-			return 0;
+			return ret;
 		}
 		note_failure(what, call, n, -ret);
 	}
@@ -518,7 +525,9 @@ static int child(void)
 			     strerror(abs(ret)));
 		return 1;
 	}
+	refused = true;
 	script_refused(&s);
+	refused = false;
 	if (!tally->again && !operate_all(&s))
 		ret = 2;
 	if (script_end(&s)) {
