@@ -442,7 +442,8 @@ struct vrnic_resp {
  * @used: when the last one was sent, in jiffies
  *
  * The queues overtake each other, and the stack picks one by the CPU (XPS). So the CPU changes only
- * when all requests are acknowledged and there were no answers, or after a while without a packet.
+ * when all requests are acknowledged or, if there were packets that nobody acknowledges, after a
+ * while without a packet.
  */
 struct vrnic_tx_queue {
 	u32 cpu;

@@ -435,8 +435,9 @@ static struct sk_buff *burst_finish(const struct vrnic_path *path, struct vrnic_
 }
 
 /*
- * After so long without a packet, the interface's queue counts as empty. If it is not, packets may
- * overtake those in it: the peer gets the right data all the same, but later.
+ * After so long without a packet, the interface's queue counts as empty, unless requests are not
+ * acknowledged. If it is not, packets may overtake those in it: the peer gets the right data all
+ * the same, but later.
  */
 #define QUEUE_QUIET	(HZ / 20)
 
@@ -445,16 +446,26 @@ static bool is_ack(const struct vrnic_burst *b)
 	return b->ack && b->nr == 1;
 }
 
-/* Have the packet take the interface's queue that those before it took, if one may be under way. */
-static void keep_queue(struct vrnic_roce *roce, struct sk_buff *skb)
+/* May the interface's queue be another one now? */
+static bool queue_is_free(const struct vrnic_qp *qp)
 {
-	struct vrnic_tx_queue *q = &roce->queue;
+	const struct vrnic_tx_queue *q = &qp->roce->queue;
 
-	if (!q->cpu || time_after(jiffies, q->used + QUEUE_QUIET)) {
+	if (!q->cpu)
+		return true;
+	return (q->answers || vrnic_roce_idle(qp)) && time_after(jiffies, q->used + QUEUE_QUIET);
+}
+
+/* Have the packet take the interface's queue that those before it took, if one may be under way. */
+static void keep_queue(struct vrnic_qp *qp, struct sk_buff *skb)
+{
+	struct vrnic_tx_queue *q = &qp->roce->queue;
+
+	if (queue_is_free(qp)) {
 		q->cpu = raw_smp_processor_id() + 1;
 		q->answers = false;
 	}
-	if (roce->resp.replied)
+	if (qp->roce->resp.replied)
 		q->answers = true;
 	q->used = jiffies;
 	vrnic_skb_sent_from(skb, q->cpu);
@@ -470,7 +481,7 @@ static int burst_push(struct vrnic_qp *qp, struct vrnic_path *path,
 		vrnic_sends_in_order(&qp->run);
 	skb = burst_finish(path, b, qp->roce);
 	if (qp->roce)
-		keep_queue(qp->roce, skb);
+		keep_queue(qp, skb);
 	err = vrnic_path_send(path, skb);
 	if (err) {
 		vrnic_count_add(qp->dev, SEND_ERR, b->nr);
