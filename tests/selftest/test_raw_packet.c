@@ -230,7 +230,7 @@ TEST_F(raw_packet, gives_up_a_dead_network)
 	struct frame f = plain(bed, 1000, -1);
 	long long lost = statistic("send_err");
 
-	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 8bit burst 1100 limit 1100"));
+	ASSERT_OK(system("tc qdisc add dev " RAW_LINK " root tbf rate 64bit burst 1100 limit 1kb"));
 	for (int i = 0; i < 4; i++)
 		ASSERT_DONE(raw_send(&bed->a, &f, 1));
 	EXPECT_LE(lost + 2, statistic("send_err"));
