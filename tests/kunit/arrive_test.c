@@ -249,7 +249,7 @@ static void one_user_leaves_room_for_others(struct kunit *test)
 		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp_of(test, other), SZ_4K));
 		KUNIT_EXPECT_LE(test, 1, fill(test, add_qp(test, IB_QPT_RC), SZ_4K));
 	}
-	/* more than CPUs keep to themselves before they update the sum */
+	/* one list may hold no more than a CPU keeps to itself before it updates the sum */
 	for (n = 0; n < ARRAY_SIZE(full); n++)
 		vrnic_rxq_purge(full[n]);
 	KUNIT_EXPECT_LE(test, 1, fill(test, full[0], SZ_256K));

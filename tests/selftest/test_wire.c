@@ -432,7 +432,7 @@ TEST_F(route, packets_of_a_queue_pair_do_not_overtake_each_other)
 		ASSERT_OK(POST(&side[i], .op = IBV_WR_SEND, .local = &self->buf, .len = 8));
 		EXPECT_EQ(1, queue_count(queue[i], ++sent));
 	}
-	/* it waits for an answer to what went by the first queue, however long that takes */
+	/* the first queue pair waits for its acknowledgment longer than a queue has to be quiet */
 	usleep(100000);
 	for (i = 0; i < 8; i++) {
 		ASSERT_OK(stay_on(!(i % 2)));
