@@ -444,9 +444,12 @@ static inline int raw_keep_hook(void)
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct raw keep;
+	int ret;
 
-	if (system("rdma link add vrnic_keep type vrnic netdev lo"))
-		return -ENODEV;
+	ret = rdma_link_add_anew("vrnic_keep", "lo");
+
+	if (ret)
+		return ret;
 	setenv("VRNIC_DEV", "vrnic_keep", 1);
 	ctx = dev_open_context();
 	setenv("VRNIC_DEV", RAW_DEVICE, 1);
