@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # shellcheck shell=bash
 # What the tests of vrnic(8) share: checks that are one KTAP line each, and a machine with the module
-# installed as modprobe expects it. Sourced by bash in the guest, after lib.sh; needs root.
+# installed as modprobe expects it. Sourced by bash in the guest, after lib.sh; needs root. If $installed
+# is set, packages have installed vrnic(8), the module and the provider, and those are tested.
 
-vrnic=$PROGRAMS_DIR/../../userlib/utils/vrnic
-module=$PROGRAMS_DIR/../../build/${VRNIC_SUITE:-trixie}/${VRNIC_BED:?}/vrnic.ko
+if [ -n "${installed:-}" ]; then
+	vrnic=/usr/sbin/vrnic
+	module=$(modinfo -F filename vrnic)
+else
+	vrnic=$PROGRAMS_DIR/../../userlib/utils/vrnic
+	module=$PROGRAMS_DIR/../../build/${VRNIC_SUITE:-trixie}/${VRNIC_BED:?}/vrnic.ko
+fi
 modules=/lib/modules/$(uname -r)
 said=$PAIR_TMP/said
 number=0 failed=0 ended=
@@ -81,6 +87,7 @@ uninstall_module() {
 # As tools/vm/guest/main had it.
 restore() {
 	start_over
+	[ -z "${installed:-}" ] || { rm -rf "$PAIR_TMP"; return; }
 	uninstall_module
 	insmod "$module"
 	ip link add vrnet0 type dummy
