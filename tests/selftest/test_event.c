@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Asynchronous events that no other program of the suite asks for. */
+#include <stdlib.h>
+
 #include "harness.h"
 
 BED(event, 4096);
@@ -68,6 +70,69 @@ TEST_F(event, stays_in_its_context)
 			  .rkey = ~0u));
 	EXPECT_FALSE(readable(other->async_fd, 20));
 	EXPECT_OK(ibv_close_device(other));
+}
+
+/* ---- the port ---- */
+
+#define LINK_DEVICE	"vrnic_event"
+
+/* How often the port's state was told of: until it was, and a while after that. */
+struct port_events {
+	int down, up;
+};
+
+static int count_port_events(struct ibv_context *ctx, struct port_events *count)
+{
+	struct ibv_async_event event;
+	int ms = WAIT_SECONDS * 1000;
+
+	memset(count, 0, sizeof(*count));
+	while (readable(ctx->async_fd, ms)) {
+		if (ibv_get_async_event(ctx, &event))
+			return -errno;
+		count->down += event.event_type == IBV_EVENT_PORT_ERR;
+		count->up += event.event_type == IBV_EVENT_PORT_ACTIVE;
+		ibv_ack_async_event(&event);
+		if (count->down || count->up)
+			ms = 500;
+	}
+	return 0;
+}
+
+static int lo_is(const char *state)
+{
+	char command[40];
+
+	snprintf(command, sizeof(command), "ip link set lo %s", state);
+	return system(command) ? -EIO : 0;
+}
+
+/* Newer cores tell of changes themselves, so a driver that does, too, would tell twice. */
+TEST(a_change_of_the_port_is_told_of_once)
+{
+	struct port_events count;
+	struct dev dev;
+
+	ASSERT_OK(rdma_link_apart(LINK_DEVICE));
+	ASSERT_OK(setenv("VRNIC_DEV", LINK_DEVICE, 1));
+	ASSERT_OK(dev_open(&dev));
+	/* those of the beginning are no matter */
+	while (readable(dev.ctx->async_fd, 500)) {
+		struct ibv_async_event event;
+
+		ASSERT_OK(ibv_get_async_event(dev.ctx, &event));
+		ibv_ack_async_event(&event);
+	}
+	ASSERT_OK(lo_is("down"));
+	ASSERT_OK(count_port_events(dev.ctx, &count));
+	EXPECT_EQ(1, count.down);
+	EXPECT_EQ(0, count.up);
+	ASSERT_OK(lo_is("up"));
+	ASSERT_OK(count_port_events(dev.ctx, &count));
+	EXPECT_EQ(0, count.down);
+	EXPECT_EQ(1, count.up);
+	dev_close(&dev);
+	ASSERT_OK(rdma_link_del(LINK_DEVICE));
 }
 
 TEST_HARNESS_MAIN
