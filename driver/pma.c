@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The performance management agent (PMA) of IBTA 16.1. The core asks it when a process reads
- * /sys/class/infiniband/DEVICE/ports/1/counters, and perfquery asks by a MAD. The agent answers
+ * /sys/class/infiniband/DEVICE/ports/1/counters, and programs may ask by a MAD. The agent answers
  * Get, and refuses Set.
  */
 
