@@ -447,7 +447,6 @@ static inline int raw_keep_hook(void)
 	int ret;
 
 	ret = rdma_link_add_anew("vrnic_keep", "lo");
-
 	if (ret)
 		return ret;
 	setenv("VRNIC_DEV", "vrnic_keep", 1);
