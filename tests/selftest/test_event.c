@@ -76,11 +76,12 @@ TEST_F(event, stays_in_its_context)
 
 #define LINK_DEVICE	"vrnic_event"
 
-/* How often the port's state was told of: until it was, and a while after that. */
+/* How often events said that the port went down, and that it came up. */
 struct port_events {
 	int down, up;
 };
 
+/* Count until the first of these events, and half a second on, as a second one may follow. */
 static int count_port_events(struct ibv_context *ctx, struct port_events *count)
 {
 	struct ibv_async_event event;
@@ -107,7 +108,7 @@ static int lo_is(const char *state)
 	return system(command) ? -EIO : 0;
 }
 
-/* Newer cores tell of changes themselves, so a driver that does, too, would tell twice. */
+/* Since 6.14 the core reports such changes, so a driver that reports them, too, does so twice. */
 TEST(a_change_of_the_port_is_told_of_once)
 {
 	struct port_events count;
@@ -116,7 +117,7 @@ TEST(a_change_of_the_port_is_told_of_once)
 	ASSERT_OK(rdma_link_apart(LINK_DEVICE));
 	ASSERT_OK(setenv("VRNIC_DEV", LINK_DEVICE, 1));
 	ASSERT_OK(dev_open(&dev));
-	/* those of the beginning are no matter */
+	/* events of the device's beginning do not count */
 	while (readable(dev.ctx->async_fd, 500)) {
 		struct ibv_async_event event;
 
