@@ -19,6 +19,7 @@ struct vrnic_qp;
 #define show_vrnic_step(step)				\
 	__print_symbolic(step,				\
 			 { VRNIC_STEP_DONE, "done" },	\
+			 { VRNIC_STEP_DROP, "drop" },	\
 			 { VRNIC_STEP_MORE, "more" },	\
 			 { VRNIC_STEP_WAIT, "wait" },	\
 			 { VRNIC_STEP_FAIL, "fail" })

@@ -537,6 +537,8 @@ static bool inject_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;
+	case VRNIC_STEP_DROP:	/* no native message is unreliable */
+		break;
 	case VRNIC_STEP_WAIT:
 		if (waits_for_room(inj) && vrnic_lane_post(inj) == VRNIC_STEP_DONE)
 			return inject_complete(inj, budget);

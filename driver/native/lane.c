@@ -307,6 +307,8 @@ static bool lane_step(struct vrnic_lane *lane, struct vrnic_budget *budget)
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;
+	case VRNIC_STEP_DROP:	/* no native message is unreliable */
+		break;
 	case VRNIC_STEP_WAIT:
 		return vrnic_injector_ready(inj);
 	}

@@ -634,6 +634,8 @@ static bool rget_step(struct vrnic_injector *inj, struct vrnic_budget *budget)
 	case VRNIC_STEP_MORE:
 		budget->bytes = 0;
 		return true;
+	case VRNIC_STEP_DROP:	/* no native message is unreliable */
+		break;
 	case VRNIC_STEP_WAIT:
 		return vrnic_injector_ready(inj);
 	}

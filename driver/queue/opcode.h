@@ -21,6 +21,7 @@ struct vrnic_qp;
 /* What the runner has to do next with an operation that was just executed, or a part of it. */
 enum vrnic_step {
 	VRNIC_STEP_DONE,	/* complete it with success */
+	VRNIC_STEP_DROP,	/* the same: an unreliable message was lost, which nobody is told */
 	VRNIC_STEP_MORE,	/* go on in the next run: the budget is used up */
 	VRNIC_STEP_WAIT,	/* try again at vrnic_runnable.wait_until */
 	VRNIC_STEP_FAIL,	/* complete it with vrnic_op.status */

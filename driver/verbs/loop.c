@@ -74,7 +74,7 @@ static enum vrnic_step wait_rnr(struct loop *l)
 {
 	if (l->qp->type == IB_QPT_UC) {
 		vrnic_count(l->qp->dev, UC_DROPPED);
-		return VRNIC_STEP_DONE;
+		return VRNIC_STEP_DROP;
 	}
 	if (!l->op->rnr_left)
 		return vrnic_op_fail(l->op, IB_WC_RNR_RETRY_EXC_ERR,
@@ -96,7 +96,7 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 	qp->peer_wait.odp = NULL;
 	if (qp->type == IB_QPT_UC) {
 		vrnic_count(qp->dev, UC_DROPPED);
-		return VRNIC_STEP_DONE;
+		return VRNIC_STEP_DROP;
 	}
 	if (!qp->attr.timeout)
 		return wait_for(qp, 100 * NSEC_PER_MSEC, VRNIC_WAIT_PEER);
@@ -110,7 +110,7 @@ static enum vrnic_step wait_peer(struct vrnic_qp *qp, struct vrnic_op *op)
 
 /*
  * The peer refuses the operation: move the peer to ERR with @event, and let the operation fail with
- * @status. On UC, only drop the message, and let the operation succeed.
+ * @status. On UC, only drop the message.
  */
 static enum vrnic_step loop_refuse(struct loop *l, enum ib_event_type event,
 				   u8 status, int verr)
@@ -119,7 +119,7 @@ static enum vrnic_step loop_refuse(struct loop *l, enum ib_event_type event,
 	l->peer->target_errors++;
 	if (l->qp->type == IB_QPT_UC) {
 		vrnic_count(l->qp->dev, UC_DROPPED);
-		return VRNIC_STEP_DONE;
+		return VRNIC_STEP_DROP;
 	}
 	vrnic_qp_error(l->peer, event);
 	return vrnic_op_fail(l->op, status, verr);
@@ -137,7 +137,7 @@ static enum vrnic_step loop_refuse_request(struct loop *l, int verr)
 
 /*
  * Fail the receive that the message goes to with @recv_status, and move the peer to ERR. The
- * requester's operation fails with @status, but succeeds on UC.
+ * requester's operation fails with @status, unless on UC.
  */
 static enum vrnic_step loop_refuse_recv(struct loop *l, u8 recv_status,
 					u8 status, int verr)
@@ -288,15 +288,12 @@ static __always_inline enum vrnic_step loop_burst(struct loop *l,
 	return final ? VRNIC_STEP_DONE : VRNIC_STEP_MORE;
 }
 
-/*
- * Make sure that peer->recv has a receive. Return: VRNIC_STEP_DONE: there is one, or, if
- * peer->recv.active is not set, the queue pair is UC and the message was dropped.
- */
+/* Make sure that peer->recv has a receive. Return: VRNIC_STEP_DONE: there is one. */
 static enum vrnic_step loop_need_recv(struct loop *l)
 {
 	/* the receive with the first part of the message is gone: the rest has no place */
 	if ((l->op->done || l->op->moved) && !l->peer->recv.active)
-		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DONE :
+		return l->qp->type == IB_QPT_UC ? VRNIC_STEP_DROP :
 			vrnic_op_fail(l->op, IB_WC_RETRY_EXC_ERR,
 				      VRNIC_VERR_PEER);
 	if (!l->peer->recv.active)
@@ -376,11 +373,11 @@ static enum vrnic_step loop_send(struct loop *l)
 {
 	enum vrnic_step step = loop_need_recv(l);
 
-	if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
+	if (step != VRNIC_STEP_DONE)
 		return step;
 	if (!l->op->moved)
 		step = loop_fill_recv(l);
-	if (!l->op->moved)
+	if (step != VRNIC_STEP_DONE)
 		return step;
 	if (l->d->opcode == VRNIC_OP_SEND_WITH_INV)
 		step = loop_invalidate(l);
@@ -401,7 +398,7 @@ static enum vrnic_step loop_write(struct loop *l)
 		return loop_refuse_request(l, VRNIC_VERR_QP_ACCESS);
 	if (imm) {
 		step = loop_need_recv(l);
-		if (step != VRNIC_STEP_DONE || !l->peer->recv.active)
+		if (step != VRNIC_STEP_DONE)
 			return step;
 	}
 	verr = loop_open_remote(l, l->op->total, IB_ACCESS_REMOTE_WRITE);
@@ -735,7 +732,7 @@ static noinline bool near_send(struct vrnic_qp *qp, struct vrnic_op *op,
 	if (unlikely(!l.peer))
 		return false;
 	*step = loop_need_recv(&l);
-	if (unlikely(*step != VRNIC_STEP_DONE || !l.peer->recv.active))
+	if (unlikely(*step != VRNIC_STEP_DONE))
 		return true;
 	to = near_recv(&l);
 	if (unlikely(!to))

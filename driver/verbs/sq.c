@@ -105,6 +105,7 @@ static bool sq_step(struct vrnic_qp *qp, struct vrnic_budget *budget)
 	trace_vrnic_execute(qp, &qp->op, step);
 	switch (step) {
 	case VRNIC_STEP_DONE:
+	case VRNIC_STEP_DROP:
 		vrnic_sq_complete(qp);
 		vrnic_budget_spend(budget, 1);
 		return true;

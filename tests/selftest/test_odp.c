@@ -407,6 +407,60 @@ TEST_F(odp, receive_into_a_hole)
 	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR, wait_recv(self->bed->b));
 }
 
+/* A pair of unreliable connection, whose b can write its memory @to by @mr. */
+static int open_unreliable(FIXTURE_DATA(odp) *self, struct pair *pair, bool implicit,
+			   struct ibv_mr **mr)
+{
+	struct pair_opts opts = { .type = IBV_QPT_UC };
+
+	if (bed_pair_open(self->bed, pair, &opts) || pair_connect(pair))
+		return -EIO;
+	*mr = reg(pair->b.pd, implicit, self->to, LEN);
+	return *mr ? 0 : -errno;
+}
+
+/* The requester does not learn of it. The peer is told of no message that it does not have. */
+TEST_F(odp, unreliable_write_into_a_hole)
+{
+	struct request write = { .op = IBV_WR_RDMA_WRITE_WITH_IMM, .local = &self->bed->src,
+				 .len = 8, .raddr = (uintptr_t)self->to };
+	struct pair pair;
+	struct ibv_mr *mr;
+
+	ASSERT_OK(open_unreliable(self, &pair, variant->implicit, &mr));
+	ASSERT_OK(munmap(self->to, PAGE));
+	ASSERT_OK(post_recv(&pair.b, NULL, 0, 0, 7));
+	write.rkey = mr->rkey;
+	EXPECT_DONE(run_request(&pair.a, &write));
+	EXPECT_EQ(0, poll_stray(pair.b.rcq));
+	write.op = IBV_WR_SEND_WITH_IMM;
+	write.len = 0;
+	write.imm = 5;
+	EXPECT_DONE(run_request(&pair.a, &write));
+	EXPECT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(htobe32(5), pair.b.rwc.imm_data);
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
+}
+
+TEST_F(odp, unreliable_message_into_a_hole)
+{
+	struct ibv_sge sge = { (uintptr_t)self->to, PAGE };
+	struct pair pair;
+	struct ibv_mr *mr;
+
+	ASSERT_OK(open_unreliable(self, &pair, variant->implicit, &mr));
+	ASSERT_OK(munmap(self->to, PAGE));
+	sge.lkey = mr->lkey;
+	ASSERT_OK(post_recv_sgl(&pair.b, &sge, 1, 7));
+	EXPECT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .local = &self->bed->src, .len = 8));
+	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR, wait_recv(&pair.b));
+	EXPECT_EQ(7, pair.b.rwc.wr_id);
+	EXPECT_EQ(0, poll_stray(pair.b.rcq));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
+}
+
 /* The first bytes are there, but not all that one packet has. */
 TEST_F(odp, hole_behind_the_first_bytes_written)
 {
