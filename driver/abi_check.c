@@ -43,6 +43,8 @@ static_assert(sizeof(struct vrnic_ring_info) == 24);
 static_assert(sizeof(struct vrnic_alloc_ucontext_resp) == 16);
 static_assert(sizeof(struct vrnic_create_cq_req) == 8);
 static_assert(sizeof(struct vrnic_create_cq_resp) == 24);
+static_assert(sizeof(struct vrnic_create_qp_req) == 48);
+CHECK_OFFSET(vrnic_create_qp_req, rx_hash_key, 8);
 static_assert(sizeof(struct vrnic_create_qp_resp) == 48);
 static_assert(sizeof(struct vrnic_create_srq_resp) == 32);
 static_assert(sizeof(struct vrnic_resize_srq_req) == 16);

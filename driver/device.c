@@ -31,6 +31,7 @@
 #include "queue/qp.h"
 #include "queue/srq.h"
 #include "raw/raw.h"
+#include "raw/rss.h"
 #include "raw/steer.h"
 #include "raw/tally.h"
 #include "roce/arrive.h"
@@ -87,6 +88,10 @@ static void raw_caps(const struct vrnic_dev *dev, struct ib_device_attr *attr)
 	if (!vrnic_raw_supported(dev))
 		return;
 	attr->max_raw_ethy_qp = attr->max_qp;
+	attr->max_wq_type_rq = attr->max_qp;
+	attr->rss_caps.max_rwq_indirection_tables = vrnic_object_max(VRNIC_OBJECT_RWQ_TABLE);
+	attr->rss_caps.max_rwq_indirection_table_size = 1 << VRNIC_RSS_LOG_MAX;
+	attr->rss_caps.supported_qpts = BIT(IB_QPT_RAW_PACKET);
 	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
 }
 
@@ -152,6 +157,31 @@ static void port_speed(struct vrnic_dev *dev, struct ib_port_attr *attr)
 		return;
 	attr->active_speed = IB_SPEED_EDR;
 	attr->active_width = IB_WIDTH_4X;
+}
+
+/* In Mbit/s; 0: the interface does not know. */
+static u32 link_speed(struct net_device *ndev)
+{
+	struct ethtool_link_ksettings link = {};
+	int err = -ENODEV;
+
+	rtnl_lock();
+	if (ndev->reg_state == NETREG_REGISTERED)
+		err = __ethtool_get_link_ksettings(ndev, &link);
+	rtnl_unlock();
+	return err || link.base.speed == (u32)SPEED_UNKNOWN ? 0 : link.base.speed;
+}
+
+/* In units of 100 Mbit/s. What is not known is as in port_speed(), where the core has 1 Gbit/s. */
+static int __maybe_unused vrnic_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	struct net_device *ndev = to_vdev(ibdev)->ndev;
+	u32 mbits = SPEED_100000;
+
+	if (ndev->ethtool_ops && ndev->ethtool_ops->get_link_ksettings)
+		mbits = link_speed(ndev) ?: SPEED_1000;
+	*speed = port_is_up(ndev) ? DIV_ROUND_UP(mbits, SPEED_100) : 0;
+	return 0;
 }
 
 static int vrnic_query_port(struct ib_device *ibdev, u32 port,
@@ -290,8 +320,10 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.create_cq = vrnic_create_cq_op,
 	.create_flow = vrnic_create_flow,
 	.create_qp = vrnic_create_qp,
+	.create_rwq_ind_table = vrnic_create_rwq_ind_table,
 	.create_srq = vrnic_create_srq,
 	.create_user_ah = vrnic_create_ah,
+	.create_wq = vrnic_create_wq,
 	.dealloc_dm = vrnic_dealloc_dm,
 	.dealloc_driver = vrnic_dealloc_driver,
 	.dealloc_mw = vrnic_dealloc_mw,
@@ -305,7 +337,9 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.destroy_cq = vrnic_destroy_cq,
 	.destroy_flow = vrnic_destroy_flow,
 	.destroy_qp = vrnic_destroy_qp,
+	.destroy_rwq_ind_table = vrnic_destroy_rwq_ind_table,
 	.destroy_srq = vrnic_destroy_srq,
+	.destroy_wq = vrnic_destroy_wq,
 	.detach_mcast = vrnic_detach_mcast,
 	.device_group = &vrnic_attr_group,
 	.disassociate_ucontext = vrnic_disassociate_ucontext,
@@ -325,6 +359,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.modify_ah = vrnic_modify_ah,
 	.modify_qp = vrnic_modify_qp,
 	.modify_srq = vrnic_modify_srq,
+	.modify_wq = vrnic_modify_wq,
 	.poll_cq = vrnic_poll_cq,
 	.post_recv = vrnic_post_recv,
 	.post_send = vrnic_post_send,
@@ -343,6 +378,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,
 	VRNIC_COUNTER_OPS
+	VRNIC_QUERY_PORT_SPEED_OP
 	VRNIC_RESIZE_CQ_OP,
 	VRNIC_REPORT_PORT_EVENT_OP
 
@@ -352,6 +388,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_mw, vrnic_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, vrnic_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, vrnic_ibqp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_rwq_ind_table, vrnic_rwq_table, ibtbl),
 	INIT_RDMA_OBJ_SIZE(ib_srq, vrnic_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, vrnic_ucontext, ibuc),
 	INIT_RDMA_OBJ_SIZE(ib_xrcd, vrnic_xrcd, ibxrcd),

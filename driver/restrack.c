@@ -305,7 +305,7 @@ static void put_receiver(struct details *d, const struct vrnic_qp *qp)
 {
 	if (vrnic_qp_has_rq(qp))
 		put_ring(d, &qp->rq.ring, &rq_names);
-	else if (!qp->xrc)
+	else if (!qp->xrc && qp->srq)	/* that of an XRC target may go at any time */
 		put_u32(d, "srqn", qp->srq->ibsrq.res.id);
 	put_u32(d, "recv_active", VRNIC_PEEK(qp->recv.active));
 	put_u32(d, "rxq_pkts", skb_queue_len_lockless(&qp->rxq));

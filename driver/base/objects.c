@@ -23,6 +23,7 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_XRCD] = 1 << 20,
 	[VRNIC_OBJECT_FLOW] = 1 << 10,
 	[VRNIC_OBJECT_COUNTERS] = 1 << 20,
+	[VRNIC_OBJECT_RWQ_TABLE] = 1 << 16,
 };
 
 int vrnic_object_max(enum vrnic_object kind)

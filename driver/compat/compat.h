@@ -119,6 +119,13 @@ static inline void vrnic_report_port_event(struct ib_device *ibdev,
 #define VRNIC_REPORT_PORT_EVENT_OP
 #endif
 
+/* The speed of a port without rounding, since 7.0. */
+#ifdef VRNIC_HAVE_QUERY_PORT_SPEED
+#define VRNIC_QUERY_PORT_SPEED_OP .query_port_speed = vrnic_query_port_speed,
+#else
+#define VRNIC_QUERY_PORT_SPEED_OP
+#endif
+
 struct rdma_counter;
 
 int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp);

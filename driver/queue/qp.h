@@ -39,6 +39,7 @@ struct vrnic_dev;
 struct vrnic_link;
 struct vrnic_link_ops;
 struct vrnic_roce;
+struct vrnic_rss;
 struct vrnic_qp_counter;
 struct vrnic_srq;
 
@@ -135,6 +136,7 @@ struct vrnic_rare {
  * @ud_psn: PSN of the next datagram to the wire; protected by the run bit
  * @rcvd_pkts: packets that came into @rxq; protected by its lock
  * @rcvd_bytes: bytes of payload of these packets; protected as they
+ * @rss: raw packets: spreads frames over work queues; NULL: the queue pair receives itself
  * @groups: number of multicast groups with this queue pair; protected by vrnic_dev.mcast_lock
  * @link: the native link that this queue pair carries; NULL: a consumer has the queue pair
  * @link_ops: functions of @link that the queue pair calls
@@ -215,6 +217,7 @@ struct vrnic_qp {
 	struct vrnic_room rxq_room;
 	u32 ud_psn;
 	struct sk_buff_head rxq;	/* its lock is the last of it, and large in some kernels */
+	struct vrnic_rss *rss;
 	u32 groups;
 	struct list_head wired;
 	struct vrnic_qp_counter *counter;
@@ -254,10 +257,13 @@ struct vrnic_link_scratch {
 	struct vrnic_seg recv_seg;
 };
 
-/* Has it a receive ring? One with an SRQ has none, nor has one of XRC, or that of a native link. */
+/*
+ * Has it a receive ring? One with an SRQ has none, nor has one of XRC, or that of a native link, or
+ * one with work queues.
+ */
 static inline bool vrnic_qp_has_rq(const struct vrnic_qp *qp)
 {
-	return !qp->xrc && !qp->srq && !qp->link;
+	return !qp->xrc && !qp->srq && !qp->link && !qp->rss;
 }
 
 /* Is it in a state in which it receives? */

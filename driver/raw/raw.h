@@ -6,6 +6,7 @@
  *	raw/arrive.c	frames into the queue of their queue pair
  *	raw/receive.c	frames from that queue into receives
  *	raw/steer.h	which queue pairs get a frame
+ *	raw/rss.h	which work queue of a queue pair gets it
  *	raw/rule.h	what a rule says
  *	raw/filter.h	what the interface lets in
  *	raw/tally.h	what rules count

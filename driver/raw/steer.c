@@ -22,6 +22,7 @@
 #include "queue/qp_table.h"
 #include "raw/filter.h"
 #include "raw/raw.h"
+#include "raw/rss.h"
 #include "raw/rule.h"
 #include "raw/steer.h"
 #include "raw/tally.h"
@@ -77,8 +78,9 @@ static bool read_fields(const struct sk_buff *skb, struct vrnic_frame *f)
 	return true;
 }
 
-/* Give @skb to the queue pair of @rule. */
-static void steer_give(const struct vrnic_rule *rule, struct sk_buff *skb)
+/* Give @skb, the frame or a copy, to the queue pair of @rule, or to one of its work queues. */
+static void steer_give(const struct steering *s, const struct vrnic_rule *rule,
+		       struct sk_buff *skb)
 {
 	struct vrnic_qp *qp = rule->qp;
 
@@ -89,13 +91,13 @@ static void steer_give(const struct vrnic_rule *rule, struct sk_buff *skb)
 		kfree_skb(skb);
 		return;
 	}
-	vrnic_raw_arrive(qp, skb, rule->tag);
+	vrnic_raw_arrive(qp->rss ? vrnic_rss_pick(qp->rss, &s->fields) : qp, skb, rule->tag);
 	vrnic_qp_put(qp);
 }
 
-static void give_copy(const struct vrnic_rule *rule, struct sk_buff *skb)
+static void give_copy(const struct steering *s, const struct vrnic_rule *rule)
 {
-	steer_give(rule, skb_clone(skb, GFP_ATOMIC));
+	steer_give(s, rule, skb_clone(s->skb, GFP_ATOMIC));
 }
 
 /* Does the queue pair of the rule get the frame already? Or has the frame gone to enough? */
@@ -131,7 +133,7 @@ static void apply(struct steering *s, const struct vrnic_rule *rule)
 		return;
 	s->qps[s->nr++] = rule->qp;
 	if (s->last)
-		give_copy(s->last, s->skb);
+		give_copy(s, s->last);
 	s->last = rule;
 }
 
@@ -159,11 +161,11 @@ bool vrnic_steer_frame(struct vrnic_steer *steer, struct sk_buff *skb, const str
 	}
 	if (!s.taken) {
 		if (s.last)
-			give_copy(s.last, skb);
+			give_copy(&s, s.last);
 		return false;
 	}
 	if (s.last)
-		steer_give(s.last, skb);
+		steer_give(&s, s.last, skb);
 	else
 		kfree_skb(skb);
 	return true;

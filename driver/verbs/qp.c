@@ -20,6 +20,7 @@
 #include "queue/srq.h"
 #include "queue/target.h"
 #include "raw/raw.h"
+#include "raw/rss.h"
 #include "ucontext.h"
 #include "verbs/flow.h"
 #include "verbs/verbs.h"
@@ -42,6 +43,11 @@ static bool has_cqs(const struct ib_qp_init_attr *init)
 		return init->send_cq;
 	case IB_QPT_XRC_TGT:
 		return init->xrcd;
+	case IB_QPT_RAW_PACKET:
+		/* a work queue sends nothing; who has a table of them has no receives, either */
+		if (init->rwq_ind_tbl)
+			return !init->send_cq && !init->recv_cq;
+		return init->recv_cq;
 	default:
 		return init->send_cq && init->recv_cq;
 	}
@@ -72,7 +78,7 @@ static int check_init(struct vrnic_dev *dev, const struct ib_qp_init_attr *init,
 	default:
 		return -EOPNOTSUPP;
 	}
-	if (init->create_flags || init->rwq_ind_tbl)
+	if (init->create_flags || (init->rwq_ind_tbl && init->qp_type != IB_QPT_RAW_PACKET))
 		return -EOPNOTSUPP;
 	if (!has_cqs(init))
 		return -EINVAL;
@@ -127,33 +133,38 @@ static int rq_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
 }
 
 /*
- * After a failure, the caller calls qp_free(), which frees the rings that there are. An XRC target
- * has an empty send ring to which nobody can post, so that its runs need not know that it sends
- * nothing.
+ * A queue pair that sends nothing has an empty send ring to which nobody can post, so that its runs
+ * need not know.
  */
-static int rings_init(struct vrnic_qp *qp, struct ib_qp_cap *cap)
+static int sq_init_empty(struct vrnic_qp *qp, struct ib_qp_cap *cap)
+{
+	cap->max_send_wr = 0;
+	cap->max_send_sge = 0;
+	cap->max_inline_data = 0;
+	return vrnic_ring_alloc(&qp->sq, 1, VRNIC_SLOT_SIZE, qp->gfp);
+}
+
+/* After a failure, the caller calls qp_free(), which frees the rings that there are. */
+static int rings_init(struct vrnic_qp *qp, struct ib_qp_init_attr *init)
 {
 	int err;
 
-	if (qp->xrc == VRNIC_XRC_TGT) {
-		memset(cap, 0, sizeof(*cap));
-		return vrnic_ring_alloc(&qp->sq, 1, VRNIC_SLOT_SIZE, qp->gfp);
-	}
-	err = sq_init(qp, cap);
-	if (err)
-		return err;
-	return rq_init(qp, cap);
+	err = init->send_cq ? sq_init(qp, &init->cap) : sq_init_empty(qp, &init->cap);
+	return err ?: rq_init(qp, &init->cap);
 }
 
-static int rings_export(struct vrnic_qp *qp, struct ib_udata *udata)
+static int rings_export(struct vrnic_qp *qp, const struct ib_qp_init_attr *init,
+			struct ib_udata *udata)
 {
 	struct ib_ucontext *uctx = vrnic_udata_ucontext(udata);
 	struct vrnic_create_qp_resp resp = {};
 	int err;
 
-	err = vrnic_ring_export(&qp->sq, uctx, false, &resp.sq);
-	if (err)
-		return err;
+	if (init->send_cq) {
+		err = vrnic_ring_export(&qp->sq, uctx, false, &resp.sq);
+		if (err)
+			return err;
+	}
 	if (vrnic_qp_has_rq(qp)) {
 		err = vrnic_ring_export(&qp->rq.ring, uctx, false, &resp.rq);
 		if (err)
@@ -230,6 +241,7 @@ static void qp_free(struct vrnic_qp *qp)
 	vrnic_user_put(qp->rxq_room.user);
 	vrnic_ring_free(&qp->sq);
 	vrnic_ring_free(&qp->rq.ring);
+	kfree(qp->rss);
 	kfree_rcu(qp, rcu);
 }
 
@@ -251,6 +263,20 @@ static int qp_set_user(struct vrnic_qp *qp, const struct vrnic_ucontext *uc)
 	return 0;
 }
 
+static int qp_set_rss(struct vrnic_qp *qp, const struct ib_qp_init_attr *init,
+		      struct ib_udata *udata)
+{
+	struct vrnic_rss *rss;
+
+	if (!init->rwq_ind_tbl)
+		return vrnic_udata_empty(udata) ? -EINVAL : 0;
+	rss = vrnic_rss_new(init->rwq_ind_tbl, udata);
+	if (IS_ERR(rss))
+		return PTR_ERR(rss);
+	qp->rss = rss;
+	return 0;
+}
+
 static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 				  struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
@@ -264,11 +290,11 @@ static struct vrnic_qp *qp_create(struct ib_qp *ibqp,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	qp->owner = uc ? uc->number : 0;
-	err = qp_set_user(qp, uc) ?: rings_init(qp, &init->cap);
+	err = qp_set_user(qp, uc) ?: qp_set_rss(qp, init, udata) ?: rings_init(qp, init);
 	if (err)
 		goto err_free;
 	if (udata) {
-		err = rings_export(qp, udata);
+		err = rings_export(qp, init, udata);
 		if (err)
 			goto err_free;
 	}
@@ -293,8 +319,8 @@ int vrnic_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	int err;
 
 	err = check_init(dev, init, user);
-	if (err || vrnic_udata_empty(udata))
-		return err ?: -EINVAL;
+	if (err)
+		return err;
 	if (!vrnic_object_get(dev, VRNIC_OBJECT_QP, user))
 		return -ENOMEM;
 	qp = qp_create(ibqp, init, udata);

@@ -274,9 +274,12 @@ static int qp_modify(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask)
 int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata)
 {
-	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT))
+	struct vrnic_qp *qp = to_vqp(ibqp);
+
+	/* with a table of work queues it is they who have a state */
+	if (mask & ~(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT) || qp->rss)
 		return -EOPNOTSUPP;
-	return qp_modify(to_vqp(ibqp), attr, mask);
+	return qp_modify(qp, attr, mask);
 }
 
 /* Modify the queue pair of a native link, which never goes to RESET. */

@@ -60,6 +60,12 @@ int vrnic_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata);
 int vrnic_modify_link_qp(struct vrnic_qp *qp, struct ib_qp_attr *attr, int mask);
 
+/* verbs/wq.c */
+struct ib_wq *vrnic_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *attr,
+			      struct ib_udata *udata);
+int vrnic_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct ib_udata *udata);
+int vrnic_destroy_wq(struct ib_wq *ibwq, struct ib_udata *udata);
+
 /* verbs/qp_counter.c */
 int vrnic_qp_counter_bind(struct rdma_counter *counter, struct ib_qp *ibqp);
 int vrnic_qp_counter_unbind(struct ib_qp *ibqp);

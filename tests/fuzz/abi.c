@@ -277,23 +277,6 @@ static void mutate(struct abuser *a, struct call *c, const struct call *from)
 		mutate_hdr(a, c);
 }
 
-static void make_call(struct abuser *a)
-{
-	unsigned int which = rng_below(&a->rng, nr_book);
-	struct call *c = call_again(a, &book[which]);
-
-	mutate(a, c, &book[which]);
-	if (call_leaks(&c->hdr))
-		return;
-	count(&tally->calls);
-	if (call_kernel(a->fd, RDMA_VERBS_IOCTL, &c->hdr))
-		return;
-	count(&tally->good);
-	tally->method_good[which] = true;
-}
-
-/* ---- write() ---- */
-
 static const struct ib_uverbs_attr *find_attr(const struct call *c, uint16_t id)
 {
 	unsigned int i;
@@ -303,6 +286,53 @@ static const struct ib_uverbs_attr *find_attr(const struct call *c, uint16_t id)
 			return &c->attr[i];
 	return NULL;
 }
+
+static bool is_write(const struct call *c)
+{
+	return c->hdr.object_id == UVERBS_OBJECT_DEVICE &&
+	       c->hdr.method_id == UVERBS_METHOD_INVOKE_WRITE;
+}
+
+/*
+ * When modify_wq names a state that is none, the core keeps the lock of the work queue
+ * (uverbs_cmd.c of 6.12 and 7.3), and warns at its end. @body: of the command, or no address.
+ */
+static bool locks_for_ever(uint32_t command, const void *body)
+{
+	struct ib_uverbs_ex_modify_wq modify = {};
+	struct iovec local = { &modify, sizeof(modify) }, remote = { (void *)body, sizeof(modify) };
+
+	if ((command & IB_USER_VERBS_CMD_COMMAND_MASK) != IB_USER_VERBS_EX_CMD_MODIFY_WQ)
+		return false;
+	if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0)
+		return false;	/* nor can the core */
+	return modify.wq_state > IBV_WQS_ERR || modify.curr_wq_state > IBV_WQS_ERR;
+}
+
+static bool call_locks_for_ever(const struct call *c)
+{
+	const struct ib_uverbs_attr *cmd = find_attr(c, UVERBS_ATTR_WRITE_CMD);
+	const struct ib_uverbs_attr *in = find_attr(c, UVERBS_ATTR_CORE_IN);
+
+	return is_write(c) && cmd && in && locks_for_ever(cmd->data, (void *)in->data);
+}
+
+static void make_call(struct abuser *a)
+{
+	unsigned int which = rng_below(&a->rng, nr_book);
+	struct call *c = call_again(a, &book[which]);
+
+	mutate(a, c, &book[which]);
+	if (call_leaks(&c->hdr) || call_locks_for_ever(c))
+		return;
+	count(&tally->calls);
+	if (call_kernel(a->fd, RDMA_VERBS_IOCTL, &c->hdr))
+		return;
+	count(&tally->good);
+	tally->method_good[which] = true;
+}
+
+/* ---- write() ---- */
 
 static size_t append(struct abuser *a, uint8_t *to, const struct ib_uverbs_attr *attr)
 {
@@ -357,20 +387,14 @@ static size_t as_write(struct abuser *a, const struct call *c, uint8_t *buf,
 	return at;
 }
 
-static bool is_write(const struct call *c)
-{
-	return c->hdr.object_id == UVERBS_OBJECT_DEVICE &&
-	       c->hdr.method_id == UVERBS_METHOD_INVOKE_WRITE;
-}
-
 static void make_write(struct abuser *a)
 {
 	struct rng *rng = &a->rng;
 	const struct call *from;
+	uint32_t n, command;
 	size_t len, safe;
 	struct call *c;
 	uint8_t *buf;
-	uint32_t n;
 
 	do
 		from = &book[rng_below(rng, nr_book)];
@@ -385,6 +409,10 @@ static void make_write(struct abuser *a)
 	if (rng_one_in(rng, 8))
 		len = rng_one_in(rng, 2) ? rng_below(rng, len + 64) :
 					   rng_value(rng) & 0xffff;
+	memcpy(&command, buf, sizeof(command));
+	if (locks_for_ever(command, buf + sizeof(struct ib_uverbs_cmd_hdr) +
+				    sizeof(struct ib_uverbs_ex_cmd_hdr)))
+		return;
 	count(&tally->writes);
 	if (write(a->fd, buf, len) >= 0)
 		count(&tally->good_writes);

@@ -178,6 +178,49 @@ static int end_xrc(struct script *s)
 	return ret ?: -ibv_destroy_srq(s->xsrq) ?: -ibv_close_xrcd(s->xrcd);
 }
 
+/* A queue pair that spreads frames over two work queues. */
+static int make_rss(struct script *s)
+{
+	static uint8_t key[40];
+	struct ibv_wq_attr ready = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_wq_init_attr wq = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 4, .max_sge = 1,
+		.pd = s->dev.pd, .cq = ibv_cq_ex_to_cq(s->cqx),
+	};
+	struct ibv_rwq_ind_table_init_attr table = { .log_ind_tbl_size = 1, .ind_tbl = s->wq };
+	struct ibv_qp_init_attr_ex qp = {
+		.qp_type = IBV_QPT_RAW_PACKET, .pd = s->dev.pd,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
+			     IBV_QP_INIT_ATTR_RX_HASH,
+		.rx_hash_conf = {
+			.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+			.rx_hash_key_len = sizeof(key), .rx_hash_key = key,
+			.rx_hash_fields_mask = IBV_RX_HASH_SRC_IPV4,
+		},
+	};
+	int i, ret = 0;
+
+	for (i = 0; i < 2 && !ret; i++) {
+		s->wq[i] = ibv_create_wq(s->dev.ctx, &wq);
+		ret = s->wq[i] ? -ibv_modify_wq(s->wq[i], &ready) : -errno;
+	}
+	if (ret)
+		return ret;
+	s->table = ibv_create_rwq_ind_table(s->dev.ctx, &table);
+	if (!s->table)
+		return -errno;
+	qp.rwq_ind_tbl = s->table;
+	s->rss = ibv_create_qp_ex(s->dev.ctx, &qp);
+	return s->rss ? 0 : -errno;
+}
+
+static int end_rss(struct script *s)
+{
+	int ret = -ibv_destroy_qp(s->rss) ?: -ibv_destroy_rwq_ind_table(s->table);
+
+	return ret ?: -ibv_destroy_wq(s->wq[0]) ?: -ibv_destroy_wq(s->wq[1]);
+}
+
 static int make_ah(struct script *s)
 {
 	struct ibv_ah_attr attr = {
@@ -272,6 +315,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = make_xrc(s);
 	if (!ret)
+		ret = make_rss(s);
+	if (!ret)
 		ret = make_ah(s);
 	if (!ret)
 		ret = join(s);
@@ -284,7 +329,7 @@ void script_refused(struct script *s)
 {
 	struct ibv_alloc_dm_attr dm = { .length = ~0UL };
 	struct ibv_wq_init_attr wq = {
-		.wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1,
+		.wq_type = IBV_WQT_RQ, .max_wr = 1 << 20, .max_sge = 1,
 		.pd = s->dev.pd, .cq = ibv_cq_ex_to_cq(s->cqx),
 	};
 	struct ibv_flow_attr flow = { .size = sizeof(flow), .port = 1 };
@@ -327,6 +372,8 @@ int script_end(struct script *s)
 		ret = -pair_close(&s->pair[i]);
 	if (!ret)
 		ret = end_xrc(s);
+	if (!ret)
+		ret = end_rss(s);
 	if (!ret)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)

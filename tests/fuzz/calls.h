@@ -40,6 +40,7 @@ bool call_leaks(const struct ib_uverbs_ioctl_hdr *hdr);
  * @pair: queue pairs of each type, connected; the last side has an SRQ
  * @buf: registered
  * @tgt: XRC target of the domain, twice
+ * @rss: has @table, which has @wq
  * Others: as their names say.
  */
 struct script {
@@ -60,6 +61,9 @@ struct script {
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *xsrq;
 	struct ibv_qp *tgt[2];
+	struct ibv_wq *wq[2];
+	struct ibv_rwq_ind_table *table;
+	struct ibv_qp *rss;
 	bool member;		/* of a multicast group */
 };
 

@@ -8,12 +8,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "harness.h"
 #include "rdma_link.h"
@@ -115,9 +117,11 @@ static inline void put_ip6(struct frame *f, const struct ip6 *ip, size_t payload
 	put16(f, payload);
 	put8(f, ip->next);
 	put8(f, ip->hops ?: 64);
-	inet_pton(AF_INET6, ip->src, &addr);
+	if (inet_pton(AF_INET6, ip->src, &addr) != 1)
+		abort();
 	put(f, &addr, 16);
-	inet_pton(AF_INET6, ip->dst, &addr);
+	if (inet_pton(AF_INET6, ip->dst, &addr) != 1)
+		abort();
 	put(f, &addr, 16);
 }
 
@@ -308,6 +312,18 @@ static inline int raw_expect(struct raw *raw, const struct frame *f)
 	if (memcmp(raw->in.addr + at, f->at, f->len))
 		return -EBADMSG;
 	return raw_post_recv(raw, raw->wc.wr_id, RECV_BYTES);
+}
+
+/* From now on, the process may have no raw packets. */
+static inline int drop_net_raw(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &h, caps))
+		return -errno;
+	caps[0].effective &= ~(1U << CAP_NET_RAW);
+	return syscall(SYS_capset, &h, caps) ? -errno : 0;
 }
 
 /* ---- the bed ---- */

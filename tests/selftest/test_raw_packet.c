@@ -3,11 +3,9 @@
  * Raw packet queue pairs: whole Ethernet frames from and to a wire, at whose other end a packet
  * socket is. What comes is brought by rules, for which see test_flow.c.
  */
-#include <linux/capability.h>
 #include <linux/virtio_net.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 #include "raw_bed.h"
 
@@ -543,17 +541,6 @@ TEST_F(raw_packet, merged_packets_are_split)
 }
 
 /* ---- who may ---- */
-
-static int drop_net_raw(void)
-{
-	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct caps[2];
-
-	if (syscall(SYS_capget, &h, caps))
-		return -errno;
-	caps[0].effective &= ~(1U << CAP_NET_RAW);
-	return syscall(SYS_capset, &h, caps) ? -errno : 0;
-}
 
 TEST_F(raw_packet, needs_the_capability)
 {

@@ -47,33 +47,30 @@ void raw_see(struct raw_seen *seen)
 	seen->nr = raw_find_rings(seen->ring, RAW_MAPPINGS);
 }
 
-/* Those of @after that are not in @before, in the order of their offsets. */
-static int new_rings(const struct raw_seen *before, const struct raw_seen *after,
-		     struct raw_ring *rings)
+int raw_new(const struct raw_seen *seen, struct raw_ring *rings, int nr)
 {
-	const struct raw_ring *ring = after->ring;
+	const struct raw_ring *ring;
+	struct raw_seen now;
 	int at, n = 0;
 
-	for (; ring < after->ring + after->nr; ring++) {
-		if (is_among(ring, before->ring, before->nr))
+	raw_see(&now);
+	for (ring = now.ring; ring < now.ring + now.nr; ring++) {
+		if (is_among(ring, seen->ring, seen->nr))
 			continue;
-		if (n == RINGS)
+		if (n == nr)
 			return -ENXIO;
 		for (at = n++; at && rings[at - 1].offset > ring->offset; at--)
 			rings[at] = rings[at - 1];
 		rings[at] = *ring;
 	}
-	return n == RINGS ? 0 : -ENXIO;
+	return n == nr ? 0 : -ENXIO;
 }
 
 int raw_new_rings(const struct raw_seen *seen, bool srq, struct raw_ring rings[RINGS])
 {
-	struct raw_seen now;
 	struct raw_ring swap;
-	int ret;
+	int ret = raw_new(seen, rings, RINGS);
 
-	raw_see(&now);
-	ret = new_rings(seen, &now, rings);
 	if (!ret && srq) {
 		swap = rings[SQ];
 		rings[SQ] = rings[RQ];

@@ -40,6 +40,8 @@ struct raw_seen {
 };
 
 void raw_see(struct raw_seen *seen);
+/* The @nr rings that were made since, in the order of their offsets: 0, or -ENXIO: not so many. */
+int raw_new(const struct raw_seen *seen, struct raw_ring *rings, int nr);
 /*
  * Where the rings are that were made since raw_see(), which are those of one side. With @srq, the
  * shared one was made before the send ring: 0, or -ENXIO if there are not the mappings that are

@@ -392,10 +392,43 @@ struct vrnic_create_cq_resp {
 	struct vrnic_ring_info ring;
 };
 
+/* The values are those of enum ibv_rx_hash_fields and ibv_rx_hash_function_flags. */
+#define VRNIC_RX_HASH_SRC_IPV4		(1U << 0)
+#define VRNIC_RX_HASH_DST_IPV4		(1U << 1)
+#define VRNIC_RX_HASH_SRC_IPV6		(1U << 2)
+#define VRNIC_RX_HASH_DST_IPV6		(1U << 3)
+#define VRNIC_RX_HASH_SRC_PORT_TCP	(1U << 4)
+#define VRNIC_RX_HASH_DST_PORT_TCP	(1U << 5)
+#define VRNIC_RX_HASH_SRC_PORT_UDP	(1U << 6)
+#define VRNIC_RX_HASH_DST_PORT_UDP	(1U << 7)
+#define VRNIC_RX_HASH_TOEPLITZ		1
+#define VRNIC_RX_HASH_KEY		40	/* bytes */
+#define VRNIC_RSS_LOG_MAX		8	/* a table has 2^8 entries at most */
+
 /**
- * struct vrnic_create_qp_resp - answer to create_qp
- * @sq: send ring; stride is VRNIC_SLOT_SIZE, entries are slots
- * @rq: receive ring; all zero if the queue pair uses an SRQ or receives nothing
+ * struct vrnic_create_qp_req - driver part of create_qp, for a queue pair with a table of work
+ *	queues; else absent
+ * @rx_hash_fields: VRNIC_RX_HASH_*: what is hashed of a frame, in this order: source address,
+ *	destination address, source port, destination port. A frame that has none of the fields
+ *	goes to the first work queue of the table.
+ * @rx_hash_function: VRNIC_RX_HASH_TOEPLITZ
+ * @rx_hash_key_len: VRNIC_RX_HASH_KEY
+ * @reserved: zero
+ * @rx_hash_key: key of the hash
+ */
+struct vrnic_create_qp_req {
+	__u32 rx_hash_fields;
+	__u8 rx_hash_function;
+	__u8 rx_hash_key_len;
+	__u16 reserved;
+	__u8 rx_hash_key[VRNIC_RX_HASH_KEY];
+};
+
+/**
+ * struct vrnic_create_qp_resp - answer to create_qp, and to create_wq
+ * @sq: send ring; stride is VRNIC_SLOT_SIZE, entries are slots; all zero of a work queue, and of a
+ *	queue pair that has a table of work queues
+ * @rq: receive ring; all zero if the queue pair uses an SRQ or work queues, or receives nothing
  *
  * An XRC target has neither ring, and nobody writes this answer for it.
  * The capabilities granted come back in the core's own part of the answer.

@@ -15,6 +15,10 @@ DECLARE_DRV_CMD(vrnic_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ,
 		empty, vrnic_create_cq_resp);
 DECLARE_DRV_CMD(vrnic_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP,
 		empty, vrnic_create_qp_resp);
+DECLARE_DRV_CMD(vrnic_cmd_create_qp_rss, IB_USER_VERBS_EX_CMD_CREATE_QP,
+		vrnic_create_qp_req, vrnic_create_qp_resp);
+DECLARE_DRV_CMD(vrnic_cmd_create_wq, IB_USER_VERBS_EX_CMD_CREATE_WQ,
+		empty, vrnic_create_qp_resp);
 DECLARE_DRV_CMD(vrnic_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ,
 		empty, vrnic_create_srq_resp);
 DECLARE_DRV_CMD(vrnic_cmd_create_srq_ex, IB_USER_VERBS_CMD_CREATE_XSRQ,

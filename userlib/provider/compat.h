@@ -20,4 +20,26 @@
 	(ibv_cmd_create_cq_ex)(context, attr, NULL, __VA_ARGS__)
 #endif
 
+/* Since 64 this call takes attributes of the driver. It has none. */
+#if VRNIC_PABI >= 64
+#define ibv_cmd_create_qp_ex2(...) (ibv_cmd_create_qp_ex2)(__VA_ARGS__, NULL)
+#endif
+
+/* Since 64 programs can have the provider choose memory for them. */
+#if VRNIC_PABI >= 64
+#define VRNIC_HAVE_BUF
+#define VRNIC_BUF_OPS		.alloc_buf = vrnic_alloc_buf, .free_buf = vrnic_free_buf,
+#define VRNIC_PARENT_DOMAIN_CC	IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC
+#else
+#define VRNIC_BUF_OPS
+#define VRNIC_PARENT_DOMAIN_CC	0
+#endif
+
+/* Since 62; the interface's number has not changed. */
+#ifdef HAVE_PORT_SPEED
+#define VRNIC_PORT_SPEED_OPS	.query_port_speed = ibv_cmd_query_port_speed,
+#else
+#define VRNIC_PORT_SPEED_OPS
+#endif
+
 #endif /* VRNIC_PROVIDER_COMPAT_H */

@@ -126,9 +126,29 @@ void vrnic_sides_free(struct vrnic_cq *cq)
 	free(cq->sides);
 }
 
-static struct vrnic_polled *side(struct vrnic_qp *qp, enum vrnic_side side)
+/**
+ * vrnic_credit_open_side() - have the requests of one side of a queue pair counted
+ * @credit: with its max set; 0: they are not counted
+ * @polled: counts them
+ * @cq: where they complete
+ * @qpn: number of the queue pair
+ * @side: which side
+ *
+ * Return: 0 or ENOMEM.
+ */
+int vrnic_credit_open_side(struct vrnic_credit *credit, struct vrnic_polled *polled,
+			   struct ibv_cq *cq, uint32_t qpn, enum vrnic_side side)
 {
-	return &qp->polled[side];
+	credit->polled = polled;
+	return credit->max ? add(to_vcq(cq), polled, qpn, side) : 0;
+}
+
+/* Undo vrnic_credit_open_side(), also if it failed. */
+void vrnic_credit_close_side(struct vrnic_credit *credit, struct vrnic_polled *polled,
+			     struct ibv_cq *cq)
+{
+	if (credit->max)
+		drop(to_vcq(cq), polled);
 }
 
 /**
@@ -140,16 +160,13 @@ static struct vrnic_polled *side(struct vrnic_qp *qp, enum vrnic_side side)
 int vrnic_credit_open(struct vrnic_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
-	int ret = 0;
+	int ret;
 
-	qp->credit.polled = side(qp, VRNIC_SIDE_SEND);
-	qp->rq.credit.polled = side(qp, VRNIC_SIDE_RECV);
-	if (qp->credit.max)
-		ret = add(to_vcq(ibqp->send_cq), side(qp, VRNIC_SIDE_SEND),
-			  ibqp->qp_num, VRNIC_SIDE_SEND);
-	if (!ret && qp->rq.credit.max)
-		ret = add(to_vcq(ibqp->recv_cq), side(qp, VRNIC_SIDE_RECV),
-			  ibqp->qp_num, VRNIC_SIDE_RECV);
+	ret = vrnic_credit_open_side(&qp->credit, &qp->polled[VRNIC_SIDE_SEND], ibqp->send_cq,
+				     ibqp->qp_num, VRNIC_SIDE_SEND);
+	if (!ret)
+		ret = vrnic_credit_open_side(&qp->rq.credit, &qp->polled[VRNIC_SIDE_RECV],
+					     ibqp->recv_cq, ibqp->qp_num, VRNIC_SIDE_RECV);
 	if (ret)
 		vrnic_credit_close(qp);
 	return ret;
@@ -158,10 +175,10 @@ int vrnic_credit_open(struct vrnic_qp *qp)
 /* Undo vrnic_credit_open(), also if it failed halfway. */
 void vrnic_credit_close(struct vrnic_qp *qp)
 {
-	if (qp->credit.max)
-		drop(to_vcq(qp->vqp.qp.send_cq), side(qp, VRNIC_SIDE_SEND));
-	if (qp->rq.credit.max)
-		drop(to_vcq(qp->vqp.qp.recv_cq), side(qp, VRNIC_SIDE_RECV));
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	vrnic_credit_close_side(&qp->credit, &qp->polled[VRNIC_SIDE_SEND], ibqp->send_cq);
+	vrnic_credit_close_side(&qp->rq.credit, &qp->polled[VRNIC_SIDE_RECV], ibqp->recv_cq);
 }
 
 /* Start anew after RESET. vrnic_cq_forget_qp() has put the counts in struct vrnic_polled back. */

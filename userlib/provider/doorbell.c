@@ -21,15 +21,16 @@ int vrnic_doorbell_open(struct vrnic_context *ctx)
 
 /**
  * vrnic_doorbell_ring() - have the kernel run a queue pair's rings
- * @qp: the queue pair
+ * @context: of the queue pair
+ * @qpn: its number
  *
  * The requests are in the ring already, and stay there if this fails.
  *
  * Return: 0 or an errno.
  */
-int vrnic_doorbell_ring(struct ibv_qp *qp)
+int vrnic_doorbell_ring(struct ibv_context *context, uint32_t qpn)
 {
-	return vrnic_ring_call(to_vctx(qp->context)->doorbell_fd, VRNIC_DOORBELL, qp->qp_num);
+	return vrnic_ring_call(to_vctx(context)->doorbell_fd, VRNIC_DOORBELL, qpn);
 }
 
 /* Note a doorbell that is rung after more posts, or before the program waits. */

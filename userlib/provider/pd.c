@@ -119,7 +119,8 @@ int vrnic_dealloc_td(struct ibv_td *ibtd)
 
 /*
  * The program may pass allocators, but the provider does not call them, because the kernel
- * allocates the rings.
+ * allocates the rings. Nor does it need memory that a confidential guest shares with its host,
+ * which the program may allow it to use: the CPU does the copying.
  */
 struct ibv_pd *
 vrnic_alloc_parent_domain(struct ibv_context *context,
@@ -131,7 +132,8 @@ vrnic_alloc_parent_domain(struct ibv_context *context,
 		return NULL;
 	if (!check_comp_mask(attr->comp_mask,
 			     IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+			     VRNIC_PARENT_DOMAIN_CC)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

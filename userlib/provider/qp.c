@@ -168,8 +168,11 @@ static struct ibv_qp *create_qp(struct ibv_context *context,
 struct ibv_qp *vrnic_create_qp_ex(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr)
 {
-	int ret = check_attr(attr);
+	int ret;
 
+	if (attr->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return vrnic_create_qp_rss(context, attr);
+	ret = check_attr(attr);
 	if (ret) {
 		errno = ret;
 		return NULL;

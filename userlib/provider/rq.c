@@ -85,24 +85,42 @@ int vrnic_rq_put(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 	return ret;
 }
 
-/* The kernel wants a doorbell only while the queue pair is in error, to flush the receives. */
+/**
+ * vrnic_rq_post() - post a list of receive requests, and ring if the kernel wants it
+ * @rq: the ring
+ * @context: of the queue pair that has the ring
+ * @qpn: number of the queue pair
+ * @wr: the list
+ * @bad: the first request that was not posted, on failure
+ *
+ * The kernel wants a doorbell only while the queue pair is in error, to flush the receives.
+ *
+ * Return: as vrnic_rq_put().
+ */
+int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_context *context, uint32_t qpn,
+		  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err, ret;
+
+	vrnic_lock(&rq->lock);
+	ret = vrnic_rq_put(rq, wr, bad);
+	vrnic_unlock(&rq->lock);
+	if (!(vrnic_ring_flags(&rq->ring) & VRNIC_RING_DOORBELL))
+		return ret;
+	err = vrnic_doorbell_ring(context, qpn);
+	if (err && !ret)
+		*bad = wr;
+	return ret ? ret : err;
+}
+
 int vrnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad)
 {
 	struct vrnic_qp *qp = to_vqp(ibqp);
-	int err, ret;
 
 	if (!qp->rq.ring.hdr || ibqp->state == IBV_QPS_RESET) {
 		*bad = wr;
 		return EINVAL;
 	}
-	vrnic_lock(&qp->rq.lock);
-	ret = vrnic_rq_put(&qp->rq, wr, bad);
-	vrnic_unlock(&qp->rq.lock);
-	if (!(vrnic_ring_flags(&qp->rq.ring) & VRNIC_RING_DOORBELL))
-		return ret;
-	err = vrnic_doorbell_ring(ibqp);
-	if (err && !ret)
-		*bad = wr;
-	return ret ? ret : err;
+	return vrnic_rq_post(&qp->rq, ibqp->context, ibqp->qp_num, wr, bad);
 }

@@ -254,7 +254,7 @@ int vrnic_sq_kick(struct vrnic_qp *qp)
 	if (!(flags & VRNIC_RING_DOORBELL))
 		return 0;
 	if (!may_be_late(qp))
-		return vrnic_doorbell_ring(&qp->vqp.qp);
+		return vrnic_doorbell_ring(qp->vqp.qp.context, qp->vqp.qp.qp_num);
 	vrnic_doorbell_later(&qp->vqp.qp);
 	return 0;
 }

@@ -44,6 +44,8 @@ static int vrnic_query_device_ex(struct ibv_context *context,
 	if (ret)
 		return ret;
 	tell_rate_limits(attr, attr_size);
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, rss_caps) + sizeof(attr->rss_caps))
+		vrnic_tell_rss(&attr->rss_caps);
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 		 "%u.%u.%u", (unsigned int)(fw >> 32) & 0xffff,
@@ -127,8 +129,10 @@ static const struct verbs_context_ops vrnic_ops = {
 	.create_flow = vrnic_create_flow,
 	.create_qp = vrnic_create_qp,
 	.create_qp_ex = vrnic_create_qp_ex,
+	.create_rwq_ind_table = vrnic_create_rwq_ind_table,
 	.create_srq = vrnic_create_srq,
 	.create_srq_ex = vrnic_create_srq_ex,
+	.create_wq = vrnic_create_wq,
 	.dealloc_mw = vrnic_dealloc_mw,
 	.dealloc_pd = vrnic_dealloc_pd,
 	.dealloc_td = vrnic_dealloc_td,
@@ -138,7 +142,9 @@ static const struct verbs_context_ops vrnic_ops = {
 	.destroy_cq = vrnic_destroy_cq,
 	.destroy_flow = vrnic_destroy_flow,
 	.destroy_qp = vrnic_destroy_qp,
+	.destroy_rwq_ind_table = vrnic_destroy_rwq_ind_table,
 	.destroy_srq = vrnic_destroy_srq,
+	.destroy_wq = vrnic_destroy_wq,
 	.detach_mcast = vrnic_detach_mcast,
 	.free_context = vrnic_free_context,
 	.free_dm = vrnic_free_dm,
@@ -149,6 +155,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.modify_qp = vrnic_modify_qp,
 	.modify_qp_rate_limit = vrnic_modify_qp_rate_limit,
 	.modify_srq = vrnic_modify_srq,
+	.modify_wq = vrnic_modify_wq,
 	.open_qp = vrnic_open_qp,
 	.open_xrcd = vrnic_open_xrcd,
 	.poll_cq = vrnic_poll_cq,
@@ -169,6 +176,8 @@ static const struct verbs_context_ops vrnic_ops = {
 	.unimport_dm = vrnic_unimport_dm,
 	.unimport_mr = vrnic_unimport_mr,
 	.unimport_pd = vrnic_unimport_pd,
+	VRNIC_BUF_OPS
+	VRNIC_PORT_SPEED_OPS
 };
 
 /* Ask the kernel for a context. Return: 0 or an errno. */

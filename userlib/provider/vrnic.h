@@ -271,6 +271,18 @@ struct vrnic_qp {
 
 enum vrnic_side { VRNIC_SIDE_RECV, VRNIC_SIDE_SEND };
 
+/**
+ * struct vrnic_wq - a work queue
+ * @wq: libibverbs' part
+ * @rq: receive ring
+ * @polled: counts the requests that were polled
+ */
+struct vrnic_wq {
+	struct ibv_wq wq;
+	struct vrnic_rq rq;
+	struct vrnic_polled polled;
+};
+
 static inline struct vrnic_context *to_vctx(struct ibv_context *context)
 {
 	return container_of(context, struct vrnic_context, vctx.context);
@@ -309,6 +321,11 @@ static inline struct vrnic_srq *to_vsrq(struct ibv_srq *srq)
 static inline struct vrnic_qp *to_vqp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct vrnic_qp, vqp.qp);
+}
+
+static inline struct vrnic_wq *to_vwq(struct ibv_wq *wq)
+{
+	return container_of(wq, struct vrnic_wq, wq);
 }
 
 static inline void vrnic_lock_init(struct vrnic_lock *lock, bool unused)
@@ -378,6 +395,12 @@ static inline void vrnic_pd_put(struct ibv_pd *pd)
 		atomic_fetch_sub(&to_vpd(pd)->users, 1);
 }
 
+/* buf.c */
+#ifdef VRNIC_HAVE_BUF
+void *vrnic_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **out);
+void vrnic_free_buf(struct ibv_buf *buf);
+#endif
+
 /* mr.c */
 struct ibv_mr *vrnic_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 			    uint64_t hca_va, int access);
@@ -429,7 +452,21 @@ int vrnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vrnic_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 void vrnic_cq_forget_qp(struct ibv_cq *cq, uint32_t qpn);
 
+/* wq.c */
+struct ibv_wq *vrnic_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+int vrnic_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int vrnic_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *vrnic_create_rwq_ind_table(struct ibv_context *context,
+						     struct ibv_rwq_ind_table_init_attr *attr);
+int vrnic_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
+struct ibv_qp *vrnic_create_qp_rss(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+void vrnic_tell_rss(struct ibv_rss_caps *caps);
+
 /* credit.c */
+int vrnic_credit_open_side(struct vrnic_credit *credit, struct vrnic_polled *polled,
+			   struct ibv_cq *cq, uint32_t qpn, enum vrnic_side side);
+void vrnic_credit_close_side(struct vrnic_credit *credit, struct vrnic_polled *polled,
+			     struct ibv_cq *cq);
 int vrnic_credit_open(struct vrnic_qp *qp);
 void vrnic_credit_close(struct vrnic_qp *qp);
 void vrnic_credit_reset(struct vrnic_credit *credit);
@@ -509,6 +546,8 @@ int vrnic_rq_init(struct vrnic_rq *rq, struct ibv_context *context,
 void vrnic_rq_fini(struct vrnic_rq *rq, struct ibv_context *context);
 int vrnic_rq_put(struct vrnic_rq *rq, struct ibv_recv_wr *wr,
 		 struct ibv_recv_wr **bad);
+int vrnic_rq_post(struct vrnic_rq *rq, struct ibv_context *context, uint32_t qpn,
+		  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int vrnic_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad);
 
@@ -522,7 +561,7 @@ void vrnic_wr_init(struct vrnic_qp *qp);
 
 /* doorbell.c */
 int vrnic_doorbell_open(struct vrnic_context *ctx);
-int vrnic_doorbell_ring(struct ibv_qp *qp);
+int vrnic_doorbell_ring(struct ibv_context *context, uint32_t qpn);
 void vrnic_doorbell_later(struct ibv_qp *qp);
 void vrnic_doorbell_ring_late(struct vrnic_context *ctx);
 
