@@ -375,6 +375,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.read_counters = vrnic_read_counters,
 	.reg_dm_mr = vrnic_reg_dm_mr,
 	.reg_user_mr = vrnic_reg_user_mr_op,
+	.reg_user_mr_dmabuf = vrnic_reg_user_mr_dmabuf_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,
 	VRNIC_COUNTER_OPS

@@ -394,6 +394,8 @@ static const char *mr_kind_name(enum vrnic_mr_kind kind)
 		return "fast";
 	case VRNIC_MR_DM:
 		return "device";
+	case VRNIC_MR_DMABUF:
+		return "dma-buf";
 	}
 	return "unknown";
 }

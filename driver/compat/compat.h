@@ -85,6 +85,32 @@ vrnic_reg_user_mr_op(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
 #define vrnic_reg_user_mr_op vrnic_reg_user_mr
 #endif
 
+struct ib_mr *vrnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova, int fd,
+				       int access, struct ib_udata *udata);
+
+/* reg_user_mr_dmabuf() takes the attribute bundle since 6.12, and a DMA handle since 6.17. */
+#if defined(VRNIC_HAVE_REG_USER_MR_DMAH)
+static inline struct ib_mr *
+vrnic_reg_user_mr_dmabuf_op(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova, int fd,
+			    int access, struct ib_dmah *dmah, struct uverbs_attr_bundle *attrs)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return vrnic_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access,
+					&attrs->driver_udata);
+}
+#elif defined(VRNIC_HAVE_REG_DMABUF_BUNDLE)
+static inline struct ib_mr *
+vrnic_reg_user_mr_dmabuf_op(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova, int fd,
+			    int access, struct uverbs_attr_bundle *attrs)
+{
+	return vrnic_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access,
+					&attrs->driver_udata);
+}
+#else
+#define vrnic_reg_user_mr_dmabuf_op vrnic_reg_user_mr_dmabuf
+#endif
+
 int vrnic_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 
 /* resize_cq() is called resize_user_cq(), and its count is unsigned, since 7.1. */

@@ -10,6 +10,7 @@
 struct uverbs_attr_bundle;
 struct vrnic_desc;
 struct vrnic_dev;
+struct vrnic_dmabuf;
 struct vrnic_key_user;
 struct vrnic_odp;
 struct vrnic_seg;
@@ -23,6 +24,7 @@ enum vrnic_mr_kind {
 	VRNIC_MR_ODP,	/* user memory that is not pinned: mem/odp.c */
 	VRNIC_MR_FAST,	/* page list, filled in by REG_MR */
 	VRNIC_MR_DM,	/* device memory; addresses are offsets from the start of the region */
+	VRNIC_MR_DMABUF, /* memory of another driver: mem/dmabuf.c */
 };
 
 /**
@@ -48,6 +50,7 @@ enum vrnic_mr_kind {
  * @nr_mapped: number of entries in @mapped
  * @umem: VRNIC_MR_USER: the pinned memory
  * @odp: VRNIC_MR_ODP: the pages that are there
+ * @dmabuf: VRNIC_MR_DMABUF: the memory that is mapped
  * @closing: VRNIC_MR_ODP: the region is being deregistered. Until then, users that find it not
  *	valid try again
  * @windows: number of memory windows bound to the region, or VRNIC_MR_CLOSED
@@ -72,6 +75,7 @@ struct vrnic_mr {
 	u32 nr_mapped;
 	struct ib_umem *umem;
 	struct vrnic_odp *odp;
+	struct vrnic_dmabuf *dmabuf;
 	bool closing;
 	atomic_t windows;
 };
@@ -93,6 +97,8 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 				u64 iova, int access, struct ib_udata *udata);
 struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_dm_mr_attr *attr,
 			      struct uverbs_attr_bundle *attrs);
+struct ib_mr *vrnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova, int fd,
+				       int access, struct ib_udata *udata);
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
 				  struct ib_pd *pd, struct ib_udata *udata);

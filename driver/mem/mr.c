@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory regions: user memory, pinned or on demand, kernel memory, fast registration, and device
- * memory.
+ * Memory regions: user memory, pinned or on demand, kernel memory, fast registration, device
+ * memory, and memory of other drivers.
  */
 
 #include <linux/random.h>
@@ -17,6 +17,7 @@
 #include "compat/compat.h"
 #include "lib/ids_find.h"
 #include "mem/dm.h"
+#include "mem/dmabuf.h"
 #include "mem/mem.h"
 #include "mem/mw.h"
 #include "mem/odp.h"
@@ -59,7 +60,8 @@ void vrnic_mr_put(struct vrnic_mr *mr)
 /* Does a process make regions of this kind? Only kernel consumers make the other kinds. */
 static bool is_users(enum vrnic_mr_kind kind)
 {
-	return kind == VRNIC_MR_USER || kind == VRNIC_MR_ODP || kind == VRNIC_MR_DM;
+	return kind == VRNIC_MR_USER || kind == VRNIC_MR_ODP || kind == VRNIC_MR_DM ||
+	       kind == VRNIC_MR_DMABUF;
 }
 
 static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
@@ -435,6 +437,87 @@ struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	return &mr->ibmr;
 }
 
+/* Fill the table of pages with those of the dma-buf, from @first on. Return: 0 or an error. */
+static int mr_fill_dmabuf(struct vrnic_mr *mr, u64 first)
+{
+	u64 at = first;
+	u32 i;
+
+	mr->pages = table_alloc(array_size(mr->nr_pages, sizeof(*mr->pages)));
+	if (!mr->pages)
+		return -ENOMEM;
+	for (i = 0; i < mr->nr_pages; i++, at += PAGE_SIZE) {
+		mr->pages[i] = vrnic_dmabuf_at(mr->dmabuf, at);
+		if (!vrnic_dmabuf_is_right(mr->dmabuf, at)) {
+			kvfree(mr->pages);
+			return -EOPNOTSUPP;
+		}
+		if (!(i % PAGES_AT_ONCE))
+			cond_resched();
+	}
+	return 0;
+}
+
+/* Let the region translate to memory of the dma-buf @fd. */
+static int mr_map_dmabuf(struct vrnic_mr *mr, int fd, u64 offset, u64 length, u64 iova)
+{
+	int err;
+
+	mr->dmabuf = vrnic_dmabuf_get(&mr->ibmr.device->dev, fd, offset, length,
+				      ib_access_writable(mr->access));
+	if (IS_ERR(mr->dmabuf))
+		return PTR_ERR(mr->dmabuf);
+	mr->offset = offset_in_page(offset);
+	mr->nr_pages = PFN_UP(mr->offset + length);
+	err = mr_fill_dmabuf(mr, offset & PAGE_MASK);
+	if (err) {
+		vrnic_dmabuf_put(mr->dmabuf);
+		return err;
+	}
+	mr->length = length;
+	mr->iova = mr->access & IB_ZERO_BASED ? 0 : iova;
+	mr->ibmr.iova = mr->iova;
+	mr->ibmr.length = length;
+	return 0;
+}
+
+static void mr_unmap_dmabuf(struct vrnic_mr *mr)
+{
+	kvfree(mr->pages);
+	vrnic_dmabuf_put(mr->dmabuf);
+}
+
+/* The memory is mapped as a whole, and stays where it is, as long as there is the region. */
+struct ib_mr *vrnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova, int fd,
+				       int access, struct ib_udata *udata)
+{
+	struct vrnic_mr *mr;
+	int err;
+
+	if (!length || length > VRNIC_MAX_MR || vrnic_udata_empty(udata))
+		return ERR_PTR(-EINVAL);
+	if (access & ~(DM_ACCESS | IB_ACCESS_OPTIONAL))
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = mr_new(ibpd, VRNIC_MR_DMABUF, access);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = mr_map_dmabuf(mr, fd, offset, length, iova);
+	if (err)
+		goto err_free;
+	err = mr_keys(mr);
+	if (err)
+		goto err_unmap;
+	mr_windows_open(mr);
+	WRITE_ONCE(mr->valid, true);
+	return &mr->ibmr;
+
+err_unmap:
+	mr_unmap_dmabuf(mr);
+err_free:
+	mr_free(mr);
+	return ERR_PTR(err);
+}
+
 /*
  * Stop all use of @mr's memory until mr_resume(). Return: 0, or -ERESTARTSYS: the process is being
  * killed, and the use goes on.
@@ -746,6 +829,8 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	mr_retire(mr);
 	if (mr->kind == VRNIC_MR_USER)
 		mr_unpin(mr);
+	else if (mr->kind == VRNIC_MR_DMABUF)
+		mr_unmap_dmabuf(mr);
 	else if (mr->kind != VRNIC_MR_DM)
 		kvfree(mr->pages);
 	kvfree(mr->mapped);

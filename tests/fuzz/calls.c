@@ -27,6 +27,11 @@ bool call_leaks(const struct ib_uverbs_ioctl_hdr *hdr)
 	       hdr->method_id == UVERBS_METHOD_GET_CONTEXT;
 }
 
+bool call_warns(const struct ib_uverbs_ioctl_hdr *hdr)
+{
+	return hdr->object_id == UVERBS_OBJECT_MR && hdr->method_id == UVERBS_METHOD_REG_DMABUF_MR;
+}
+
 /* The libraries' calls come here, because the program's own symbols go first. */
 int ioctl(int fd, unsigned long request, ...)
 {
@@ -85,6 +90,21 @@ static int make_dm(struct script *s)
 		ibv_unimport_dm(dm);
 	ibv_close_device(ctx);
 	return ret;
+}
+
+/* A region over a dma-buf. */
+static int make_foreign(struct script *s)
+{
+	int memfd, fd = udmabuf_open(SCRIPT_LEN, &memfd), err;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	s->foreign = ibv_reg_dmabuf_mr(s->dev.pd, 64, SCRIPT_LEN - 64, 64, fd, ACCESS_REMOTE);
+	err = errno;
+	close(fd);
+	close(memfd);
+	/* Linux 6.1 does not map it for the kernel, and says so */
+	return s->foreign || err == EINVAL ? 0 : -err;
 }
 
 static int make_cqs(struct script *s)
@@ -309,6 +329,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = make_dm(s);
 	if (!ret)
+		ret = make_foreign(s);
+	if (!ret)
 		ret = make_cqs(s);
 	if (!ret)
 		ret = make_pairs(s);
@@ -378,6 +400,8 @@ int script_end(struct script *s)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)
 		ret = -ibv_dealloc_mw(s->mw[i]);
+	if (!ret && s->foreign)
+		ret = -ibv_dereg_mr(s->foreign);
 	if (!ret)
 		ret = -ibv_dereg_mr(s->dm_mr);
 	if (!ret)

@@ -30,6 +30,9 @@ int call_kernel(int fd, unsigned long request, void *arg);
  */
 bool call_leaks(const struct ib_uverbs_ioctl_hdr *hdr);
 
+/* A region over a dma-buf: when the exporter has no memory to map it, the core warns in the log. */
+bool call_warns(const struct ib_uverbs_ioctl_hdr *hdr);
+
 #define SCRIPT_TYPES	3	/* of queue pairs: RC, UC, UD */
 #define SCRIPT_LEN	8192
 
@@ -55,6 +58,7 @@ struct script {
 	struct buf buf;
 	struct ibv_dm *dm;
 	struct ibv_mr *dm_mr;
+	struct ibv_mr *foreign;	/* over a dma-buf; NULL: the kernel has no udmabuf that does */
 	struct ibv_mw *mw[2];
 	struct ibv_ah *ah;
 	struct ibv_cq_ex *cqx;

@@ -163,7 +163,7 @@ static int fail_ioctl(int fd, struct ib_uverbs_ioctl_hdr *hdr)
 	struct ioctl_call c = { fd, hdr };
 	int ret;
 
-	if (call_leaks(hdr))
+	if (call_leaks(hdr) || call_warns(hdr))
 		return call_kernel(fd, RDMA_VERBS_IOCTL, hdr);
 	c.saved = malloc(hdr->length);
 	if (!c.saved)

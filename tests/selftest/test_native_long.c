@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Messages for handlers that are longer than a reception FIFO takes: the receiver fetches them. */
-#include <linux/capability.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include <pace_wire.h>
 
@@ -318,50 +315,12 @@ TEST_F(longer, what_the_peer_may_not_read)
 
 /* ---- a receiver that has no memory ---- */
 
-/* So that RLIMIT_MEMLOCK holds for root, too. This process is the test's own. */
-static int obey_the_limit(void)
-{
-	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct caps[2];
-
-	if (syscall(SYS_capget, &h, caps))
-		return -errno;
-	caps[0].effective &= ~(1U << CAP_IPC_LOCK);
-	return syscall(SYS_capset, &h, caps) ? -errno : 0;
-}
-
-/* Bytes that this process has pinned, or -1. */
-static long pinned(void)
-{
-	char line[256];
-	long kb = -1;
-	FILE *f = fopen("/proc/self/status", "r");
-
-	while (f && kb < 0 && fgets(line, sizeof(line), f))
-		sscanf(line, "VmPin: %ld", &kb);
-	if (f)
-		fclose(f);
-	return kb < 0 ? -1 : kb * 1024;
-}
-
 /* Bytes that this process has allocated. */
 static size_t allocated(void)
 {
 	struct mallinfo2 info = mallinfo2();
 
 	return info.uordblks + info.hblkhd;
-}
-
-/* @more bytes than now. */
-static int may_pin(long more)
-{
-	struct rlimit limit;
-	long now = pinned();
-
-	if (now < 0 || getrlimit(RLIMIT_MEMLOCK, &limit))
-		return -EIO;
-	limit.rlim_cur = now + more;
-	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
 }
 
 /* The next message of @length has come to its end. Return: its status, or a negative errno. */
@@ -388,16 +347,16 @@ TEST_F(longer, the_receiver_cannot_register_memory)
 	int i;
 
 	buf_fill(&a->buf, 8);
-	ASSERT_OK(obey_the_limit());
+	ASSERT_OK(obey_memlock());
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
 	/* after this one, both ends have what they keep for each other */
 	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN, done));
 	ASSERT_OK(nbed_until(bed, &in.count, 1));
-	before = pinned();
+	before = pinned_bytes();
 	ASSERT_OK(may_pin(LEN / 2));
 	for (i = 0; i < REFUSALS; i++) {
 		ASSERT_STATUS(IBV_WC_REM_OP_ERR, send_one(bed, LEN, done));
-		EXPECT_EQ(before, pinned());
+		EXPECT_EQ(before, pinned_bytes());
 		/* the first ones leave something in the caches of malloc() */
 		if (i == 3)
 			heap = allocated();
@@ -412,7 +371,7 @@ TEST_F(longer, the_receiver_cannot_register_memory)
 	ASSERT_OK(nbed_until(bed, &in.count, 3));
 	EXPECT_EQ(0, in.bad);
 	EXPECT_EQ(2 * LEN + LEN / 4, in.bytes);
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, pinned_bytes());
 }
 
 /* There is memory for one: the others wait until it is over, and none is refused. */
@@ -424,7 +383,7 @@ TEST_F(longer, the_receiver_has_memory_for_one)
 	int i;
 
 	buf_fill(&bed->a.buf, 9);
-	ASSERT_OK(obey_the_limit());
+	ASSERT_OK(obey_memlock());
 	ASSERT_OK(vrnic_dispatch_set(bed->b.context, 3, compare, &in));
 	ASSERT_STATUS(IBV_WC_SUCCESS, send_one(bed, LEN, DONE(TELL(&told))));
 	ASSERT_OK(may_pin(LEN + LEN / 2));

@@ -5,6 +5,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/memfd.h>
+#include <linux/udmabuf.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -883,6 +888,80 @@ int run_child(int (*fn)(void *arg), void *arg)
 	}
 	kill(child, SIGKILL);
 	return -ETIMEDOUT;
+}
+
+long pinned_bytes(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && kb < 0 && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %ld", &kb);
+	if (f)
+		fclose(f);
+	return kb < 0 ? -1 : kb * 1024;
+}
+
+int obey_memlock(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[2];
+
+	if (syscall(SYS_capget, &h, caps))
+		return -errno;
+	caps[0].effective &= ~(1U << CAP_IPC_LOCK);
+	return syscall(SYS_capset, &h, caps) ? -errno : 0;
+}
+
+int may_pin(long more)
+{
+	struct rlimit limit;
+	long pinned = pinned_bytes();
+
+	if (pinned < 0 || getrlimit(RLIMIT_MEMLOCK, &limit))
+		return -EIO;
+	limit.rlim_cur = pinned + more;
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+int udmabuf_create(int memfd, size_t offset, size_t len)
+{
+	struct udmabuf_create create = { .memfd = memfd, .offset = offset, .size = len };
+	int dev = open("/dev/udmabuf", O_RDWR), fd;
+
+	if (dev < 0)
+		return -errno;
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	fd = fd < 0 ? -errno : fd;
+	close(dev);
+	return fd;
+}
+
+static int udmabuf_of(size_t len, unsigned int flags, int *memfd)
+{
+	int fd;
+
+	*memfd = memfd_create("udmabuf", MFD_ALLOW_SEALING | flags);
+	if (*memfd < 0)
+		return -errno;
+	if (ftruncate(*memfd, len) || fcntl(*memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		fd = -errno;
+	else
+		fd = udmabuf_create(*memfd, 0, len);
+	if (fd < 0)
+		close(*memfd);
+	return fd;
+}
+
+int udmabuf_open(size_t len, int *memfd)
+{
+	return udmabuf_of(len, 0, memfd);
+}
+
+int udmabuf_huge(size_t len, int *memfd)
+{
+	return udmabuf_of(len, MFD_HUGETLB | MFD_HUGE_2MB, memfd);
 }
 
 int write_file(const char *path, const char *text)

@@ -262,6 +262,23 @@ long long kept_statistic(const char *name);
  */
 int run_child(int (*fn)(void *arg), void *arg);
 
+/* Bytes that this process has pinned, or -1. */
+long pinned_bytes(void);
+/* From now on RLIMIT_MEMLOCK holds for this process, also for root's: 0 or -errno. */
+int obey_memlock(void);
+/* It may pin @more bytes than now: 0 or -errno. */
+int may_pin(long more);
+
+/*
+ * A dma-buf of @len bytes of shared memory, whose own file @memfd is. Return: its file, or -errno;
+ * -ENOENT: the kernel has no udmabuf.
+ */
+int udmabuf_open(size_t len, int *memfd);
+/* The same of huge pages, of which there may be none: -ENOMEM. */
+int udmabuf_huge(size_t len, int *memfd);
+/* Another dma-buf, of a part of @memfd. */
+int udmabuf_create(int memfd, size_t offset, size_t len);
+
 /* All of @text into the file at @path, which exists: 0 or a negative errno. */
 int write_file(const char *path, const char *text);
 

@@ -409,6 +409,8 @@ int vrnic_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_
 int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access);
 int vrnic_dereg_mr(struct verbs_mr *vmr);
+struct ibv_mr *vrnic_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				   int fd, int access);
 struct ibv_mr *vrnic_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 			       size_t length, unsigned int access);
 struct ibv_mr *vrnic_import_mr(struct ibv_pd *pd, uint32_t handle);
