@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/threads.h"
 #include "mem/dm.h"
+#include "mem/place.h"
 #include "native/native.h"
 #include "native/type.h"
 #include "queue/qp_table.h"
@@ -63,8 +64,8 @@ int vrnic_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 		return PTR_ERR(uc->user);
 	}
 	uc->number = atomic64_inc_return(&contexts);
-	mutex_init(&uc->counter_lock);
-	INIT_LIST_HEAD(&uc->counter_pages);
+	mutex_init(&uc->place_lock);
+	INIT_LIST_HEAD(&uc->place_pages);
 	uc->mm = current->mm;
 	mmgrab(uc->mm);
 	/* taken now, because uc->mm has no owner, and so no memcg, once this process exits */
@@ -90,7 +91,7 @@ void vrnic_dealloc_ucontext(struct ib_ucontext *uctx)
 {
 	struct vrnic_ucontext *uc = to_vuc(uctx);
 
-	vrnic_counter_pages_free(uc);
+	vrnic_place_pages_free(uc);
 	mem_cgroup_put(uc->memcg);
 	mmdrop(uc->mm);
 	vrnic_user_put(uc->user);

@@ -24,8 +24,8 @@ struct vrnic_user;
  *	and another process has the file
  * @crew: the engine threads in the cgroups of the process; a reference is held
  * @user: user who opened the file; NULL: root; a reference is held
- * @counter_lock: protects @counter_pages
- * @counter_pages: list of struct vrnic_counter_page, the pages of the native interface's counters
+ * @place_lock: protects @place_pages
+ * @place_pages: list of struct vrnic_place_page, the pages of counters
  */
 struct vrnic_ucontext {
 	struct ib_ucontext ibuc;
@@ -34,8 +34,8 @@ struct vrnic_ucontext {
 	struct mem_cgroup *memcg;
 	struct vrnic_crew *crew;
 	struct vrnic_user *user;
-	struct mutex counter_lock;	/* protects @counter_pages */
-	struct list_head counter_pages;
+	struct mutex place_lock;	/* protects @place_pages */
+	struct list_head place_pages;
 };
 
 static inline struct vrnic_ucontext *to_vuc(struct ib_ucontext *ibuc)

@@ -11,25 +11,14 @@
 #include <linux/wait.h>
 #include <rdma/vrnic-abi.h>
 
+#include "mem/place.h"
+
 struct eventfd_ctx;
-struct vrnic_counter_page;
 struct vrnic_dev;
 struct vrnic_counter_group;
 struct vrnic_endpoint;
 struct vrnic_failure;
 struct vrnic_ucontext;
-
-/**
- * struct vrnic_place - 64 bytes of a page that the process maps
- * @page: the page
- * @index: which of its pieces
- * @mem: the memory
- */
-struct vrnic_place {
-	struct vrnic_counter_page *page;
-	u32 index;
-	void *mem;
-};
 
 /**
  * struct vrnic_counter - a counter (RDMA object)
@@ -109,11 +98,6 @@ void vrnic_counter_tell(struct vrnic_counter *c, const struct vrnic_failure *fai
 int vrnic_counter_bind(struct vrnic_counter *c, struct vrnic_endpoint *ep);
 int vrnic_counter_unbind(struct vrnic_counter *c, struct vrnic_endpoint *ep);
 void vrnic_counter_unbind_all(struct vrnic_counter *c);
-
-/* counter_page.c */
-int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place);
-void vrnic_place_put(const struct vrnic_place *place);
-u64 vrnic_place_offset(const struct vrnic_place *place);
 
 /* counter_group.c */
 int vrnic_groups_init(void);

@@ -500,9 +500,6 @@ void vrnic_bindings_fail(struct vrnic_endpoint *ep, struct list_head *failed);
 void vrnic_counters_tell(struct list_head *failed);
 void vrnic_bindings_drop(struct vrnic_endpoint *ep);
 
-/* counter_page.c */
-void vrnic_counter_pages_free(struct vrnic_ucontext *uc);
-
 /* trigger.c: injectors that wait for counters */
 enum vrnic_fired vrnic_counter_trigger(struct vrnic_injector *inj, u32 id, s64 threshold);
 bool vrnic_trigger_fired(const struct vrnic_injector *inj);
