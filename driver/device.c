@@ -17,6 +17,7 @@
 #include "base/port.h"
 #include "base/stats.h"
 #include "base/udata.h"
+#include "compat/comp_cntr.h"
 #include "compat/compat.h"
 #include "device.h"
 #include "engine/threads.h"
@@ -378,6 +379,7 @@ static const struct ib_device_ops vrnic_dev_ops = {
 	.reg_user_mr_dmabuf = vrnic_reg_user_mr_dmabuf_op,
 	.req_notify_cq = vrnic_req_notify_cq,
 	.rereg_user_mr = vrnic_rereg_user_mr,
+	VRNIC_COMP_CNTR_OPS
 	VRNIC_COUNTER_OPS
 	VRNIC_QUERY_PORT_SPEED_OP
 	VRNIC_RESIZE_CQ_OP,

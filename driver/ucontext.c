@@ -15,6 +15,7 @@
 
 #include "base/udata.h"
 #include "base/user.h"
+#include "compat/comp_cntr.h"
 #include "engine/engine.h"
 #include "engine/threads.h"
 #include "mem/dm.h"
@@ -298,6 +299,7 @@ const struct uapi_definition vrnic_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_PD, &vrnic_pd_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE_NAMED(VRNIC_OBJECT_DOORBELL),
 	UAPI_DEF_CHAIN(vrnic_srq_defs),
+	VRNIC_COMP_CNTR_DEFS
 	UAPI_DEF_CHAIN(vrnic_dm_defs),
 	UAPI_DEF_CHAIN(vrnic_fifo_defs),
 	UAPI_DEF_CHAIN(vrnic_endpoint_defs),

@@ -7,10 +7,11 @@
 #include "vrnic.h"
 
 /*
- * The limits that the device advertises, but for XRC domains, flows and counters, of which no verb
- * tells the limit. All processes together have no more objects than these. A region has two keys
- * out of 2^24, and a window has one, so about half of the keys stay free, and vrnic_ids_alloc()
- * finds a free one by chance. There are few flows, because every frame that comes tries them all.
+ * The limits that the device advertises, but for XRC domains, flows and counters of flows, of which
+ * no verb tells the limit. All processes together have no more objects than these. A region has two
+ * keys out of 2^24, and a window has one, so about half of the keys stay free, and
+ * vrnic_ids_alloc() finds a free one by chance. There are few flows, because every frame that comes
+ * tries them all.
  */
 static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_PD] = 1 << 20,
@@ -24,6 +25,7 @@ static const int object_max[VRNIC_OBJECTS] = {
 	[VRNIC_OBJECT_FLOW] = 1 << 10,
 	[VRNIC_OBJECT_COUNTERS] = 1 << 20,
 	[VRNIC_OBJECT_RWQ_TABLE] = 1 << 16,
+	[VRNIC_OBJECT_COMP_CNTR] = 1 << 20,
 };
 
 int vrnic_object_max(enum vrnic_object kind)

@@ -139,6 +139,7 @@ void vrnic_flight_go_back(struct vrnic_flight *f);
 /**
  * struct vrnic_res - an answer that the requester may ask for again
  * @op: enum vrnic_bth_op of the request; 0: unused entry
+ * @counted: READ: the last packet of the answer was sent once, and the READ counted
  * @psn: PSN of the request
  * @pkts: number of packets of the answer
  * @va: READ: address
@@ -148,6 +149,7 @@ void vrnic_flight_go_back(struct vrnic_flight *f);
  */
 struct vrnic_res {
 	u8 op;
+	bool counted;
 	u32 psn;
 	u32 pkts;
 	u64 va;

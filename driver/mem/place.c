@@ -26,13 +26,13 @@ struct vrnic_place_page {
 	DECLARE_BITMAP(used, PAGE_PLACES);
 };
 
-static struct vrnic_place_page *page_new(struct vrnic_ucontext *uc)
+static struct vrnic_place_page *page_new(struct vrnic_ucontext *uc, bool private)
 {
 	struct vrnic_place_page *page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
 
 	if (!page)
 		return NULL;
-	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE, true);
+	page->map = vrnic_mmap_new(&uc->ibuc, PAGE_SIZE, private);
 	if (!page->map) {
 		kfree(page);
 		return NULL;
@@ -42,12 +42,15 @@ static struct vrnic_place_page *page_new(struct vrnic_ucontext *uc)
 }
 
 /* Find a page with room. Return: the page, or NULL; @i: its first free piece. */
-static struct vrnic_place_page *page_find(struct vrnic_ucontext *uc, unsigned int *i)
+static struct vrnic_place_page *page_find(struct vrnic_ucontext *uc, bool private,
+					  unsigned int *i)
 {
 	struct vrnic_place_page *page;
 
 	lockdep_assert_held(&uc->place_lock);
 	list_for_each_entry(page, &uc->place_pages, link) {
+		if (page->map->private != private)
+			continue;
 		*i = find_first_zero_bit(page->used, PAGE_PLACES);
 		if (*i < PAGE_PLACES)
 			return page;
@@ -58,20 +61,21 @@ static struct vrnic_place_page *page_find(struct vrnic_ucontext *uc, unsigned in
 /**
  * vrnic_place_get() - take a piece of memory that the process maps, in an old or a new page
  * @uc: context of the process
+ * @private: struct vrnic_mmap.private of the page
  * @place: filled in; the memory is zero
  *
  * Return: 0 or -ENOMEM.
  */
-int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place)
+int vrnic_place_get(struct vrnic_ucontext *uc, bool private, struct vrnic_place *place)
 {
 	struct vrnic_place_page *page;
 	unsigned int i;
 	int err = 0;
 
 	mutex_lock(&uc->place_lock);
-	page = page_find(uc, &i);
+	page = page_find(uc, private, &i);
 	if (!page) {
-		page = page_new(uc);
+		page = page_new(uc, private);
 		i = 0;
 	}
 	if (page) {

@@ -22,7 +22,7 @@ struct vrnic_place {
 	void *mem;
 };
 
-int vrnic_place_get(struct vrnic_ucontext *uc, struct vrnic_place *place);
+int vrnic_place_get(struct vrnic_ucontext *uc, bool private, struct vrnic_place *place);
 void vrnic_place_put(const struct vrnic_place *place);
 u64 vrnic_place_offset(const struct vrnic_place *place);
 void vrnic_place_pages_free(struct vrnic_ucontext *uc);

@@ -386,7 +386,7 @@ static struct vrnic_counter *counter_new(struct vrnic_ucontext *uc, u32 flags)
 
 	if (!c)
 		return NULL;
-	if (vrnic_place_get(uc, &c->place)) {
+	if (vrnic_place_get(uc, true, &c->place)) {
 		kfree(c);
 		return NULL;
 	}

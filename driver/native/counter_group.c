@@ -409,7 +409,7 @@ static struct vrnic_counter_group *group_new(struct vrnic_ucontext *uc)
 
 	if (!group)
 		return NULL;
-	if (vrnic_place_get(uc, &group->place)) {
+	if (vrnic_place_get(uc, true, &group->place)) {
 		kfree(group);
 		return NULL;
 	}

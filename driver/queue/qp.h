@@ -4,7 +4,7 @@
  *
  * Locks, in the order in which they nest:
  *
- *	vrnic_qp.ctrl		mutex; modify, destroy
+ *	vrnic_qp.ctrl		mutex; modify, destroy, attach a completion counter
  *	  vrnic_qp.resp_lock	mutex; the queue pair as the target of a peer: target.h
  *	    vrnic_qp.state_lock	spinlock, irq
  *	    vrnic_rq.lock	spinlock, irq
@@ -28,6 +28,7 @@
 
 #include "engine/runnable.h"
 #include "mem/seg.h"
+#include "queue/comp.h"
 #include "queue/hold.h"
 #include "queue/op.h"
 #include "queue/ring_mem.h"
@@ -82,6 +83,7 @@ struct vrnic_rare {
  *	the SRQ that it is bound to, and protected as @recv
  * @type: IB_QPT_*; IB_QPT_RC also for XRC
  * @xrc: enum vrnic_xrc
+ * @comp: completion counters, or NULL; changed with @ctrl held in RESET and INIT
  * @xrcd: XRC target: its XRC domain; only compared
  * @owner: number of the context that maps the rings; 0 for a kernel consumer's queue pair
  * @sig_all: every send request makes a completion
@@ -157,6 +159,7 @@ struct vrnic_rare {
  *   queue pair that only answers changes them once for a buffer of packets;
  * - @target_rcvd and @target_xmit are before the head of @recv_sgl, which each request of a peer on
  *   this host changes;
+ * - @comp, which most queue pairs do not have, is beside @type and @xrc, which each request reads;
  * - @rcvd_pkts and @rcvd_bytes are before @rxq_room and @rxq, which each packet changes.
  */
 struct vrnic_qp {
@@ -167,8 +170,9 @@ struct vrnic_qp {
 	struct ib_qp *ibqp;
 	u32 qpn;
 	struct vrnic_key_user key_user;
-	enum ib_qp_type type;
+	enum ib_qp_type type __aligned(16);	/* so that no line ends before @comp */
 	enum vrnic_xrc xrc;
+	struct vrnic_qp_comp *comp;
 	const struct ib_xrcd *xrcd;
 	u64 owner;
 	bool sig_all;
@@ -287,12 +291,21 @@ static inline bool vrnic_qp_suits(const struct vrnic_qp *qp, const struct vrnic_
 	       peer->xrc == (qp->xrc ? VRNIC_XRC_TGT : VRNIC_XRC_NO);
 }
 
+/* Count a request on the completion counter for @op, if there is one: see vrnic_comp_add(). */
+static inline void vrnic_qp_count(struct vrnic_qp *qp, enum vrnic_comp_op op, u64 bytes, u8 status)
+{
+	if (unlikely(qp->comp))
+		vrnic_comp_add(qp->comp, op, bytes, status);
+}
+
 /* Nothing is arranged for shorter lines. */
 #define VRNIC_QP_SAME_LINE(a, b)						\
 	static_assert(offsetof(struct vrnic_qp, a) / SMP_CACHE_BYTES ==		\
 		      offsetof(struct vrnic_qp, b) / SMP_CACHE_BYTES ||		\
 		      SMP_CACHE_BYTES < 64)
 
+VRNIC_QP_SAME_LINE(type, comp);
+VRNIC_QP_SAME_LINE(xrc, comp);
 VRNIC_QP_SAME_LINE(sq_done, descriptors);
 VRNIC_QP_SAME_LINE(sq_done, xmit_bytes);
 VRNIC_QP_SAME_LINE(op.info, sent_pkts);

@@ -98,6 +98,7 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe,
 	qp->recv.active = false;
 	cqe->cookie = qp->recv.cookie;
 	cqe->qpn = qp->qpn;
+	vrnic_qp_count(qp, VRNIC_COMP_RECV, cqe->byte_len, cqe->status);
 	if (vrnic_cq_post(qp->recv_cq, cqe, solicited))
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }

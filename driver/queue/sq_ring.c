@@ -168,6 +168,14 @@ static noinline void post_cqe(struct vrnic_qp *qp)
 		vrnic_qp_error(qp, IB_EVENT_QP_FATAL);
 }
 
+/* As vrnic_qp_count(), for a send request. */
+static void count_send(struct vrnic_qp *qp)
+{
+	if (unlikely(qp->comp))
+		vrnic_comp_add_send(qp->comp, vrnic_op_desc(&qp->op)->opcode, qp->op.total,
+				    qp->op.status);
+}
+
 /**
  * vrnic_sq_complete() - report the result of the oldest descriptor
  * @qp: queue pair; the descriptor is in @qp->op
@@ -191,6 +199,7 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 		return;
 	}
 	vrnic_ring_consume(&qp->sq, d->num_slots);
+	count_send(qp);
 	if (op->status == IB_WC_SUCCESS && !qp->sig_all &&
 	    !(d->flags & VRNIC_DESC_SIGNALED))
 		return;

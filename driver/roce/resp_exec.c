@@ -359,6 +359,8 @@ static enum vrnic_rx rx_write(struct vrnic_qp *qp, struct sk_buff *skb)
 	r->va += len;
 	r->left -= len;
 	r->len += len;
+	if (end)
+		vrnic_qp_count(qp, VRNIC_COMP_REMOTE_RDMA_WRITE, r->len, IB_WC_SUCCESS);
 	if (pkt->info & VRNIC_PKT_IMM)
 		resp_deliver(qp, skb, IB_WC_RECV_RDMA_WITH_IMM, r->len);
 	return VRNIC_RX_DONE;

@@ -39,6 +39,17 @@ static u8 reply_opcode(const struct vrnic_reply *reply, u32 n)
 	return last ? VRNIC_BTH_READ_RESP_LAST : VRNIC_BTH_READ_RESP_MIDDLE;
 }
 
+/* The packet @psn of an answer was sent. The READ counts once, however often it is answered. */
+static noinline void count_answered(struct vrnic_qp *qp, u32 psn)
+{
+	struct vrnic_res *res = vrnic_res_find(&to_resp(qp)->served, VRNIC_BTH_READ_REQUEST, psn);
+
+	if (!res || res->counted || vrnic_psn_diff(psn, res->psn) != (s32)res->pkts - 1)
+		return;
+	res->counted = true;
+	vrnic_qp_count(qp, VRNIC_COMP_REMOTE_RDMA_READ, res->len, IB_WC_SUCCESS);
+}
+
 /* Send the next packet of the answer. Return: false if it was the last, or was not sent. */
 static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 {
@@ -67,6 +78,8 @@ static bool reply_one(struct vrnic_qp *qp, struct vrnic_reply *reply)
 	reply->va += n;
 	reply->left -= n;
 	reply->active = reply->left;
+	if (unlikely(qp->comp) && !reply->active && !err)
+		count_answered(qp, tx.psn);
 	return reply->active && err != -ENOMEM && err != -EHOSTUNREACH;
 }
 

@@ -176,12 +176,20 @@ static __always_inline void count_written(struct vrnic_qp *qp, struct vrnic_qp *
 	count_sent(qp, peer, bytes);
 }
 
+/* All of a WRITE has come. */
+static __always_inline void count_write(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
+{
+	count_written(qp, peer, bytes);
+	vrnic_qp_count(peer, VRNIC_COMP_REMOTE_RDMA_WRITE, bytes, IB_WC_SUCCESS);
+}
+
 static void count_read(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
 {
 	vrnic_count_add(qp->dev, BYTES_READ, bytes);
 	vrnic_count_moved(peer->dev, qp->dev, bytes);
 	peer->target_xmit += bytes;
 	qp->read_bytes += bytes;
+	vrnic_qp_count(peer, VRNIC_COMP_REMOTE_RDMA_READ, bytes, IB_WC_SUCCESS);
 }
 
 static void count_delivered(struct vrnic_qp *qp, struct vrnic_qp *peer, u64 bytes)
@@ -407,7 +415,7 @@ static enum vrnic_step loop_write(struct loop *l)
 	step = loop_burst(l, loop_refuse_access);
 	if (step != VRNIC_STEP_DONE)
 		return step;
-	count_written(l->qp, l->peer, l->op->total);
+	count_write(l->qp, l->peer, l->op->total);
 	if (imm)
 		loop_deliver(l, IB_WC_RECV_RDMA_WITH_IMM, l->op->total);
 	return VRNIC_STEP_DONE;
@@ -703,7 +711,7 @@ static __always_inline bool near_write(struct vrnic_qp *qp, struct vrnic_op *op,
 		return false;
 	vrnic_copy_final(to, from, op->total);
 	near_moved(op, budget);
-	count_written(qp, qp->hold.peer, op->total);
+	count_write(qp, qp->hold.peer, op->total);
 	return true;
 }
 

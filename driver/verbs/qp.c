@@ -242,6 +242,7 @@ static void qp_free(struct vrnic_qp *qp)
 	vrnic_ring_free(&qp->sq);
 	vrnic_ring_free(&qp->rq.ring);
 	kfree(qp->rss);
+	kfree(qp->comp);
 	kfree_rcu(qp, rcu);
 }
 

@@ -241,6 +241,39 @@ static int end_rss(struct script *s)
 	return ret ?: -ibv_destroy_wq(s->wq[0]) ?: -ibv_destroy_wq(s->wq[1]);
 }
 
+/* Two counters of a queue pair, if the kernel has counters. */
+static int make_cntrs(struct script *s)
+{
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(s->cqx);
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	uint32_t counters, ops;
+	uint64_t value;
+	int ret;
+
+	ret = cntr_caps(s->dev.ctx, &counters, &value, &ops);
+	if (ret)
+		return ret == EPROTONOSUPPORT ? 0 : -ret;
+	s->counted = ibv_create_qp(s->dev.pd, &attr);
+	if (!s->counted)
+		return -errno;
+	ret = cntr_open(&s->cntr[0], s->dev.ctx, 0) ?:
+	      cntr_open(&s->cntr[1], s->dev.ctx, VRNIC_COMP_CNTR_BYTES);
+	ret = ret ?: cntr_attach(&s->cntr[0], s->counted, CC_SEND | CC_RDMA_READ);
+	ret = ret ?: cntr_attach(&s->cntr[1], s->counted, CC_RECV);
+	ret = ret ?: cntr_modify(&s->cntr[1], CC_COMPLETED, CC_INC, 1);
+	return ret ? -ret : cntr_read(&s->cntr[1], CC_COMPLETED) == 1 ? 0 : -EIO;
+}
+
+static int end_cntrs(struct script *s)
+{
+	if (!s->counted)
+		return 0;
+	return -ibv_destroy_qp(s->counted) ?: -cntr_close(&s->cntr[0]) ?: -cntr_close(&s->cntr[1]);
+}
+
 static int make_ah(struct script *s)
 {
 	struct ibv_ah_attr attr = {
@@ -339,6 +372,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = make_rss(s);
 	if (!ret)
+		ret = make_cntrs(s);
+	if (!ret)
 		ret = make_ah(s);
 	if (!ret)
 		ret = join(s);
@@ -396,6 +431,8 @@ int script_end(struct script *s)
 		ret = end_xrc(s);
 	if (!ret)
 		ret = end_rss(s);
+	if (!ret)
+		ret = end_cntrs(s);
 	if (!ret)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)

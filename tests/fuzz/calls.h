@@ -12,6 +12,7 @@
 #include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
+#include "comp_raw.h"
 #include "fuzz.h"
 #include "native_raw.h"
 
@@ -44,6 +45,7 @@ bool call_warns(const struct ib_uverbs_ioctl_hdr *hdr);
  * @buf: registered
  * @tgt: XRC target of the domain, twice
  * @rss: has @table, which has @wq
+ * @counted: has @cntr; NULL: the kernel has no completion counters
  * Others: as their names say.
  */
 struct script {
@@ -68,6 +70,8 @@ struct script {
 	struct ibv_wq *wq[2];
 	struct ibv_rwq_ind_table *table;
 	struct ibv_qp *rss;
+	struct cntr cntr[2];
+	struct ibv_qp *counted;
 	bool member;		/* of a multicast group */
 };
 

@@ -86,6 +86,8 @@ struct psn {
 
 /**
  * struct side - one host, with the queue pair to the other one
+ * @read, @written: bytes of its READs, and of its WRITEs, that are complete
+ * @fetched, @stored: bytes of those of the peer that its completion counters have counted
  * @words, @counters, @copies: memory of the host, which the peer works on
  * @version: for the peer's words: the last operation that wrote each, in the order of the queue
  * @value: for the peer's counters: their value, in the order of the queue
@@ -107,6 +109,7 @@ struct side {
 	struct op *ops;
 	u64 posted, completed, received, last_read;
 	u32 receives;
+	u64 read, written, fetched, stored;
 	u64 *words, *counters, *copies;
 	u64 *version, *value;
 	u64 aw[COUNTERS];
@@ -1334,6 +1337,8 @@ void vrnic_sq_complete(struct vrnic_qp *qp)
 		FAIL("%llu, kind %d, ends with status %u, error %u", (unsigned long long)number,
 		     op->kind, qp->op.status, qp->op.vendor_err);
 	check_done(s, op);
+	s->read += op->kind == READ ? 8 * op->words : 0;
+	s->written += is_write(op) ? 8 * op->words : 0;
 	if (op->kind == SEND_INV)
 		s->peer->rkeys[op->rkey].pending = 0;
 	if (op->kind == LOCAL_INV) {
@@ -1393,6 +1398,29 @@ void vrnic_recv_complete(struct vrnic_qp *qp, struct vrnic_cqe *cqe, bool solici
 	maybe_wrong();
 	check_message(s, op_at(s->peer, number), cqe);
 	s->received = number + 1;
+}
+
+/* ---- completion counters ---- */
+
+/* That of the memory's owner: what it counts is done. */
+void vrnic_qp_count(struct vrnic_qp *qp, enum vrnic_comp_op op, u64 bytes, u8 status)
+{
+	struct side *s = side_of(qp);
+
+	assert(qp->comp && !status);
+	if (op == VRNIC_COMP_REMOTE_RDMA_READ)
+		s->fetched += bytes;
+	else
+		s->stored += bytes;
+}
+
+/* Each READ and each WRITE was counted by its peer, and once. */
+static void check_counted(const struct side *s)
+{
+	if (s->peer->fetched != s->read || s->peer->stored != s->written)
+		FAIL("%llu and %llu bytes were counted, of %llu READ and %llu written",
+		     (unsigned long long)s->peer->fetched, (unsigned long long)s->peer->stored,
+		     (unsigned long long)s->read, (unsigned long long)s->written);
 }
 
 /* ---- running it ---- */
@@ -1559,10 +1587,12 @@ static void open_memory(struct side *s)
 static void open_qp(struct side *s, u32 own_psn, u32 peer_psn)
 {
 	static const struct ib_gid_attr gid;
+	static struct vrnic_qp_comp comp;
 	struct vrnic_qp *qp = &s->qp;
 
 	qp->dev = &s->dev;
 	qp->type = IB_QPT_RC;
+	qp->comp = &comp;
 	qp->link = now_in->link ? (struct vrnic_link *)s : NULL;
 	qp->link_ops = &link_ops;
 	qp->qpn = 16 + (s == &sides[1]);
@@ -1650,6 +1680,8 @@ static void scenario(const struct scenario *sc)
 	if (!broken) {
 		check_end(&sides[0]);
 		check_end(&sides[1]);
+		check_counted(&sides[0]);
+		check_counted(&sides[1]);
 		check_patience(&sides[0]);
 		check_patience(&sides[1]);
 	}

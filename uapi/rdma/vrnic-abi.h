@@ -754,6 +754,20 @@ struct vrnic_counter_cell {
 	__aligned_u64 reserved[2];
 };
 
+/**
+ * struct vrnic_comp_cell - a completion counter of verbs, in memory that process and kernel share
+ * @completed: send requests, receives, or operations of the peer that have completed with success,
+ *	or their bytes (VRNIC_COMP_CNTR_BYTES); modulo 2^64, as @errors. The kernel adds to it with
+ *	release. The process reads it with acquire, and may add to it atomically, or overwrite it.
+ * @errors: those that have failed
+ * @reserved: zero
+ */
+struct vrnic_comp_cell {
+	__aligned_u64 completed;
+	__aligned_u64 errors;
+	__aligned_u64 reserved[6];
+};
+
 #define VRNIC_GROUP_COUNTERS	64	/* most counters of a group */
 
 /**
@@ -887,6 +901,22 @@ struct vrnic_create_counter_resp {
 };
 
 /**
+ * struct vrnic_create_comp_cntr_resp - where a completion counter of verbs is
+ * @offset: of its page, for mmap(2); a page holds many counters
+ * @cell: index of its struct vrnic_comp_cell in the page
+ * @reserved: zero
+ */
+struct vrnic_create_comp_cntr_resp {
+	__aligned_u64 offset;
+	__u32 cell;
+	__u32 reserved;
+};
+
+enum vrnic_comp_cntr_flags {
+	VRNIC_COMP_CNTR_BYTES	= 1U << 0,	/* success counts bytes, not requests */
+};
+
+/**
  * struct vrnic_create_group_req - what a group of counters is to be
  * @flags: zero
  * @reserved: zero
@@ -1007,6 +1037,12 @@ enum vrnic_dm_methods {
 enum vrnic_dm_query_attrs {
 	VRNIC_ATTR_DM_QUERY_HANDLE = (1U << 12),	/* in: object */
 	VRNIC_ATTR_DM_QUERY_RESP,	/* out: struct vrnic_dm_info */
+};
+
+/* of the core's UVERBS_METHOD_COMP_CNTR_CREATE, since Linux 7.3; each may be absent */
+enum vrnic_comp_cntr_create_attrs {
+	VRNIC_ATTR_COMP_CNTR_CREATE_FLAGS = (1U << 12),	/* in: enum vrnic_comp_cntr_flags */
+	VRNIC_ATTR_COMP_CNTR_CREATE_RESP,	/* out: struct vrnic_create_comp_cntr_resp */
 };
 
 enum vrnic_fifo_methods {

@@ -35,6 +35,24 @@
 #define VRNIC_PARENT_DOMAIN_CC	0
 #endif
 
+/* Since 65 programs can have completions counted. */
+#if VRNIC_PABI >= 65
+#define VRNIC_HAVE_COMP_CNTR
+#define VRNIC_COMP_CNTR_OPS					\
+	.create_comp_cntr = vrnic_create_comp_cntr,		\
+	.destroy_comp_cntr = vrnic_destroy_comp_cntr,		\
+	.inc_comp_cntr = vrnic_inc_comp_cntr,			\
+	.inc_err_comp_cntr = vrnic_inc_err_comp_cntr,		\
+	.qp_attach_comp_cntr = ibv_cmd_qp_attach_comp_cntr,	\
+	.query_comp_cntr_caps = vrnic_query_comp_cntr_caps,	\
+	.read_comp_cntr = vrnic_read_comp_cntr,			\
+	.read_err_comp_cntr = vrnic_read_err_comp_cntr,		\
+	.set_comp_cntr = vrnic_set_comp_cntr,			\
+	.set_err_comp_cntr = vrnic_set_err_comp_cntr,
+#else
+#define VRNIC_COMP_CNTR_OPS
+#endif
+
 /* Since 62; the interface's number has not changed. */
 #ifdef HAVE_PORT_SPEED
 #define VRNIC_PORT_SPEED_OPS	.query_port_speed = ibv_cmd_query_port_speed,

@@ -214,7 +214,8 @@ static bool streams(struct vrnic_qp *qp)
 
 	if (!cq)
 		return false;
-	vain = __atomic_load_n(&to_vcq(cq)->vain, __ATOMIC_RELAXED);
+	vain = __atomic_load_n(&to_vcq(cq)->vain, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&to_vctx(cq->context)->vain, __ATOMIC_RELAXED);
 	qp->streak = vain == qp->vain ? qp->streak + 1 : 0;
 	qp->vain = vain;
 	return qp->streak >= STREAM_POSTS;

@@ -178,6 +178,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.unimport_mr = vrnic_unimport_mr,
 	.unimport_pd = vrnic_unimport_pd,
 	VRNIC_BUF_OPS
+	VRNIC_COMP_CNTR_OPS
 	VRNIC_PORT_SPEED_OPS
 };
 

@@ -32,6 +32,7 @@ struct vrnic_device {
  * @features: VRNIC_FEATURE_* of the module
  * @one_cpu: the thread that opened the device may use one CPU only
  * @late: queue pairs whose doorbell waits for more to be posted
+ * @vain: reads of completion counters that had not changed; atomic
  */
 struct vrnic_context {
 	struct verbs_context vctx;
@@ -39,6 +40,7 @@ struct vrnic_context {
 	uint32_t features;
 	bool one_cpu;
 	struct vrnic_late late;
+	unsigned int vain;
 };
 
 /**
@@ -239,9 +241,10 @@ struct vrnic_build {
  * @sq: send ring; not mapped of an XRC target
  * @credit: how many more requests may be posted
  * @build: the descriptor that is being built
- * @vain: vrnic_cq.vain of the send completion queue at the last post; protected by @sq_lock, as
- *	is @streak
- * @streak: posts in a row between which no thread polled that completion queue in vain
+ * @vain: vrnic_cq.vain of the send completion queue and vrnic_context.vain at the last post;
+ *	protected by @sq_lock, as is @streak
+ * @streak: posts in a row between which no thread polled that completion queue in vain, or read a
+ *	counter
  * @first: for the ibv_wr functions: @sq.next at wr_start
  * @first_posted: for the ibv_wr functions: @credit.posted at wr_start
  * @error: for the ibv_wr functions: the first error since wr_start
@@ -399,6 +402,21 @@ static inline void vrnic_pd_put(struct ibv_pd *pd)
 #ifdef VRNIC_HAVE_BUF
 void *vrnic_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **out);
 void vrnic_free_buf(struct ibv_buf *buf);
+#endif
+
+/* comp_cntr.c */
+#ifdef VRNIC_HAVE_COMP_CNTR
+struct ibv_comp_cntr *vrnic_create_comp_cntr(struct ibv_context *context,
+					     struct ibv_comp_cntr_init_attr *attr);
+int vrnic_destroy_comp_cntr(struct ibv_comp_cntr *ibcc);
+int vrnic_read_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t *value);
+int vrnic_read_err_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t *value);
+int vrnic_set_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t value);
+int vrnic_set_err_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t value);
+int vrnic_inc_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t amount);
+int vrnic_inc_err_comp_cntr(struct ibv_comp_cntr *ibcc, uint64_t amount);
+int vrnic_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+			       size_t size);
 #endif
 
 /* mr.c */

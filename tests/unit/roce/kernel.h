@@ -41,6 +41,7 @@
 #define __force
 #define __rcu
 #define __percpu
+#define noinline
 #define __aligned(n)	__attribute__((aligned(n)))
 #define fallthrough	__attribute__((fallthrough))
 #define likely(x)	(x)
@@ -383,6 +384,7 @@ struct vrnic_recv {
 	struct vrnic_sge sge[2];
 };
 
+#include "queue/comp.h"
 #include "queue/hold.h"
 #include "queue/room.h"
 
@@ -392,6 +394,7 @@ struct vrnic_qp {
 	struct vrnic_key_user key_user;
 	enum ib_qp_type type;
 	enum vrnic_xrc xrc;
+	struct vrnic_qp_comp *comp;
 	u64 owner;
 	struct ib_qp_attr attr;
 	enum ib_qp_state state;
@@ -418,6 +421,7 @@ struct vrnic_qp {
 #define VRNIC_RATE_ANY	U64_MAX
 
 /* What unit_roce.c is. */
+void vrnic_qp_count(struct vrnic_qp *qp, enum vrnic_comp_op op, u64 bytes, u8 status);
 u64 vrnic_rate_room(struct vrnic_qp *qp, u64 *until);
 void vrnic_rate_congested(struct vrnic_qp *qp);
 void vrnic_rate_notified(struct vrnic_qp *qp);

@@ -88,6 +88,11 @@ void test_credit_undo(void);
 void test_credit_recv(void);
 void test_credit_many(void);
 
+/* comp_cntr_test.c */
+void test_comp_cntr(void);
+void test_comp_cntr_rings(void);
+void test_comp_cntr_refused(void);
+
 /* resize_test.c */
 void test_map_fails(void);
 void test_one_cpu(void);
