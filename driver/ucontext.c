@@ -31,7 +31,7 @@
 #include <rdma/uverbs_named_ioctl.h>
 
 #define FEATURES	(VRNIC_FEATURE_SQ_DONE | VRNIC_FEATURE_PLACED | VRNIC_FEATURE_DEFER | \
-			 VRNIC_FEATURE_PIECES | VRNIC_FEATURE_WAIT)
+			 VRNIC_FEATURE_PIECES | VRNIC_FEATURE_WAIT | VRNIC_FEATURE_NULL)
 
 /* What a library has to know of this module. */
 #define ABOUT_MODULE						\

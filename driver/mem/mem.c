@@ -58,6 +58,7 @@ static __always_inline void seg_set(struct vrnic_seg *seg, struct vrnic_mr *mr, 
 	seg->mr = mr;
 	seg->held = held;
 	seg->on_demand = kind == VRNIC_MR_ODP;
+	seg->null = false;
 	seg->kva = kind == VRNIC_MR_DMA ? (void *)(uintptr_t)addr : NULL;
 	seg->off = addr - mr->iova + mr->offset;
 	seg->len = len;
@@ -163,6 +164,20 @@ void vrnic_held_find(struct vrnic_held *held, const struct vrnic_key_user *user,
 	held->key = key;
 }
 
+/* What is written to a null region goes here, from all runs at once. Nobody reads it. */
+static u8 sink[PAGE_SIZE] __page_aligned_bss;
+
+/* The null region: any bytes of it, from any address on. @access tells whether they are written. */
+static void seg_set_null(struct vrnic_seg *seg, u64 len, int access)
+{
+	*seg = (struct vrnic_seg){
+		.held = true,	/* there is nothing to put */
+		.null = true,
+		.kva = access & IB_ACCESS_LOCAL_WRITE ? sink : page_address(ZERO_PAGE(0)),
+		.len = len,
+	};
+}
+
 /* Look the region up. Not inline, so that what finds it in @held saves no registers. */
 static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key, bool remote,
 			       u64 addr, u64 len, int access, bool pinned,
@@ -177,6 +192,10 @@ static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	}
 	if (held_fits(held, key))
 		return held_open(held, pd, addr, len, access, seg);
+	if (key == VRNIC_NULL_LKEY && !remote && !pinned) {
+		seg_set_null(seg, len, access);
+		return 0;
+	}
 	verr = key_region_get(dev, key, &mr);
 	if (verr)
 		return verr;
@@ -203,7 +222,8 @@ static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
  * @held: where the run keeps a region for keys of this kind, or NULL
  * @seg: to be filled in; the caller has to put it
  *
- * Native operations may hold memory for long, so they refuse regions with pages on demand.
+ * Native operations may hold memory for long, so they refuse regions with pages on demand. They
+ * know no null region either.
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -331,8 +351,8 @@ static __always_inline void *run_at(const struct vrnic_seg *seg, u64 pos, u64 wa
 	u64 run;
 
 	if (seg->kva) {
-		*len = want;
-		return seg->kva + pos;
+		*len = seg->null ? min_t(u64, want, PAGE_SIZE) : want;
+		return seg->null ? seg->kva : seg->kva + pos;
 	}
 	pages = seg->mr->pages;
 	if (unlikely(!pages))
@@ -583,7 +603,7 @@ static __always_inline void *sgl_near(const struct vrnic_sgl *sgl, u64 n)
 	if (n > seg->len - sgl->pos)
 		return NULL;
 	if (seg->kva)
-		return seg->kva + sgl->pos;
+		return seg->null ? NULL : seg->kva + sgl->pos;
 	pages = seg->mr->pages;
 	if (!pages || offset_in_page(off) + n > PAGE_SIZE)
 		return NULL;

@@ -24,7 +24,7 @@
 #include "mem/seg.h"
 #include "vrnic.h"
 
-#define KEY_INDEX_MAX	(BIT(24) - 1)
+#define KEY_INDEX_MAX	(BIT(24) - 2)	/* the keys of the last index are VRNIC_NULL_LKEY's */
 #define PAGES_AT_ONCE	4096
 
 /**

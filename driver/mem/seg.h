@@ -52,6 +52,7 @@ struct vrnic_pieces {
  * @mr: region, with a reference held; NULL for kernel memory that has no region
  * @held: a struct vrnic_held owns the reference on @mr
  * @on_demand: pages may be missing: only the bytes that vrnic_sgl_ready() has allowed may be used
+ * @null: the bytes are nowhere: each run of them is at the beginning of the page at @kva
  * @kva: kernel address, if the region has no pages or there is no region; else NULL
  * @off: if @kva is NULL: offset of the piece from the start of the region's first page
  * @len: bytes
@@ -62,6 +63,7 @@ struct vrnic_seg {
 	struct vrnic_mr *mr;
 	bool held;
 	bool on_demand;
+	bool null;
 	void *kva;
 	u64 off;
 	u64 len;

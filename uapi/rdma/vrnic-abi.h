@@ -87,13 +87,20 @@ struct vrnic_ring_hdr {
  * struct vrnic_sge - a local segment; laid out as struct ibv_sge
  * @addr: virtual address, or offset if the region is zero-based
  * @length: bytes, 0 to 2^31
- * @lkey: the region's local key
+ * @lkey: the region's local key, or VRNIC_NULL_LKEY
  */
 struct vrnic_sge {
 	__aligned_u64 addr;
 	__u32 length;
 	__u32 lkey;
 };
+
+/*
+ * The null region, which every queue pair has (VRNIC_FEATURE_NULL): what is written there is
+ * forgotten, and what is read there is zero. Any @addr will do. It is not ~0, by which programs
+ * mean a key that is none.
+ */
+#define VRNIC_NULL_LKEY		0xffffff6eU
 
 /* enum vrnic_opcode - what a descriptor asks the engine to do */
 enum vrnic_opcode {
@@ -370,6 +377,7 @@ struct vrnic_alloc_ucontext_resp {
 #define VRNIC_FEATURE_DEFER	(1U << 2)	/* VRNIC_ADVANCE_DEFERRED */
 #define VRNIC_FEATURE_PIECES	(1U << 3)	/* injected MESSAGEs, whose records have a cookie */
 #define VRNIC_FEATURE_WAIT	(1U << 4)	/* VRNIC_NOP_WAIT */
+#define VRNIC_FEATURE_NULL	(1U << 5)	/* VRNIC_NULL_LKEY */
 
 #define VRNIC_CQ_TIMESTAMP	(1U << 0)
 

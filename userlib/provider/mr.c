@@ -104,6 +104,27 @@ struct ibv_mr *vrnic_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t of
 	return &vmr->ibv_mr;
 }
 
+/* The kernel has it already, for everybody: a key. */
+struct ibv_mr *vrnic_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct verbs_mr *vmr;
+
+	if (!(to_vctx(pd->context)->features & VRNIC_FEATURE_NULL)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->ibv_mr.context = pd->context;
+	vmr->ibv_mr.pd = pd;
+	vmr->ibv_mr.length = SIZE_MAX;
+	vmr->ibv_mr.lkey = VRNIC_NULL_LKEY;
+	vrnic_pd_get(pd);
+	return &vmr->ibv_mr;
+}
+
 int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 		   void *addr, size_t length, int access)
 {
@@ -111,6 +132,8 @@ int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 	struct ibv_rereg_mr cmd = {};
 	int ret;
 
+	if (vmr->mr_type == IBV_MR_TYPE_NULL_MR)
+		return EINVAL;
 	ret = ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
 			       access, pd, &cmd, sizeof(cmd), &resp,
 			       sizeof(resp));
@@ -124,7 +147,7 @@ int vrnic_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 
 int vrnic_dereg_mr(struct verbs_mr *vmr)
 {
-	int ret = ibv_cmd_dereg_mr(vmr);
+	int ret = vmr->mr_type == IBV_MR_TYPE_NULL_MR ? 0 : ibv_cmd_dereg_mr(vmr);
 
 	if (ret)
 		return ret;

@@ -115,6 +115,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.advise_mr = vrnic_advise_mr,
 	.alloc_dm = vrnic_alloc_dm,
 	.alloc_mw = vrnic_alloc_mw,
+	.alloc_null_mr = vrnic_alloc_null_mr,
 	.alloc_parent_domain = vrnic_alloc_parent_domain,
 	.alloc_pd = vrnic_alloc_pd,
 	.alloc_td = vrnic_alloc_td,

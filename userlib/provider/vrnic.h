@@ -431,6 +431,7 @@ struct ibv_mr *vrnic_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t le
 				   int fd, int access);
 struct ibv_mr *vrnic_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
 			       size_t length, unsigned int access);
+struct ibv_mr *vrnic_alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mr *vrnic_import_mr(struct ibv_pd *pd, uint32_t handle);
 void vrnic_unimport_mr(struct ibv_mr *mr);
 struct ibv_mw *vrnic_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
