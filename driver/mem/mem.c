@@ -39,8 +39,8 @@ bool vrnic_mr_get(struct vrnic_mr *mr)
 	if (!refcount_inc_not_zero(&mr->refs))
 		return false;
 	/*
-	 * Pairs with the barrier in mr_invalidate(): either mr_invalidate() sees this reference, or
-	 * we see that @valid is cleared.
+	 * Pairs with the barrier in vrnic_fast_invalidate(): either that sees this reference, or we
+	 * see that @valid is cleared.
 	 */
 	smp_mb__after_atomic();
 	/* pairs with the release in vrnic_mr_fast_reg(): keys and bounds are read after @valid */

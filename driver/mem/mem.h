@@ -83,6 +83,26 @@ struct vrnic_mr {
 /* Value of vrnic_mr.windows that refuses binds. It does not stop any other use of the region. */
 #define VRNIC_MR_CLOSED	(-1)
 
+/*
+ * Refuse all binds of windows to the region from here on. Return: false if a window is bound. Check
+ * and close are one atomic step: if a window is being bound at the same time, it is seen here, or
+ * window_mr_get() refuses it. Other uses of the region go on.
+ */
+static inline bool vrnic_mr_windows_close(struct vrnic_mr *mr)
+{
+	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
+}
+
+/* Let windows be bound to the region (again). */
+static inline void vrnic_mr_windows_open(struct vrnic_mr *mr)
+{
+	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
+	/*
+	 * pairs with atomic_inc_unless_negative() in window_mr_get(): bind_check() sees the bounds
+	 */
+	atomic_set_release(&mr->windows, 0);
+}
+
 static inline struct vrnic_mr *to_vmr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct vrnic_mr, ibmr);
@@ -102,10 +122,6 @@ struct ib_mr *vrnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  u64 length, u64 iova, int access,
 				  struct ib_pd *pd, struct ib_udata *udata);
-struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			     u32 max_num_sg);
-int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
-		    unsigned int *offset);
 int vrnic_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		    struct ib_sge *sges, u32 nr, struct uverbs_attr_bundle *attrs);
 int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
@@ -116,7 +132,19 @@ void vrnic_mr_reopen(struct vrnic_mr *mr);
 int vrnic_key_alloc(struct vrnic_dev *dev, void *entry, u32 *key);
 void vrnic_key_free(struct vrnic_dev *dev, u32 key);
 int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote);
+struct vrnic_mr *vrnic_mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind, int access);
+void vrnic_mr_free(struct vrnic_mr *mr);
+int vrnic_mr_keys(struct vrnic_mr *mr);
+
+/* fast.c */
+struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
+			     u32 max_num_sg);
+int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
+		    unsigned int *offset);
 int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d);
+int vrnic_fast_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr, u32 key,
+			  bool remote);
+void vrnic_fast_end(struct vrnic_mr *mr);
 
 /* Pointer tag of windows in vrnic_dev.keys. Regions have no tag. */
 #define VRNIC_KEY_WINDOW	1

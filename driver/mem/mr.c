@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory regions: user memory, pinned or on demand, kernel memory, fast registration, device
- * memory, and memory of other drivers.
+ * Memory regions: user memory, pinned or on demand, kernel memory, device memory, and memory of
+ * other drivers.
  */
 
 #include <linux/random.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -64,8 +63,15 @@ static bool is_users(enum vrnic_mr_kind kind)
 	       kind == VRNIC_MR_DMABUF;
 }
 
-static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
-			       int access)
+/**
+ * vrnic_mr_new() - make a region that has no keys yet
+ * @pd: protection domain
+ * @kind: where its pages will come from
+ * @access: IB_ACCESS_*
+ *
+ * Return: the region, or NULL if there is no memory, or there are too many regions.
+ */
+struct vrnic_mr *vrnic_mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind, int access)
 {
 	struct vrnic_dev *dev = to_vdev(pd->device);
 	struct vrnic_mr *mr;
@@ -88,34 +94,14 @@ static struct vrnic_mr *mr_new(struct ib_pd *pd, enum vrnic_mr_kind kind,
 }
 
 /* Free a region that has no keys and no users (any more). */
-static void mr_free(struct vrnic_mr *mr)
+void vrnic_mr_free(struct vrnic_mr *mr)
 {
 	vrnic_object_put(to_vdev(mr->ibmr.device), VRNIC_OBJECT_MR, is_users(mr->kind));
 	kfree_rcu(mr, rcu);
 }
 
-/*
- * Refuse all binds of windows to the region from here on. Return: false if a window is bound. Check
- * and close are one atomic step: if a window is being bound at the same time, it is seen here, or
- * window_mr_get() refuses it. Other uses of the region go on.
- */
-static bool mr_windows_close(struct vrnic_mr *mr)
-{
-	return atomic_cmpxchg(&mr->windows, 0, VRNIC_MR_CLOSED) <= 0;
-}
-
-/* Let windows be bound to the region (again). */
-static void mr_windows_open(struct vrnic_mr *mr)
-{
-	WARN_ON_ONCE(atomic_read(&mr->windows) != VRNIC_MR_CLOSED);
-	/*
-	 * pairs with atomic_inc_unless_negative() in window_mr_get(): bind_check() sees the bounds
-	 */
-	atomic_set_release(&mr->windows, 0);
-}
-
 /* Give the region its keys. The keys cannot be used before @valid is set. */
-static int mr_keys(struct vrnic_mr *mr)
+int vrnic_mr_keys(struct vrnic_mr *mr)
 {
 	struct vrnic_dev *dev = to_vdev(mr->ibmr.device);
 	int err;
@@ -165,15 +151,15 @@ static void mr_retire(struct vrnic_mr *mr)
 
 struct ib_mr *vrnic_get_dma_mr(struct ib_pd *ibpd, int access)
 {
-	struct vrnic_mr *mr = mr_new(ibpd, VRNIC_MR_DMA, access);
+	struct vrnic_mr *mr = vrnic_mr_new(ibpd, VRNIC_MR_DMA, access);
 	int err;
 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->length = U64_MAX;
-	err = mr_keys(mr);
+	err = vrnic_mr_keys(mr);
 	if (err) {
-		mr_free(mr);
+		vrnic_mr_free(mr);
 		return ERR_PTR(err);
 	}
 	WRITE_ONCE(mr->valid, true);
@@ -274,7 +260,7 @@ static int mr_begin(struct vrnic_mr *mr, u64 start, u64 length, u64 iova)
 		return mr_on_demand(mr, start, length, iova);
 	err = mr_pin(mr, start, length, iova);
 	if (!err)
-		mr_windows_open(mr);
+		vrnic_mr_windows_open(mr);
 	return err;
 }
 
@@ -285,7 +271,7 @@ static void mr_end(struct vrnic_mr *mr)
 		vrnic_odp_put(mr->odp);
 	else
 		mr_unpin(mr);
-	mr_free(mr);
+	vrnic_mr_free(mr);
 }
 
 static bool length_is_valid(u64 start, u64 length, int access)
@@ -305,15 +291,16 @@ struct ib_mr *vrnic_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 		return ERR_PTR(-EINVAL);
 	if (!access_is_known(access))
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = mr_new(ibpd, access & IB_ACCESS_ON_DEMAND ? VRNIC_MR_ODP : VRNIC_MR_USER, access);
+	mr = vrnic_mr_new(ibpd, access & IB_ACCESS_ON_DEMAND ? VRNIC_MR_ODP : VRNIC_MR_USER,
+			  access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = mr_begin(mr, start, length, iova);
 	if (err) {
-		mr_free(mr);
+		vrnic_mr_free(mr);
 		return ERR_PTR(err);
 	}
-	err = mr_keys(mr);
+	err = vrnic_mr_keys(mr);
 	if (err) {
 		mr_end(mr);
 		return ERR_PTR(err);
@@ -419,7 +406,7 @@ struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 
 	if (attr->access_flags & ~(DM_ACCESS | IB_ACCESS_OPTIONAL))
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = mr_new(ibpd, VRNIC_MR_DM, attr->access_flags);
+	mr = vrnic_mr_new(ibpd, VRNIC_MR_DM, attr->access_flags);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->pages = dm->pages + (attr->offset >> PAGE_SHIFT);
@@ -427,12 +414,12 @@ struct ib_mr *vrnic_reg_dm_mr(struct ib_pd *ibpd, struct ib_dm *ibdm, struct ib_
 	mr->nr_pages = PFN_UP(mr->offset + attr->length);
 	mr->length = attr->length;
 	mr->ibmr.length = attr->length;
-	err = mr_keys(mr);
+	err = vrnic_mr_keys(mr);
 	if (err) {
-		mr_free(mr);
+		vrnic_mr_free(mr);
 		return ERR_PTR(err);
 	}
-	mr_windows_open(mr);
+	vrnic_mr_windows_open(mr);
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
 }
@@ -498,23 +485,23 @@ struct ib_mr *vrnic_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 lengt
 		return ERR_PTR(-EINVAL);
 	if (access & ~(DM_ACCESS | IB_ACCESS_OPTIONAL))
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = mr_new(ibpd, VRNIC_MR_DMABUF, access);
+	mr = vrnic_mr_new(ibpd, VRNIC_MR_DMABUF, access);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = mr_map_dmabuf(mr, fd, offset, length, iova);
 	if (err)
 		goto err_free;
-	err = mr_keys(mr);
+	err = vrnic_mr_keys(mr);
 	if (err)
 		goto err_unmap;
-	mr_windows_open(mr);
+	vrnic_mr_windows_open(mr);
 	WRITE_ONCE(mr->valid, true);
 	return &mr->ibmr;
 
 err_unmap:
 	mr_unmap_dmabuf(mr);
 err_free:
-	mr_free(mr);
+	vrnic_mr_free(mr);
 	return ERR_PTR(err);
 }
 
@@ -591,7 +578,7 @@ static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 {
 	int err;
 
-	if (!mr_windows_close(mr))
+	if (!vrnic_mr_windows_close(mr))
 		return -EBUSY;
 	err = mr_pause(mr);
 	if (err)
@@ -599,7 +586,7 @@ static int mr_exchange(struct vrnic_mr *mr, struct vrnic_mr *with)
 	mr_swap_memory(mr, with);
 	mr_resume(mr);
 out_open:
-	mr_windows_open(mr);
+	vrnic_mr_windows_open(mr);
 	return err;
 }
 
@@ -675,107 +662,6 @@ struct ib_mr *vrnic_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	return err ? ERR_PTR(err) : NULL;
 }
 
-struct ib_mr *vrnic_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type,
-			     u32 max_num_sg)
-{
-	struct vrnic_mr *mr;
-	int err = -ENOMEM;
-
-	if (type != IB_MR_TYPE_MEM_REG || max_num_sg > VRNIC_PAGE_LIST)
-		return ERR_PTR(-EINVAL);
-	mr = mr_new(ibpd, VRNIC_MR_FAST, 0);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->max_pages = max_num_sg;
-	mr->pages = kvcalloc(max_num_sg, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
-	mr->mapped = kvcalloc(max_num_sg, sizeof(*mr->mapped), GFP_KERNEL_ACCOUNT);
-	if (!mr->pages || !mr->mapped)
-		goto err_free;
-	err = mr_keys(mr);
-	if (err)
-		goto err_free;
-	return &mr->ibmr;
-
-err_free:
-	kvfree(mr->pages);
-	kvfree(mr->mapped);
-	mr_free(mr);
-	return ERR_PTR(err);
-}
-
-/* The device has no DMA device, so the RDMA core uses kernel addresses as DMA addresses. */
-static int set_page(struct ib_mr *ibmr, u64 dma_addr)
-{
-	struct vrnic_mr *mr = to_vmr(ibmr);
-
-	if (mr->nr_mapped == mr->max_pages)
-		return -ENOMEM;
-	mr->mapped[mr->nr_mapped++] = (void *)(uintptr_t)(dma_addr & PAGE_MASK);
-	return 0;
-}
-
-int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
-		    unsigned int *offset)
-{
-	struct vrnic_mr *mr = to_vmr(ibmr);
-
-	if (ibmr->page_size != PAGE_SIZE)
-		return -EINVAL;
-	mr->nr_mapped = 0;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, set_page);
-}
-
-/*
- * REG_MR: make the pages that vrnic_map_mr_sg() collected accessible under new keys. Return: 0,
- * enum vrnic_vendor_err, or -EAGAIN while a run still uses the pages of the last REG_MR: another
- * queue pair's LOCAL_INV waits for it.
- */
-int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d)
-{
-	struct vrnic_mr *mr = to_vmr((struct ib_mr *)(uintptr_t)d->reg.mr);
-	u32 tag = d->reg.key & 0xff;
-
-	if (mr->kind != VRNIC_MR_FAST || mr->valid)
-		return VRNIC_VERR_KEY;
-	if (mr->ibmr.pd != user->pd)
-		return VRNIC_VERR_PD;
-	if (refcount_read(&mr->refs) > 1)
-		return -EAGAIN;
-	memcpy(mr->pages, mr->mapped, array_size(mr->nr_mapped, sizeof(*mr->pages)));
-	mr->nr_pages = mr->nr_mapped;
-	WRITE_ONCE(mr->lkey, (mr->lkey & ~0xffU) | tag);
-	WRITE_ONCE(mr->rkey, (mr->rkey & ~0xffU) | tag);
-	mr->access = d->reg.access;
-	mr->iova = mr->ibmr.iova;
-	mr->length = mr->ibmr.length;
-	mr->offset = offset_in_page(mr->iova);
-	mr_windows_open(mr);
-	/* pairs with vrnic_mr_get(), which reads the fields above after @valid */
-	smp_store_release(&mr->valid, true);
-	return 0;
-}
-
-/*
- * Return: 0, enum vrnic_vendor_err, or -EAGAIN while a run uses the region: invalidation is
- * complete only when none does. A bound window may last for any time, so it is an error.
- */
-static int mr_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr, u32 key,
-			 bool remote)
-{
-	if (mr->kind != VRNIC_MR_FAST ||
-	    (key != READ_ONCE(mr->rkey) &&
-	     (remote || key != READ_ONCE(mr->lkey))))
-		return VRNIC_VERR_KEY;
-	if (mr->ibmr.pd != user->pd)
-		return VRNIC_VERR_PD;
-	if (!mr_windows_close(mr))
-		return VRNIC_VERR_BIND;
-	WRITE_ONCE(mr->valid, false);
-	/* pairs with vrnic_mr_get(): either that sees @valid cleared, or we see its reference */
-	smp_mb();
-	return refcount_read(&mr->refs) > 1 ? -EAGAIN : 0;
-}
-
 /**
  * vrnic_key_invalidate() - invalidate a key, for LOCAL_INV and for SEND with invalidate
  * @user: queue pair with the LOCAL_INV, or that gets the SEND; the protection domain has to match
@@ -797,7 +683,7 @@ int vrnic_key_invalidate(const struct vrnic_key_user *user, u32 key, bool remote
 		ret = vrnic_mw_invalidate(user, xa_untag_pointer(entry), key,
 					  remote);
 	else
-		ret = mr_invalidate(user, entry, key, remote);
+		ret = vrnic_fast_invalidate(user, entry, key, remote);
 	rcu_read_unlock();
 	return ret;
 }
@@ -819,7 +705,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct vrnic_mr *mr = to_vmr(ibmr);
 
 	/* IBTA C10-71: a region with bound windows must not be deregistered */
-	if (!mr_windows_close(mr))
+	if (!vrnic_mr_windows_close(mr))
 		return -EBUSY;
 	if (mr->kind == VRNIC_MR_ODP) {
 		on_demand_retire(mr);
@@ -831,9 +717,8 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		mr_unpin(mr);
 	else if (mr->kind == VRNIC_MR_DMABUF)
 		mr_unmap_dmabuf(mr);
-	else if (mr->kind != VRNIC_MR_DM)
-		kvfree(mr->pages);
-	kvfree(mr->mapped);
-	mr_free(mr);
+	else if (mr->kind == VRNIC_MR_FAST)
+		vrnic_fast_end(mr);
+	vrnic_mr_free(mr);
 	return 0;
 }
