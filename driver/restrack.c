@@ -392,6 +392,8 @@ static const char *mr_kind_name(enum vrnic_mr_kind kind)
 		return "on-demand";
 	case VRNIC_MR_FAST:
 		return "fast";
+	case VRNIC_MR_GAPS:
+		return "fast-gaps";
 	case VRNIC_MR_DM:
 		return "device";
 	case VRNIC_MR_DMABUF:
@@ -406,7 +408,11 @@ int vrnic_fill_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	struct details d = details_begin(msg);
 
 	put_string(&d, "kind", mr_kind_name(mr->kind));
-	put_u32(&d, mr->kind == VRNIC_MR_USER ? "pinned_pages" : "pages", VRNIC_PEEK(mr->nr_pages));
+	if (mr->kind == VRNIC_MR_GAPS)
+		put_u32(&d, "extents", VRNIC_PEEK(mr->nr_extents));
+	else
+		put_u32(&d, mr->kind == VRNIC_MR_USER ? "pinned_pages" : "pages",
+			VRNIC_PEEK(mr->nr_pages));
 	put_hex(&d, "access", VRNIC_PEEK(mr->access));
 	put_u32(&d, "valid", VRNIC_PEEK(mr->valid));
 	put_u32(&d, "windows", max(atomic_read(&mr->windows), 0));

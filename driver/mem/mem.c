@@ -199,15 +199,17 @@ static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
 	verr = key_region_get(dev, key, &mr);
 	if (verr)
 		return verr;
-	if (pinned && mr->kind == VRNIC_MR_ODP) {
-		vrnic_mr_put(mr);
-		return VRNIC_VERR_ACCESS;
-	}
 	verr = mr_seg_open(mr, key == (remote ? mr->rkey : mr->lkey), pd, addr, len,
 			   access, seg);
-	if (!verr)
-		held_keep(held, key, seg);
-	return verr;
+	if (verr)
+		return verr;
+	/* not before: whose key it is not does not learn what kind of region there is */
+	if (pinned && (mr->kind == VRNIC_MR_ODP || mr->kind == VRNIC_MR_GAPS)) {
+		vrnic_seg_put(seg);
+		return VRNIC_VERR_ACCESS;
+	}
+	held_keep(held, key, seg);
+	return 0;
 }
 
 /**
@@ -223,7 +225,7 @@ static noinline int seg_region(struct vrnic_dev *dev, struct ib_pd *pd, u32 key,
  * @seg: to be filled in; the caller has to put it
  *
  * Native operations may hold memory for long, so they refuse regions with pages on demand. They
- * know no null region either.
+ * know no null region either, and want a table of pages.
  *
  * Return: 0 or enum vrnic_vendor_err.
  */
@@ -341,6 +343,14 @@ void vrnic_seg_put(struct vrnic_seg *seg)
 	seg->mr = NULL;
 }
 
+/* vrnic_seg_run(), for a region that has no table of pages. */
+static noinline void *run_without_pages(const struct vrnic_mr *mr, u64 off, u64 want, u64 *len)
+{
+	if (mr->kind == VRNIC_MR_GAPS)
+		return vrnic_extent_run(mr, off, want, len);
+	return vrnic_odp_run(mr, off, want, len);
+}
+
 /* vrnic_seg_run(), within the copy of a few bytes, too: a call would take as long. */
 static __always_inline void *run_at(const struct vrnic_seg *seg, u64 pos, u64 want,
 				    u64 *len)
@@ -356,7 +366,7 @@ static __always_inline void *run_at(const struct vrnic_seg *seg, u64 pos, u64 wa
 	}
 	pages = seg->mr->pages;
 	if (unlikely(!pages))
-		return vrnic_odp_run(seg->mr, off, want, len);
+		return run_without_pages(seg->mr, off, want, len);
 	start = pages[page] + offset_in_page(off);
 	run = PAGE_SIZE - offset_in_page(off);
 	while (run < want && pages[page + 1] == pages[page] + PAGE_SIZE) {
@@ -804,15 +814,17 @@ u64 vrnic_seg_copy_user(const struct vrnic_seg *seg, u64 user, u64 n,
  * @width: length of the word: 4 or 8 bytes
  *
  * The owner of a region chooses its iova, so an aligned remote address may be unaligned in memory.
+ * Where a list of extents makes the region, the bytes of a word may even lie in two places.
  *
- * Return: kernel address of the word, or NULL if that address is not a multiple of @width.
+ * Return: kernel address of the word, or NULL if that address is not a multiple of @width, or only
+ * some of the word is there.
  */
 void *vrnic_seg_word(const struct vrnic_seg *seg, unsigned int width)
 {
 	u64 run;
 	void *word = vrnic_seg_run(seg, 0, width, &run);
 
-	return IS_ALIGNED((unsigned long)word, width) ? word : NULL;
+	return run == width && IS_ALIGNED((unsigned long)word, width) ? word : NULL;
 }
 
 /* Sum of the lengths of a few segments. Lengths have 32 bits, so the sum cannot overflow. */

@@ -15,7 +15,7 @@ struct vrnic_key_user;
 struct vrnic_odp;
 struct vrnic_seg;
 
-#define VRNIC_PAGE_LIST		512		/* pages of a fast registration */
+#define VRNIC_PAGE_LIST		512		/* pages or extents of a fast registration */
 #define VRNIC_MAX_MR		((u64)BIT(31) << PAGE_SHIFT)	/* bytes of a region */
 
 enum vrnic_mr_kind {
@@ -23,8 +23,19 @@ enum vrnic_mr_kind {
 	VRNIC_MR_USER,	/* pinned user memory */
 	VRNIC_MR_ODP,	/* user memory that is not pinned: mem/odp.c */
 	VRNIC_MR_FAST,	/* page list, filled in by REG_MR */
+	VRNIC_MR_GAPS,	/* list of extents, filled in by REG_MR */
 	VRNIC_MR_DM,	/* device memory; addresses are offsets from the start of the region */
 	VRNIC_MR_DMABUF, /* memory of another driver: mem/dmabuf.c */
+};
+
+/**
+ * struct vrnic_extent - bytes of a region that lie together, wherever they begin and end
+ * @end: offset in the region of the byte behind them; they begin where the extent before ends
+ * @kva: kernel address of the first one
+ */
+struct vrnic_extent {
+	u64 end;
+	void *kva;
 };
 
 /**
@@ -34,19 +45,22 @@ enum vrnic_mr_kind {
  * @refs: one reference of the owner, and one of each bound window, segment or struct vrnic_held
  * @gone: completed when the last reference was put
  * @kind: where the pages come from
- * @valid: the region may be used; VRNIC_MR_FAST: written when a send ring is run
+ * @valid: the region may be used; VRNIC_MR_FAST, VRNIC_MR_GAPS: written when a send ring is run
  * @access: IB_ACCESS_*
  * @lkey: local key
  * @rkey: remote key; its index differs from that of @lkey
  * @iova: address of the first byte, as users of the keys see it
  * @length: bytes
  * @offset: offset of the first byte in the first page
- * @pages: kernel address of each page; NULL for VRNIC_MR_DMA and VRNIC_MR_ODP; for VRNIC_MR_DM a
- *	part of the table of the device memory, which lives as long as its regions
+ * @pages: kernel address of each page; NULL for VRNIC_MR_DMA, VRNIC_MR_ODP and VRNIC_MR_GAPS; for
+ *	VRNIC_MR_DM a part of the table of the device memory, which lives as long as its regions
  * @nr_pages: number of entries in @pages
- * @max_pages: VRNIC_MR_FAST: room in @pages, and in @mapped
- * @mapped: VRNIC_MR_FAST: the pages that the next REG_MR makes accessible. Its user fills it while
- *	peers may still use @pages, under the keys of the last REG_MR
+ * @extents: VRNIC_MR_GAPS: where the bytes are
+ * @nr_extents: number of entries in @extents
+ * @max_mapped: VRNIC_MR_FAST, VRNIC_MR_GAPS: room in @pages or @extents, and in @mapped
+ * @mapped: VRNIC_MR_FAST, VRNIC_MR_GAPS: what the next REG_MR makes accessible, as a void * or a
+ *	struct vrnic_extent each. Its user fills it while peers may still use @pages or @extents,
+ *	under the keys of the last REG_MR
  * @nr_mapped: number of entries in @mapped
  * @umem: VRNIC_MR_USER: the pinned memory
  * @odp: VRNIC_MR_ODP: the pages that are there
@@ -70,8 +84,10 @@ struct vrnic_mr {
 	u32 offset;
 	void **pages;
 	u32 nr_pages;
-	u32 max_pages;
-	void **mapped;
+	struct vrnic_extent *extents;
+	u32 nr_extents;
+	u32 max_mapped;
+	void *mapped;
 	u32 nr_mapped;
 	struct ib_umem *umem;
 	struct vrnic_odp *odp;
@@ -144,6 +160,7 @@ int vrnic_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 int vrnic_mr_fast_reg(const struct vrnic_key_user *user, const struct vrnic_desc *d);
 int vrnic_fast_invalidate(const struct vrnic_key_user *user, struct vrnic_mr *mr, u32 key,
 			  bool remote);
+void *vrnic_extent_run(const struct vrnic_mr *mr, u64 off, u64 want, u64 *len);
 void vrnic_fast_end(struct vrnic_mr *mr);
 
 /* Pointer tag of windows in vrnic_dev.keys. Regions have no tag. */

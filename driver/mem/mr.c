@@ -717,7 +717,7 @@ int vrnic_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		mr_unpin(mr);
 	else if (mr->kind == VRNIC_MR_DMABUF)
 		mr_unmap_dmabuf(mr);
-	else if (mr->kind == VRNIC_MR_FAST)
+	else if (mr->kind == VRNIC_MR_FAST || mr->kind == VRNIC_MR_GAPS)
 		vrnic_fast_end(mr);
 	vrnic_mr_free(mr);
 	return 0;

@@ -53,8 +53,9 @@ struct vrnic_pieces {
  * @held: a struct vrnic_held owns the reference on @mr
  * @on_demand: pages may be missing: only the bytes that vrnic_sgl_ready() has allowed may be used
  * @null: the bytes are nowhere: each run of them is at the beginning of the page at @kva
- * @kva: kernel address, if the region has no pages or there is no region; else NULL
- * @off: if @kva is NULL: offset of the piece from the start of the region's first page
+ * @kva: kernel address, if the region is all of kernel memory or there is no region; else NULL
+ * @off: if @kva is NULL: offset of the piece from the start of the region's first page, or of its
+ *	first extent
  * @len: bytes
  * @pieces: if not NULL: the bytes lie in places of @mr that only vrnic_sgl_read() finds; @kva and
  *	@off mean nothing

@@ -107,8 +107,7 @@ static struct ib_sge inside(struct scene *s, u32 off, u32 len)
 {
 	return (struct ib_sge){
 		.addr = s->mr->iova + off, .length = len,
-		/* registration has given it the tag of the remote one */
-		.lkey = to_vmr(s->mr)->lkey,
+		.lkey = s->mr->lkey,
 	};
 }
 
@@ -308,7 +307,7 @@ static void alloc_limits(struct kunit *test)
 	new_mr(test, most);
 	KUNIT_EXPECT_TRUE(test, IS_ERR(ib_alloc_mr(c->pd, IB_MR_TYPE_MEM_REG,
 						   most + 1)));
-	KUNIT_EXPECT_TRUE(test, IS_ERR(ib_alloc_mr(c->pd, IB_MR_TYPE_SG_GAPS, 4)));
+	KUNIT_EXPECT_TRUE(test, IS_ERR(ib_alloc_mr(c->pd, IB_MR_TYPE_DM, 4)));
 }
 
 static void free_page_of(void *page)
