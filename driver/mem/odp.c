@@ -152,20 +152,27 @@ void vrnic_odp_close_end(struct vrnic_odp *odp)
 	mutex_unlock(&odp->lock);
 }
 
-/* Return: the first address in [@va, @end) whose page is not there, or is not in this chunk. */
+/*
+ * Return: the first address in [@va, @end) whose page is not there, or is not in this chunk. One
+ * barrier for all of the pages: where it is an instruction, one for each page takes a quarter of
+ * the time that the copy does.
+ */
 static unsigned long chunk_ready(const struct vrnic_chunk *c, unsigned long va, unsigned long end,
 				 bool write)
 {
-	unsigned long i;
+	unsigned long first = vrnic_chunk_index(c, va), last, i = first;
 
 	end = min(end, vrnic_chunk_end(c));
-	for (; va < end; va = (va & PAGE_MASK) + PAGE_SIZE) {
-		i = vrnic_chunk_index(c, va);
-		/* pairs with the release in chunk_fill() */
-		if (!smp_load_acquire(&c->pages[i]) || (write && !test_bit(i, c->writable)))
-			return va;
-	}
-	return end;
+	last = vrnic_chunk_index(c, end - 1) + 1;
+	while (i < last && READ_ONCE(c->pages[i]))
+		i++;
+	/* pairs with the release in chunk_fill() */
+	smp_rmb();
+	if (write)
+		i = find_next_zero_bit(c->writable, i, first);
+	if (i <= first)
+		return va;
+	return min(end, c->start + (i << PAGE_SHIFT));
 }
 
 /**
@@ -189,6 +196,8 @@ int vrnic_odp_ready(struct vrnic_mr *mr, u64 off, u64 *n, u64 need, bool write,
 	unsigned long stop = va;
 	struct vrnic_chunk *c;
 
+	if (!*n)
+		return 0;
 	rcu_read_lock();
 	do {
 		va = stop;

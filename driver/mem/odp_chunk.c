@@ -355,7 +355,7 @@ static int chunk_fill(struct vrnic_chunk *c, unsigned long start, unsigned long 
 		if (pfn & HMM_PFN_WRITE)
 			set_bit(i, c->writable);
 		c->present += !c->pages[i];
-		/* pairs with the acquire in chunk_ready(), which then looks at @writable */
+		/* pairs with the barrier in chunk_ready(), which then looks at @writable */
 		smp_store_release(&c->pages[i], page);
 	}
 	return ret;
