@@ -45,6 +45,7 @@ struct introduction {
 	uint64_t addr;
 	struct vrnic_address address;
 	uint32_t rkey;
+	uint32_t on_demand_rkey;
 	uint32_t qpn;
 	union ibv_gid gid;
 	pid_t pid;
@@ -57,6 +58,7 @@ struct side {
 	struct vrnic_counter *counter;
 	char *buf;
 	struct ibv_mr *mr;
+	struct ibv_mr *on_demand;	/* of the same memory; NULL: this kernel cannot */
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct introduction own, other;
@@ -118,6 +120,12 @@ static void open_memory(struct side *s, size_t skew)
 		die("ibv_reg_mr");
 	s->own.addr = (uintptr_t)s->buf;
 	s->own.rkey = s->mr->rkey;
+	s->on_demand = ibv_reg_mr(vrnic_client_pd(s->client), s->buf, BUFFER,
+				  ACCESS | IBV_ACCESS_ON_DEMAND);
+	if (s->on_demand)
+		s->own.on_demand_rkey = s->on_demand->rkey;
+	else if (errno != EOPNOTSUPP)
+		die("ibv_reg_mr, on demand");
 }
 
 static void open_verbs(struct side *s)
@@ -227,6 +235,7 @@ struct job {
 	size_t size;
 	struct vrnic_type *type;
 	unsigned int chunks;
+	bool on_demand;
 };
 
 typedef void (*operation)(struct job *job);
@@ -412,6 +421,16 @@ static void op_write(struct job *j)
 	wait_for(j->s);
 }
 
+static uint32_t lkey_of(const struct job *j)
+{
+	return j->on_demand ? j->s->on_demand->lkey : j->s->mr->lkey;
+}
+
+static uint32_t rkey_of(const struct job *j)
+{
+	return j->on_demand ? j->s->other.on_demand_rkey : j->s->other.rkey;
+}
+
 static void post_verbs(struct job *j, enum ibv_wr_opcode opcode, unsigned int n,
 		       size_t stride)
 {
@@ -424,14 +443,14 @@ static void post_verbs(struct job *j, enum ibv_wr_opcode opcode, unsigned int n,
 	for (i = 0; i < n; i++) {
 		sge[i] = (struct ibv_sge) {
 			.addr = (uintptr_t)s->buf + i * stride,
-			.length = j->size, .lkey = s->mr->lkey,
+			.length = j->size, .lkey = lkey_of(j),
 		};
 		wr[i] = (struct ibv_send_wr) {
 			.next = i + 1 < n ? &wr[i + 1] : NULL,
 			.sg_list = &sge[i], .num_sge = 1, .opcode = opcode,
 			.send_flags = i + 1 < n ? 0 : IBV_SEND_SIGNALED,
 			.wr.rdma = { .remote_addr = s->other.addr + i * stride,
-				     .rkey = s->other.rkey },
+				     .rkey = rkey_of(j) },
 		};
 	}
 	if (ibv_post_send(s->qp, wr, &bad))
@@ -454,12 +473,12 @@ static void verbs_stream(struct job *j, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)j->s->buf, .length = j->size,
-		.lkey = j->s->mr->lkey,
+		.lkey = lkey_of(j),
 	};
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = opcode,
 		.wr.rdma = { .remote_addr = j->s->other.addr,
-			     .rkey = j->s->other.rkey },
+			     .rkey = rkey_of(j) },
 	};
 
 	for (int i = 1; i < WINDOW; i++)
@@ -471,6 +490,13 @@ static void verbs_stream(struct job *j, enum ibv_wr_opcode opcode)
 static void op_verbs_write_stream(struct job *j)
 {
 	verbs_stream(j, IBV_WR_RDMA_WRITE);
+}
+
+static void op_on_demand_stream(struct job *j)
+{
+	j->on_demand = true;
+	verbs_stream(j, IBV_WR_RDMA_WRITE);
+	j->on_demand = false;
 }
 
 static void op_verbs_read(struct job *j)
@@ -787,6 +813,24 @@ static void measure_transfers(struct side *s)
 	}
 }
 
+/* The same memory, which has all of its pages: what is left is what finding them costs. */
+static void measure_on_demand(struct side *s)
+{
+	static const struct rival all[] = {
+		{ "resident_pinned", op_verbs_write_stream, WINDOW },
+		{ "resident_on_demand", op_on_demand_stream, WINDOW },
+	};
+	static const size_t sizes[] = { 8, 4096, 65536, 1 << 20 };
+	struct job j = { .s = s };
+
+	if (!s->on_demand)
+		return;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		j.size = sizes[i];
+		measure_rivals(&j, all, 2);
+	}
+}
+
 static void measure_paced(struct side *s)
 {
 	struct job j = { .s = s, .size = BUFFER };
@@ -823,6 +867,7 @@ static void measure_wire(struct side *s)
 static void measure_here(struct side *s)
 {
 	measure_transfers(s);
+	measure_on_demand(s);
 	measure_typed(s, 8, 4096);
 	measure_typed(s, 4096, 64);
 	measure_fences(s);
