@@ -79,7 +79,7 @@ static void receive_notify(struct vrnic_fifo *to)
 {
 	if (vrnic_ring_armed(&to->receive, true) && to->eventfd)
 		vrnic_eventfd_signal(to->eventfd);
-	/* waitqueue_active() needs the full barrier of vrnic_ring_armed() */
+	/* waitqueue_active() needs the full barrier of vrnic_ring_asks() */
 	if (waitqueue_active(&to->wait))
 		wake_up_all(&to->wait);
 }

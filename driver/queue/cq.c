@@ -9,6 +9,7 @@
 #include "base/objects.h"
 #include "base/trace.h"
 #include "base/udata.h"
+#include "compat/compat.h"
 #include "queue/cq.h"
 #include "queue/qp.h"
 #include "queue/qp_table.h"
@@ -44,16 +45,67 @@ static void cq_tell(struct vrnic_cq *cq)
 	WRITE_ONCE(cq->ring.hdr->told, cq->told);
 }
 
-/* Does the entry just written raise an event? The caller holds cq->lock. */
-static bool cq_wakes(struct vrnic_cq *cq, bool solicited)
+/*
+ * Does an event have to wait, because there are too few entries that neither an event told of nor
+ * the consumer has taken? Then it is due. The caller holds cq->lock.
+ */
+static bool cq_waits(struct vrnic_cq *cq)
+{
+	u32 untold, untaken;
+
+	lockdep_assert_held(&cq->lock);
+	if (likely(cq->count <= 1 && !(cq->period && !cq->count)))
+		return false;
+	untold = cq->ring.idx - cq->told;
+	untaken = cq->ring.idx - READ_ONCE(cq->ring.hdr->cons);
+	if (cq->count && min(untold, untaken) >= min_t(u32, cq->count, cq->ring.entries))
+		return false;
+	if (!cq->due && cq->period)
+		hrtimer_start(&cq->timer, ns_to_ktime(cq->period * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL_SOFT);
+	cq->due = true;
+	return true;
+}
+
+/*
+ * Does the consumer still want the event that is raised now? The caller holds cq->lock. The timer
+ * may run on: it finds nothing due, or tells of what is due next a little early.
+ */
+static bool cq_wakes_now(struct vrnic_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+	cq->due = false;
+	if (!vrnic_ring_take(&cq->ring))
+		return false;
+	cq_tell(cq);
+	return true;
+}
+
+/* Does the entry just written raise an event? A failure does not wait. Caller holds cq->lock. */
+static bool cq_wakes(struct vrnic_cq *cq, bool solicited, bool failure)
 {
 	lockdep_assert_held(&cq->lock);
 	if (solicited)
 		cq->solicited = cq->ring.idx;
-	if (!vrnic_ring_armed(&cq->ring, solicited))
+	if (likely(!vrnic_ring_asks(&cq->ring, solicited) && !cq->due))
 		return false;
-	cq_tell(cq);
-	return true;
+	if (!failure && cq_waits(cq))
+		return false;
+	return cq_wakes_now(cq);
+}
+
+static enum hrtimer_restart cq_timer_fired(struct hrtimer *timer)
+{
+	struct vrnic_cq *cq = container_of(timer, struct vrnic_cq, timer);
+	unsigned long flags;
+	bool wake;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	wake = cq->due && cq_wakes_now(cq);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (wake)
+		cq_event(cq);
+	return HRTIMER_NORESTART;
 }
 
 /* Write an entry. The caller holds cq->lock. Return: false if the ring is full. */
@@ -89,11 +141,10 @@ static bool cq_write(struct vrnic_cq *cq, const struct vrnic_cqe *cqe)
 int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		  bool solicited)
 {
-	bool was_failed, written = false, wake = false;
+	bool was_failed, written = false, wake = false, failure = cqe->status != IB_WC_SUCCESS;
 	unsigned long flags;
 
 	trace_vrnic_complete(cq->ibcq.res.id, cqe);
-	solicited |= cqe->status != IB_WC_SUCCESS;
 	spin_lock_irqsave(&cq->lock, flags);
 	was_failed = cq->failed;
 	if (likely(!was_failed))
@@ -103,7 +154,7 @@ int vrnic_cq_post(struct vrnic_cq *cq, const struct vrnic_cqe *cqe,
 		WRITE_ONCE(cq->ring.hdr->flags, VRNIC_RING_ERROR);
 	}
 	if (likely(written))
-		wake = cq_wakes(cq, solicited);
+		wake = cq_wakes(cq, solicited || failure, failure);
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (likely(written)) {
@@ -173,6 +224,7 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		cq->timestamps = true;
 	spin_lock_init(&cq->lock);
 	mutex_init(&cq->resize);
+	hrtimer_setup(&cq->timer, cq_timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	if (!vrnic_object_get(to_vdev(ibcq->device), VRNIC_OBJECT_CQ, udata))
 		return -ENOMEM;
 	err = cq_ring(&cq->ring, attr->cqe, udata);
@@ -184,11 +236,28 @@ int vrnic_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 }
 
+/*
+ * The core is about to wait for what completion events of a kernel consumer have started; those of
+ * queue pairs came to an end with them. An event that is due must not start anything after that.
+ */
+int vrnic_pre_destroy_cq(struct ib_cq *ibcq)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+
+	spin_lock_irq(&cq->lock);
+	cq->due = false;	/* modify_cq() does not start the timer any more */
+	spin_unlock_irq(&cq->lock);
+	hrtimer_cancel(&cq->timer);
+	return 0;
+}
+
 int vrnic_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);
 	struct vrnic_ring ring;
 
+	/* the core has not done so for a process, nor for a queue that it did not allocate */
+	vrnic_pre_destroy_cq(ibcq);
 	/*
 	 * ib_free_cq() waits for the end of a poll in a softirq, but the core's softirq arms the
 	 * queue after that. A softirq is an RCU read-side critical section, so wait for it here.
@@ -249,6 +318,7 @@ static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
 {
 	u32 cons = READ_ONCE(cq->ring.hdr->cons);
 	u32 max = min(cq->ring.entries, ring->entries);
+	bool wake = false;
 	u32 all, left;
 
 	lockdep_assert_held(&cq->resize);
@@ -267,8 +337,12 @@ static int cq_move(struct vrnic_cq *cq, struct vrnic_ring *ring)
 	if (all <= max) {
 		cq_copy(cq, ring, cons + ring->idx, left);
 		cq_replace(cq, ring);
+		/* a smaller queue waits for fewer */
+		wake = cq->due && !cq_waits(cq) && cq_wakes_now(cq);
 	}
 	spin_unlock_irq(&cq->lock);
+	if (wake)
+		cq_event(cq);
 	return all > max ? -EINVAL : 0;
 }
 
@@ -394,14 +468,40 @@ int vrnic_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		WRITE_ONCE(cq->ring.hdr->arm, VRNIC_ARM_NEXT);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.idx;
-	if (cq->ring.map && cq_missed(cq, solicited)) {
-		/* not if another thread has taken the request back, to ask itself */
-		wake = xchg(&cq->ring.hdr->arm, VRNIC_ARM_NONE) != VRNIC_ARM_NONE;
-		if (wake)
-			cq_tell(cq);
-	}
+	if (cq->ring.map && cq_missed(cq, solicited) && !cq_waits(cq))
+		wake = cq_wakes_now(cq);
 	spin_unlock_irqrestore(&cq->lock, irq);
 	if (wake)
 		cq_event(cq);
 	return missed;
+}
+
+/**
+ * vrnic_modify_cq() - let events wait for more completions
+ * @ibcq: completion queue
+ * @count: completions that no event told of and nobody has polled; 0 is no condition
+ * @period: microseconds from the first of them; 0 is no condition
+ *
+ * An event that a consumer has asked for comes when one of the two is reached. With 0 and 0, and
+ * with a count of 1, it comes at once, as it does for a completion that failed. A count above the
+ * queue's size stands for all of it.
+ *
+ * Return: 0.
+ */
+int vrnic_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct vrnic_cq *cq = to_vcq(ibcq);
+	bool wake = false;
+
+	spin_lock_irq(&cq->lock);
+	cq->count = count;
+	cq->period = period;
+	if (cq->due) {
+		cq->due = false;	/* it may have to wait for another time */
+		wake = !cq_waits(cq) && cq_wakes_now(cq);
+	}
+	spin_unlock_irq(&cq->lock);
+	if (wake)
+		cq_event(cq);
+	return 0;
 }

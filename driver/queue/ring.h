@@ -27,7 +27,7 @@
  *       with the consumer's acquire of prod
  *  C2 vrnic_ring_used()    acquire of hdr->cons, on reception rings
  *       with the consumer's release of cons after it read the slots
- *  C3 vrnic_ring_armed(): entry, full barrier, look at arm
+ *  C3 vrnic_ring_asks(): entry, full barrier, look at arm
  *       with the consumer's arm, full fence, look at the next entry or prod
  *
  * This file needs nothing from ib_core.
@@ -196,24 +196,32 @@ static inline void vrnic_cqe_publish(struct vrnic_ring *ring,
 }
 
 /**
- * vrnic_ring_armed() - does the consumer want an event for the entry just published
+ * vrnic_ring_asks() - does the consumer want an event for the entry just published
  * @ring: a completion or reception ring
  * @solicited: the completion was solicited or failed
  *
- * Return: true once for each time that the consumer armed the ring.
+ * Return: true if so; vrnic_ring_take() then takes the request.
  */
-static inline bool vrnic_ring_armed(struct vrnic_ring *ring, bool solicited)
+static inline bool vrnic_ring_asks(struct vrnic_ring *ring, bool solicited)
 {
 	u32 arm;
 
 	/* C3 */
 	smp_mb();
 	arm = READ_ONCE(ring->hdr->arm);
-	if (likely(arm == VRNIC_ARM_NONE))
-		return false;
-	if (arm == VRNIC_ARM_SOLICITED && !solicited)
-		return false;
+	return unlikely(arm != VRNIC_ARM_NONE) && (solicited || arm != VRNIC_ARM_SOLICITED);
+}
+
+/* Return: true once for each time that the consumer armed the ring. */
+static inline bool vrnic_ring_take(struct vrnic_ring *ring)
+{
 	return xchg(&ring->hdr->arm, VRNIC_ARM_NONE) != VRNIC_ARM_NONE;
+}
+
+/* vrnic_ring_asks(), and takes the request. */
+static inline bool vrnic_ring_armed(struct vrnic_ring *ring, bool solicited)
+{
+	return vrnic_ring_asks(ring, solicited) && vrnic_ring_take(ring);
 }
 
 /**

@@ -114,10 +114,17 @@ static int make_cqs(struct script *s)
 		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
 	};
 
+	struct ibv_modify_cq_attr moderate = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 4, .cq_period = 100 },
+	};
+	int ret;
+
 	s->cqx = ibv_create_cq_ex(s->dev.ctx, &attr);
 	if (!s->cqx)
 		return -errno;
-	return -ibv_resize_cq(ibv_cq_ex_to_cq(s->cqx), 64);
+	ret = -ibv_modify_cq(ibv_cq_ex_to_cq(s->cqx), &moderate);
+	return ret ? ret : -ibv_resize_cq(ibv_cq_ex_to_cq(s->cqx), 64);
 }
 
 static int use_srq(struct ibv_srq *srq)

@@ -255,6 +255,17 @@ static int open_flow(struct verbs *v, int i)
 	return v->flow[i] ? 0 : -errno;
 }
 
+/* One of the queues has a timer. */
+static int moderate(struct ibv_cq *cq)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 3, .cq_period = 50 },
+	};
+
+	return -ibv_modify_cq(cq, &attr);
+}
+
 static int open_ends(struct verbs *v, enum ibv_qp_type type)
 {
 	struct pair_opts opts = pair_defaults(&(struct pair_opts){
@@ -273,6 +284,8 @@ static int open_ends(struct verbs *v, enum ibv_qp_type type)
 	if (!ret)
 		ret = raw_side_open(&v->pair.b, &v->dev, &opts, srq,
 				    v->end[1].ring);
+	if (!ret)
+		ret = moderate(v->pair.b.rcq);
 	if (!ret)
 		ret = connect_both(v);
 	if (!ret && type == IBV_QPT_UD)

@@ -302,6 +302,108 @@ static void nothing_of_a_destroyed_queue_pair(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ib_poll_cq(s->cq, 1, &wc), 0);
 }
 
+static void event_waits_for_completions(struct kunit *test)
+{
+	struct scene *s = new_scene(test);
+
+	KUNIT_EXPECT_EQ(test, rdma_set_cq_moderation(s->cq, 3, 0), 0);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(s->cq, IB_CQ_NEXT_COMP), 0);
+	send_some(test, s, 0, 2, false);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->wakeups), 0);
+	send_some(test, s, 2, 1, false);
+	KUNIT_EXPECT_TRUE(test, woken(s, 1));
+	/* what was polled does not count */
+	expect_next(test, s, 0);
+	expect_next(test, s, 1);
+	expect_next(test, s, 2);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(s->cq, IB_CQ_NEXT_COMP), 0);
+	send_some(test, s, 3, 2, false);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->wakeups), 1);
+	/* without moderation, it does not wait any more */
+	KUNIT_EXPECT_EQ(test, rdma_set_cq_moderation(s->cq, 0, 0), 0);
+	KUNIT_EXPECT_TRUE(test, woken(s, 2));
+}
+
+static void event_waits_for_time(struct kunit *test)
+{
+	struct scene *s = new_scene(test);
+
+	KUNIT_EXPECT_EQ(test, rdma_set_cq_moderation(s->cq, 100, 1000), 0);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(s->cq, IB_CQ_NEXT_COMP), 0);
+	send_some(test, s, 0, 1, false);
+	KUNIT_EXPECT_TRUE(test, woken(s, 1));
+}
+
+static void ignore(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/* A queue whose event is due, of which the core has cancelled the work. */
+static void freed_while_an_event_is_due(struct kunit *test, enum ib_poll_context ctx, u16 us)
+{
+	struct consumer *c = test->priv;
+	struct ib_cq *cq = ib_alloc_cq(c->dev, NULL, 16, 0, ctx);
+	struct ib_cqe cqe = { .done = ignore };
+	struct ib_send_wr wr = {
+		.opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED, .wr_cqe = &cqe,
+	};
+	struct ib_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct end *b = new_end(test, IB_QPT_RC), end = {};
+	struct request *recv;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, cq);
+	KUNIT_EXPECT_EQ(test, rdma_set_cq_moderation(cq, 10, us), 0);
+	end.qp = ib_create_qp(c->pd, &init);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, end.qp);
+	connect_ends(test, &end, b);
+	recv = post_recv(test, b, new_buffer(test, 8), 8);
+	post(test, &end, &wr);
+	expect_done(test, b, recv, IB_WC_RECV);
+	if (us == U16_MAX)	/* the sender has its completion after that of the receiver */
+		usleep_range(5000, 6000);
+	KUNIT_EXPECT_EQ(test, ib_destroy_qp(end.qp), 0);
+	ib_free_cq(cq);
+}
+
+static void freed_while_events_are_due(struct kunit *test)
+{
+	u32 us;
+
+	for (us = 1; us <= U16_MAX; us = us < 1000 ? us + 50 : us + U16_MAX - 1001) {
+		freed_while_an_event_is_due(test, IB_POLL_WORKQUEUE, us);
+		freed_while_an_event_is_due(test, IB_POLL_UNBOUND_WORKQUEUE, us);
+		freed_while_an_event_is_due(test, IB_POLL_SOFTIRQ, us);
+	}
+}
+
+/* The core changes the moderation by itself, if an administrator says so. */
+static void adaptive_moderation(struct kunit *test)
+{
+	struct consumer *c = test->priv;
+	bool before = c->dev->use_cq_dim;
+	void *buf = new_buffer(test, 8);
+	struct request *recv, *send;
+	struct end *a, *b;
+	int i;
+
+	c->dev->use_cq_dim = true;
+	c->ctx = IB_POLL_WORKQUEUE;
+	new_pair(test, &a, &b);
+	c->dev->use_cq_dim = before;
+	KUNIT_ASSERT_NOT_NULL(test, a->qp->send_cq->dim);
+	for (i = 0; i < 1000; i++) {
+		recv = post_recv(test, b, buf, 8);
+		send = post_send(test, a, IB_WR_SEND, NULL, 0, 0);
+		expect_done(test, a, send, IB_WC_SEND);
+		expect_done(test, b, recv, IB_WC_RECV);
+	}
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(poll_in_order),
 	KUNIT_CASE(poll_several),
@@ -309,6 +411,10 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(missed_events),
 	KUNIT_CASE(solicited_only),
 	KUNIT_CASE(overflow),
+	KUNIT_CASE(event_waits_for_completions),
+	KUNIT_CASE(event_waits_for_time),
+	KUNIT_CASE(freed_while_events_are_due),
+	KUNIT_CASE(adaptive_moderation),
 	KUNIT_CASE(softirq_poll_ends_first),
 	KUNIT_CASE(nothing_of_a_destroyed_queue_pair),
 	{}

@@ -150,6 +150,13 @@ int vrnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return ret;
 }
 
+int vrnic_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
+}
+
 int vrnic_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct vrnic_cq *cq = to_vcq(ibcq);

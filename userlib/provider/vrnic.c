@@ -153,6 +153,7 @@ static const struct verbs_context_ops vrnic_ops = {
 	.import_dm = vrnic_import_dm,
 	.import_mr = vrnic_import_mr,
 	.import_pd = vrnic_import_pd,
+	.modify_cq = vrnic_modify_cq,
 	.modify_qp = vrnic_modify_qp,
 	.modify_qp_rate_limit = vrnic_modify_qp_rate_limit,
 	.modify_srq = vrnic_modify_srq,

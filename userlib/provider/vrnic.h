@@ -468,6 +468,7 @@ struct ibv_cq *vrnic_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *vrnic_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
 int vrnic_resize_cq(struct ibv_cq *cq, int cqe);
+int vrnic_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int vrnic_destroy_cq(struct ibv_cq *cq);
 int vrnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int vrnic_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
