@@ -647,13 +647,13 @@ TEST_F(odp, registration_under_changes)
 #define SLOT_BYTES	(32 * PAGE)
 
 struct slots {
-	uint8_t *mem;
+	uint8_t *mem, *aside;
 	pthread_mutex_t lock[SLOTS];
 	bool stop;
 	unsigned long rounds;
 };
 
-/* Unmap, map, discard and fork, with the slots that the main thread does not use at the moment. */
+/* Unmap, map, discard, move and fork, with slots that the main thread does not use. */
 static void *change_slots(void *arg)
 {
 	struct slots *s = arg;
@@ -673,7 +673,7 @@ static void *change_slots(void *arg)
 		if (pthread_mutex_trylock(&s->lock[i]))
 			continue;
 		at = s->mem + i * SLOT_BYTES;
-		switch (rand_r(&seed) % 3) {
+		switch (rand_r(&seed) % 5) {
 		case 0:
 			munmap(at, SLOT_BYTES);
 			mmap(at, SLOT_BYTES, PROT_READ | PROT_WRITE,
@@ -681,6 +681,13 @@ static void *change_slots(void *arg)
 			break;
 		case 1:
 			madvise(at, SLOT_BYTES, MADV_DONTNEED);
+			break;
+		case 2:
+			madvise(at, SLOT_BYTES, MADV_FREE);
+			break;
+		case 3:
+			mremap(at, SLOT_BYTES, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, s->aside);
+			mremap(s->aside, SLOT_BYTES, SLOT_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, at);
 			break;
 		default:
 			mprotect(at, SLOT_BYTES, PROT_READ);
@@ -729,8 +736,9 @@ FIXTURE_SETUP(odp_slots)
 		ASSERT_OK(bed_open(&self->own, LEN, &opts));
 		self->bed = &self->own;
 	}
-	self->s.mem = map(SLOTS * SLOT_BYTES);
+	self->s.mem = map((SLOTS + 1) * SLOT_BYTES);
 	ASSERT_NE(NULL, self->s.mem);
+	self->s.aside = self->s.mem + SLOTS * SLOT_BYTES;
 	for (i = 0; i < SLOTS; i++)
 		pthread_mutex_init(&self->s.lock[i], NULL);
 	self->mr = ibv_reg_mr(self->bed->a->pd, NULL, SIZE_MAX, ACCESS);
@@ -744,13 +752,13 @@ FIXTURE_TEARDOWN(odp_slots)
 		return;
 	EXPECT_OK(ibv_dereg_mr(self->mr));
 	EXPECT_OK(ibv_dereg_mr(self->remote));
-	munmap(self->s.mem, SLOTS * SLOT_BYTES);
+	munmap(self->s.mem, (SLOTS + 1) * SLOT_BYTES);
 	EXPECT_OK(variant->wire ? wire_bed_close(&self->wire) : bed_close(&self->own));
 }
 
-/* From slot @from to slot @to, or the other way. Return: what went wrong, or NULL. */
+/* From slot @from to slot @to, which takes @left down. Return: what went wrong, or NULL. */
 static const char *move_piece(struct bed *bed, struct ibv_mr *mr, uint32_t rkey, struct slots *s,
-			      int from, int to, unsigned int *seed)
+			      int from, int to, unsigned int *seed, uint64_t *left)
 {
 	uint8_t *src = s->mem + from * SLOT_BYTES, *dst = s->mem + to * SLOT_BYTES;
 	size_t off = rand_r(seed) % PAGE, len = SLOT_BYTES - PAGE - rand_r(seed) % (8 * PAGE);
@@ -770,6 +778,7 @@ static const char *move_piece(struct bed *bed, struct ibv_mr *mr, uint32_t rkey,
 	}
 	if (memcmp(src + off, dst + off, len))
 		return "bytes differ";
+	*left -= len < *left ? len : *left;
 	return differs(src, SLOT_BYTES, fills) < 0 ? NULL : "the source has changed";
 }
 
@@ -790,10 +799,9 @@ TEST_F_TIMEOUT(odp_slots, every_byte_arrives_while_other_memory_changes, 3000)
 		pthread_mutex_lock(&self->s.lock[from]);
 		pthread_mutex_lock(&self->s.lock[to]);
 		wrong = move_piece(self->bed, self->mr, self->remote->rkey, &self->s, from, to,
-				   &seed);
+				   &seed, &left);
 		pthread_mutex_unlock(&self->s.lock[to]);
 		pthread_mutex_unlock(&self->s.lock[from]);
-		left -= left < SLOT_BYTES ? left : SLOT_BYTES;
 	}
 	__atomic_store_n(&self->s.stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
