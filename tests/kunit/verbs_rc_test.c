@@ -311,6 +311,32 @@ static void refused_at_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, stays_open(a, req));
 }
 
+/* What precedes a request that is refused is executed, and the rest is not. */
+static void bad_one_in_a_list(struct kunit *test)
+{
+	struct ib_send_wr wr[3] = {};
+	const struct ib_send_wr *bad = NULL;
+	struct request *send[3], *recv;
+	struct end *a, *b;
+	int i;
+
+	new_pair(test, &a, &b);
+	for (i = 0; i < 3; i++) {
+		send[i] = new_request(test);
+		wr[i].wr_cqe = &send[i]->cqe;
+		wr[i].opcode = IB_WR_SEND;
+		wr[i].send_flags = IB_SEND_SIGNALED;
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+	}
+	wr[1].opcode = IB_WR_LSO;
+	recv = post_recv(test, b, new_buffer(test, 8), 8);
+	KUNIT_EXPECT_EQ(test, ib_post_send(a->qp, wr, &bad), -EOPNOTSUPP);
+	KUNIT_EXPECT_PTR_EQ(test, bad, (const struct ib_send_wr *)&wr[1]);
+	expect_done(test, b, recv, IB_WC_RECV);
+	expect_done(test, a, send[0], IB_WC_SEND);
+	KUNIT_EXPECT_TRUE(test, stays_open(a, send[2]));
+}
+
 /* With a lock held and interrupts off; consumers do. */
 static void post_under_a_lock(struct kunit *test)
 {
@@ -538,6 +564,7 @@ static struct kunit_case rc_cases[] = {
 	KUNIT_CASE(list_unsignaled),
 	KUNIT_CASE(full_ring),
 	KUNIT_CASE(refused_at_once),
+	KUNIT_CASE(bad_one_in_a_list),
 	{}
 };
 

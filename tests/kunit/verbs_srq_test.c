@@ -132,6 +132,30 @@ static void srq_shrinks(struct kunit *test)
 	take_srq_range(test, s, 20, 25);
 }
 
+/* What precedes a receive that is refused is there, and the rest is not. */
+static void srq_bad_one_in_a_list(struct kunit *test)
+{
+	struct srq_scene *s = new_srq_scene(test, 8);
+	struct ib_sge sge[2] = { sge_of(test, s->buf, BYTES) };
+	struct ib_recv_wr wr[3] = {};
+	const struct ib_recv_wr *bad = NULL;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		s->recv[i] = new_request(test);
+		wr[i].wr_cqe = &s->recv[i]->cqe;
+		wr[i].sg_list = sge;
+		wr[i].num_sge = 1;
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+	}
+	wr[1].num_sge = 2;
+	KUNIT_EXPECT_EQ(test, ib_post_srq_recv(s->srq, wr, &bad), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad, (const struct ib_recv_wr *)&wr[1]);
+	KUNIT_ASSERT_EQ(test, post_to_srq(test, s, 3), 0);
+	take_srq_range(test, s, 0, 1);
+	take_srq_range(test, s, 3, 4);
+}
+
 static void srq_bad_sizes(struct kunit *test)
 {
 	struct srq_scene *s = new_srq_scene(test, 32);
@@ -199,6 +223,7 @@ static void srq_posts_beside_resize(struct kunit *test)
 static struct kunit_case srq_cases[] = {
 	KUNIT_CASE(srq_grows),
 	KUNIT_CASE(srq_shrinks),
+	KUNIT_CASE(srq_bad_one_in_a_list),
 	KUNIT_CASE(srq_bad_sizes),
 	KUNIT_CASE(srq_posts_beside_resize),
 	{}
