@@ -54,17 +54,22 @@ static struct ibv_mr *reg(struct ibv_pd *pd, bool implicit, void *addr, size_t l
 	return ibv_reg_mr(pd, addr, len, ACCESS);
 }
 
-static bool can_do_odp(void)
+static struct ibv_odp_caps odp_caps(void)
 {
 	struct ibv_device_attr_ex attr = {};
 	struct ibv_context *ctx = dev_open_context();
-	int ret;
 
 	if (!ctx)
-		return false;
-	ret = ibv_query_device_ex(ctx, NULL, &attr);
+		return attr.odp_caps;
+	if (ibv_query_device_ex(ctx, NULL, &attr))
+		memset(&attr, 0, sizeof(attr));
 	ibv_close_device(ctx);
-	return !ret && attr.odp_caps.general_caps & IBV_ODP_SUPPORT;
+	return attr.odp_caps;
+}
+
+static bool can_do_odp(void)
+{
+	return odp_caps().general_caps & IBV_ODP_SUPPORT;
 }
 
 FIXTURE_SETUP(odp)
@@ -407,6 +412,15 @@ TEST_F(odp, receive_into_a_hole)
 	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR, wait_recv(self->bed->b));
 }
 
+/* Fetch pages: where nothing is sent again, a message that finds one missing may be lost. */
+static int fetch(struct ibv_pd *pd, void *addr, size_t len, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { (uintptr_t)addr, len, mr->lkey };
+
+	return ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+			     &sge, 1);
+}
+
 /* A pair of unreliable connection, whose b can write its memory @to by @mr. */
 static int open_unreliable(FIXTURE_DATA(odp) *self, struct pair *pair, bool implicit,
 			   struct ibv_mr **mr)
@@ -417,6 +431,92 @@ static int open_unreliable(FIXTURE_DATA(odp) *self, struct pair *pair, bool impl
 		return -EIO;
 	*mr = reg(pair->b.pd, implicit, self->to, LEN);
 	return *mr ? 0 : -errno;
+}
+
+TEST_F(odp, unreliable_connection)
+{
+	const uint32_t can = odp_caps().per_transport_caps.uc_odp_caps;
+	struct ibv_sge from = { (uintptr_t)self->from, LEN, self->from_mr->lkey };
+	struct ibv_sge to = { (uintptr_t)self->to, LEN };
+	struct pair pair;
+	struct ibv_mr *mr;
+
+	EXPECT_EQ(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+		  IBV_ODP_SUPPORT_SRQ_RECV, can);
+	ASSERT_OK(open_unreliable(self, &pair, variant->implicit, &mr));
+	ASSERT_OK(fetch(pair.b.pd, self->to, LEN, mr));
+	fill(self->from, LEN, 1);
+	ASSERT_OK(post_recv(&pair.b, NULL, 0, 0, 7));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_RDMA_WRITE_WITH_IMM, .sgl = &from, .num_sge = 1,
+			.raddr = (uintptr_t)self->to, .rkey = mr->rkey));
+	ASSERT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(-1, differs(self->to, LEN, 1));
+	fill(self->from, LEN, 2);
+	to.lkey = mr->lkey;
+	ASSERT_OK(post_recv_sgl(&pair.b, &to, 1, 8));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .sgl = &from, .num_sge = 1));
+	ASSERT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(LEN, pair.b.rwc.byte_len);
+	EXPECT_EQ(-1, differs(self->to, LEN, 2));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
+}
+
+/* Over the edge of two pages at either end. */
+TEST_F(odp, datagrams)
+{
+	const uint32_t can = odp_caps().per_transport_caps.ud_odp_caps;
+	struct pair_opts opts = { .type = IBV_QPT_UD };
+	struct ibv_sge from = { (uintptr_t)self->from + PAGE - 100, 512, self->from_mr->lkey };
+	struct ibv_sge to = { (uintptr_t)self->to + PAGE - 200, 40 + 512 };
+	struct pair pair;
+	struct ibv_mr *mr;
+
+	EXPECT_EQ(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV, can);
+	ASSERT_OK(bed_pair_open(self->bed, &pair, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	mr = reg(pair.b.pd, variant->implicit, self->to, LEN);
+	ASSERT_NE(NULL, mr);
+	ASSERT_OK(fetch(pair.b.pd, self->to, 2 * PAGE, mr));
+	fill(self->from, LEN, 1);
+	to.lkey = mr->lkey;
+	ASSERT_OK(post_recv_sgl(&pair.b, &to, 1, 7));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .sgl = &from, .num_sge = 1));
+	ASSERT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(40 + 512, pair.b.rwc.byte_len);
+	EXPECT_OK(memcmp(self->from + PAGE - 100, self->to + PAGE - 200 + 40, 512));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
+}
+
+/* The receives of an SRQ are in pages that were never touched; then in a hole. */
+TEST_F(odp, shared_receives)
+{
+	struct pair_opts opts = { .srq = true, .timeout = PATIENT };
+	struct ibv_sge from = { (uintptr_t)self->from, LEN, self->from_mr->lkey };
+	struct ibv_sge to = { (uintptr_t)self->to, LEN };
+	struct pair pair;
+	struct ibv_mr *mr;
+
+	EXPECT_TRUE(odp_caps().per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_SRQ_RECV);
+	ASSERT_OK(bed_pair_open(self->bed, &pair, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	mr = reg(pair.b.pd, variant->implicit, self->to, LEN);
+	ASSERT_NE(NULL, mr);
+	fill(self->from, LEN, 1);
+	to.lkey = mr->lkey;
+	ASSERT_OK(post_recv_sgl(&pair.b, &to, 1, 7));
+	ASSERT_DONE(RUN(&pair.a, .op = IBV_WR_SEND, .sgl = &from, .num_sge = 1));
+	ASSERT_DONE(wait_recv(&pair.b));
+	EXPECT_EQ(7, pair.b.rwc.wr_id);
+	EXPECT_EQ(-1, differs(self->to, LEN, 1));
+	ASSERT_OK(munmap(self->to, PAGE));
+	ASSERT_OK(post_recv_sgl(&pair.b, &to, 1, 8));
+	EXPECT_STATUS(IBV_WC_REM_OP_ERR,
+		      RUN(&pair.a, .op = IBV_WR_SEND, .sgl = &from, .num_sge = 1));
+	EXPECT_STATUS(IBV_WC_LOC_PROT_ERR, wait_recv(&pair.b));
+	EXPECT_OK(ibv_dereg_mr(mr));
+	EXPECT_OK(pair_close(&pair));
 }
 
 /* The requester does not learn of it. The peer is told of no message that it does not have. */
@@ -544,6 +644,32 @@ TEST_F(odp, advice)
 	ASSERT_OK(munmap(self->to, PAGE));
 	EXPECT_EQ(EFAULT, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
 					IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
+}
+
+/* What cannot be fetched is said, if the caller waits for it, and otherwise where it can be known at once. */
+TEST_F(odp, advice_that_is_refused)
+{
+	struct ibv_sge sge[2] = { { (uintptr_t)self->to, LEN, self->to_mr->lkey } };
+	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
+	struct ibv_pd *pd = self->bed->b->pd, *other;
+	struct ibv_mr *read_only;
+
+	other = ibv_alloc_pd(pd->context);
+	read_only = ibv_reg_mr(pd, self->to, LEN, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	ASSERT_TRUE(other && read_only);
+	EXPECT_NE(0, ibv_advise_mr(other, IBV_ADVISE_MR_ADVICE_PREFETCH, flush, sge, 1));
+	EXPECT_NE(0, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1u << 30, sge, 1));
+	EXPECT_NE(0, ibv_advise_mr(pd, 77, flush, sge, 1));
+	sge[1] = (struct ibv_sge){ (uintptr_t)self->to, LEN, read_only->lkey };
+	EXPECT_OK(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flush, sge, 2));
+	EXPECT_NE(0, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, flush, sge, 2));
+	EXPECT_NE(0, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, sge, 2));
+	sge[1].addr += PAGE;
+	EXPECT_NE(0, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flush, sge, 2));
+	sge[1].length = UINT32_MAX;
+	EXPECT_NE(0, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, flush, sge, 2));
+	EXPECT_OK(ibv_dereg_mr(read_only));
+	EXPECT_OK(ibv_dealloc_pd(other));
 }
 
 struct churn {
