@@ -107,6 +107,35 @@ static int make_foreign(struct script *s)
 	return s->foreign || err == EINVAL ? 0 : -err;
 }
 
+/* Regions without pinned pages: two on demand, one of which fetches some, and one of nothing. */
+static int make_odp(struct script *s)
+{
+	const int access = ACCESS_REMOTE | IBV_ACCESS_ON_DEMAND;
+	struct ibv_sge sge = { (uintptr_t)s->buf.addr, SCRIPT_LEN };
+
+	s->null = ibv_alloc_null_mr(s->dev.pd);
+	if (!s->null)
+		return -errno;
+	s->odp[0] = ibv_reg_mr(s->dev.pd, s->buf.addr, SCRIPT_LEN, access);
+	if (!s->odp[0])
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	s->odp[1] = ibv_reg_mr(s->dev.pd, NULL, SIZE_MAX, access);
+	if (!s->odp[1])
+		return -errno;
+	sge.lkey = s->odp[0]->lkey;
+	return -ibv_advise_mr(s->dev.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			      IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+static int end_odp(struct script *s)
+{
+	int i, ret = -ibv_dereg_mr(s->null);
+
+	for (i = 0; i < 2 && !ret && s->odp[i]; i++)
+		ret = -ibv_dereg_mr(s->odp[i]);
+	return ret;
+}
+
 static int make_cqs(struct script *s)
 {
 	struct ibv_cq_init_attr_ex attr = {
@@ -241,9 +270,46 @@ static int make_rss(struct script *s)
 	return s->rss ? 0 : -errno;
 }
 
+/* A rule for frames that nobody sends, and its counters. */
+static int make_rule(struct script *s)
+{
+	struct ibv_counter_attach_attr frames = { .counter_desc = IBV_COUNTER_PACKETS };
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+		struct ibv_flow_spec_counter_action count;
+	} __attribute__((packed)) rule = {
+		.attr = { .size = sizeof(rule), .num_of_specs = 2, .port = 1 },
+		.eth = {
+			.type = IBV_FLOW_SPEC_ETH, .size = sizeof(rule.eth),
+			.val.dst_mac = { 2, 0, 0, 0, 0, 9 },
+			.mask.dst_mac = { 255, 255, 255, 255, 255, 255 },
+		},
+		.count = { .type = IBV_FLOW_SPEC_ACTION_COUNT, .size = sizeof(rule.count) },
+	};
+	uint64_t value;
+	int ret;
+
+	s->counters = ibv_create_counters(s->dev.ctx, &(struct ibv_counters_init_attr){});
+	if (!s->counters)
+		return -errno;
+	ret = -ibv_attach_counters_point_flow(s->counters, &frames, NULL);
+	if (ret)
+		return ret;
+	rule.count.counters = s->counters;
+	s->rule = ibv_create_flow(s->rss, (void *)&rule);
+	if (!s->rule)
+		return -errno;
+	return -ibv_read_counters(s->counters, &value, 1, 0);
+}
+
 static int end_rss(struct script *s)
 {
-	int ret = -ibv_destroy_qp(s->rss) ?: -ibv_destroy_rwq_ind_table(s->table);
+	int ret = -ibv_destroy_flow(s->rule) ?: -ibv_destroy_counters(s->counters);
+
+	if (ret)
+		return ret;
+	ret = -ibv_destroy_qp(s->rss) ?: -ibv_destroy_rwq_ind_table(s->table);
 
 	return ret ?: -ibv_destroy_wq(s->wq[0]) ?: -ibv_destroy_wq(s->wq[1]);
 }
@@ -371,6 +437,8 @@ int script_begin(struct script *s)
 	if (!ret)
 		ret = make_foreign(s);
 	if (!ret)
+		ret = make_odp(s);
+	if (!ret)
 		ret = make_cqs(s);
 	if (!ret)
 		ret = make_pairs(s);
@@ -378,6 +446,8 @@ int script_begin(struct script *s)
 		ret = make_xrc(s);
 	if (!ret)
 		ret = make_rss(s);
+	if (!ret)
+		ret = make_rule(s);
 	if (!ret)
 		ret = make_cntrs(s);
 	if (!ret)
@@ -444,6 +514,8 @@ int script_end(struct script *s)
 		ret = -ibv_destroy_cq(ibv_cq_ex_to_cq(s->cqx));
 	for (i = 0; i < 2 && !ret; i++)
 		ret = -ibv_dealloc_mw(s->mw[i]);
+	if (!ret)
+		ret = end_odp(s);
 	if (!ret && s->foreign)
 		ret = -ibv_dereg_mr(s->foreign);
 	if (!ret)

@@ -44,7 +44,8 @@ bool call_warns(const struct ib_uverbs_ioctl_hdr *hdr);
  * @pair: queue pairs of each type, connected; the last side has an SRQ
  * @buf: registered
  * @tgt: XRC target of the domain, twice
- * @rss: has @table, which has @wq
+ * @odp: pages on demand: of @buf, and of all memory; NULL: the kernel cannot
+ * @rss: has @table, which has @wq, and @rule, which counts in @counters
  * @counted: has @cntr; NULL: the kernel has no completion counters
  * Others: as their names say.
  */
@@ -61,6 +62,8 @@ struct script {
 	struct ibv_dm *dm;
 	struct ibv_mr *dm_mr;
 	struct ibv_mr *foreign;	/* over a dma-buf; NULL: the kernel has no udmabuf that does */
+	struct ibv_mr *odp[2];
+	struct ibv_mr *null;
 	struct ibv_mw *mw[2];
 	struct ibv_ah *ah;
 	struct ibv_cq_ex *cqx;
@@ -70,6 +73,8 @@ struct script {
 	struct ibv_wq *wq[2];
 	struct ibv_rwq_ind_table *table;
 	struct ibv_qp *rss;
+	struct ibv_counters *counters;
+	struct ibv_flow *rule;
 	struct cntr cntr[2];
 	struct ibv_qp *counted;
 	bool member;		/* of a multicast group */
