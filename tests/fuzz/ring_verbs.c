@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "native_raw.h"
@@ -30,6 +31,7 @@
  * @end: the pair's two ends; XRC: @tgt receives, and @srqn is the number of the SRQ
  * @xrcd: XRC: the domain
  * @buf: registered, with all rights, one for each end
+ * @odp: the same with pages on demand; NULL: the kernel cannot
  * @closed: registered, but peers have no right to it
  * @secret: in another domain, @other
  * @mw: window that descriptors bind
@@ -48,6 +50,7 @@ struct verbs {
 	} end[2];
 	struct ibv_xrcd *xrcd;
 	struct buf buf[2];
+	struct ibv_mr *odp[2];
 	struct buf closed, secret;
 	struct ibv_pd *other;
 	struct ibv_mw *mw;
@@ -295,6 +298,13 @@ static int open_ends(struct verbs *v, enum ibv_qp_type type)
 	return ret;
 }
 
+static int open_on_demand(struct verbs *v, int end)
+{
+	v->odp[end] = ibv_reg_mr(v->dev.pd, v->buf[end].addr, LANE_BUF,
+				 ACCESS_REMOTE | IBV_ACCESS_ON_DEMAND);
+	return v->odp[end] || errno == EOPNOTSUPP ? 0 : -errno;
+}
+
 static int open_memory(struct verbs *v)
 {
 	int ret = buf_open(&v->buf[0], v->dev.pd, LANE_BUF, 0,
@@ -303,6 +313,8 @@ static int open_memory(struct verbs *v)
 	if (!ret)
 		ret = buf_open(&v->buf[1], v->dev.pd, LANE_BUF, 0,
 			       ACCESS_REMOTE | IBV_ACCESS_MW_BIND);
+	if (!ret)
+		ret = open_on_demand(v, 0) ?: open_on_demand(v, 1);
 	if (!ret)
 		ret = buf_open(&v->closed, v->dev.pd, SECRET_LEN, 0, 0);
 	v->other = ibv_alloc_pd(v->dev.ctx);
@@ -374,18 +386,21 @@ static bool untouched(struct verbs *v)
 static int verbs_close(struct lane *lane)
 {
 	struct verbs *v = lane->priv;
-	int ret;
+	int i, ret;
 
 	drain_events(v);
-	for (int i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++)
 		if (v->flow[i])
 			ibv_destroy_flow(v->flow[i]);
 	ret = close_ends(v);
 	if (!ret && !untouched(v))
 		ret = -EFAULT;
 	ibv_dealloc_mw(v->mw);
-	buf_close(&v->buf[0]);
-	buf_close(&v->buf[1]);
+	for (i = 0; i < 2; i++) {
+		if (v->odp[i])
+			ibv_dereg_mr(v->odp[i]);
+		buf_close(&v->buf[i]);
+	}
 	buf_close(&v->closed);
 	buf_close(&v->secret);
 	if (!ret)
@@ -423,6 +438,19 @@ static uint64_t some_addr(struct batch *b, int end, uint32_t len)
 	       (rng_below(b->rng, LANE_BUF - len) & ~7U);
 }
 
+/* A region of an end: pinned, or now and then on demand, and then a page may be missing. */
+static struct ibv_mr *some_region(struct batch *b, int end)
+{
+	struct verbs *v = b->v;
+
+	if (!v->odp[end] || !rng_one_in(b->rng, 4))
+		return v->buf[end].mr;
+	if (rng_one_in(b->rng, 64))
+		madvise(v->buf[end].addr + rng_below(b->rng, LANE_BUF / 4096) * 4096, 4096,
+			MADV_DONTNEED);
+	return v->odp[end];
+}
+
 static struct vrnic_sge some_sge(struct batch *b, uint32_t max)
 {
 	uint32_t len = 8 + rng_below(b->rng, max - 7);
@@ -430,7 +458,7 @@ static struct vrnic_sge some_sge(struct batch *b, uint32_t max)
 	return (struct vrnic_sge){
 		.addr = some_addr(b, b->from, len),
 		.length = len,
-		.lkey = b->v->buf[b->from].mr->lkey,
+		.lkey = some_region(b, b->from)->lkey,
 	};
 }
 
@@ -560,7 +588,7 @@ static void set_target(struct batch *b, struct vrnic_desc *d)
 	}
 	d->remote_addr = some_addr(b, to, 256);
 	d->rkey = rng_one_in(b->rng, 64) ? b->v->mw->rkey :
-					   b->v->buf[to].mr->rkey;
+					   some_region(b, to)->rkey;
 }
 
 /* One that is right; or odd: one that would be, in some other state of things. */
@@ -577,7 +605,7 @@ static struct vrnic_desc some_desc(struct batch *b, bool odd)
 		set_target(b, &d);
 	/* a key out of place is an error on RC, and those come last */
 	if (!odd && (b->v->pair.opts.type == IBV_QPT_RC || is_xrc(b->v)))
-		d.rkey = b->v->buf[!b->from].mr->rkey;
+		d.rkey = some_region(b, !b->from)->rkey;
 	switch (d.opcode) {
 	case VRNIC_OP_SEND_WITH_INV:
 	case VRNIC_OP_LOCAL_INV:
