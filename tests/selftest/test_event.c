@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "harness.h"
+#include "verbs_raw.h"
 
 BED(event, 4096);
 
@@ -70,6 +71,79 @@ TEST_F(event, stays_in_its_context)
 			  .rkey = ~0u));
 	EXPECT_FALSE(readable(other->async_fd, 20));
 	EXPECT_OK(ibv_close_device(other));
+}
+
+/* ---- what a peer does ---- */
+
+FIXTURE(refusal) { struct wire_bed wire; struct bed own, *bed; };
+
+FIXTURE_VARIANT(refusal) { bool wire; };
+
+FIXTURE_VARIANT_ADD(refusal, loop) {};
+
+FIXTURE_VARIANT_ADD(refusal, wire) { .wire = true };
+
+FIXTURE_SETUP(refusal)
+{
+	if (variant->wire) {
+		ASSERT_OK(wire_bed_open(&self->wire, 4096, NULL));
+		self->bed = &self->wire.bed;
+	} else {
+		ASSERT_OK(bed_open(&self->own, 4096, NULL));
+		self->bed = &self->own;
+	}
+}
+
+FIXTURE_TEARDOWN(refusal)
+{
+	EXPECT_OK(variant->wire ? wire_bed_close(&self->wire) : bed_close(&self->own));
+}
+
+/* IBTA C9-222: no completion of the responder tells of these. */
+TEST_F(refusal, no_access)
+{
+	struct bed *bed = self->bed;
+	struct ibv_async_event event;
+
+	EXPECT_STATUS(IBV_WC_REM_ACCESS_ERR,
+		      RUN(bed->a, .op = IBV_WR_RDMA_WRITE, .len = 8, .local = &bed->src,
+			  .remote = &bed->dst, .rkey = ~0u));
+	ASSERT_EQ(IBV_EVENT_QP_ACCESS_ERR, wait_event(bed->b->dev->ctx, &event));
+	EXPECT_EQ(bed->b->qp, event.element.qp);
+}
+
+TEST_F(refusal, no_such_request)
+{
+	struct bed *bed = self->bed;
+	struct ibv_async_event event;
+
+	EXPECT_STATUS(IBV_WC_REM_INV_REQ_ERR,
+		      RUN(bed->a, .op = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8,
+			  .local = &bed->src, .remote = &bed->dst, .roff = 4));
+	ASSERT_EQ(IBV_EVENT_QP_REQ_ERR, wait_event(bed->b->dev->ctx, &event));
+	EXPECT_EQ(bed->b->qp, event.element.qp);
+}
+
+/* The program has spoilt the queue of its receives. */
+TEST_F(refusal, no_sound_srq)
+{
+	struct pair pair = { .opts = pair_defaults(&(struct pair_opts){}) };
+	struct bed *bed = self->bed;
+	struct ibv_async_event event;
+	struct raw_ring rings[RINGS];
+	int i, type = 0;
+
+	ASSERT_OK(side_open(&pair.a, bed->a->dev, &pair.opts, false));
+	ASSERT_OK(raw_side_open(&pair.b, bed->b->dev, &pair.opts, true, rings));
+	ASSERT_OK(pair_connect(&pair));
+	rings[RQ].hdr->prod += 1 << 20;
+	EXPECT_STATUS(IBV_WC_REM_OP_ERR, RUN(&pair.a, .op = IBV_WR_SEND, .len = 8,
+					     .local = &bed->src));
+	for (i = 0; i < 4 && type >= 0 && type != IBV_EVENT_SRQ_ERR; i++)
+		type = wait_event(pair.b.dev->ctx, &event);
+	ASSERT_EQ(IBV_EVENT_SRQ_ERR, type);
+	EXPECT_EQ(pair.b.srq, event.element.srq);
+	EXPECT_OK(pair_close(&pair));
 }
 
 /* ---- the port ---- */

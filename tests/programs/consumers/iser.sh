@@ -79,6 +79,8 @@ test_iser() {
 	need "iser: there is a server" at_server iser_serve || return 0
 	need "iser: a session" iser_connect || return 0
 	need "iser: data is what was written" verified "$disk" || return 0
+	check "iser: the port goes down and up under load" under_load "$disk" flap_port
+	check "iser: data after that" verified "$disk"
 	for end in "${ends[@]}"; do
 		check "iser: the device $end is deleted under load" under_load "$disk" iser_without $end delete_device
 		check "iser: data after that" iser_again

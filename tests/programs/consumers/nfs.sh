@@ -47,6 +47,8 @@ test_nfs() {
 	need "nfs: there is a server" at_server nfs_serve || return 0
 	need "nfs: a mount" nfs_mount || return 0
 	need "nfs: data is what was written" verified $mounted/data || return 0
+	check "nfs: the port goes down and up under load" under_load $mounted/data flap_port
+	check "nfs: data after that" verified $mounted/data
 	for end in "${ends[@]}"; do
 		check "nfs: the device $end is deleted under load" under_load $mounted/data nfs_without $end delete_device
 		check "nfs: data after that" verified $mounted/data

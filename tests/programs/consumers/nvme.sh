@@ -114,6 +114,8 @@ test_nvme() {
 	need "nvme: data is what was written" verified "$disk" || return 0
 	need "nvme: resets under load" under_load "$disk" nvme_reset || return 0
 	need "nvme: data after resets" verified "$disk" || return 0
+	check "nvme: the port goes down and up under load" under_load "$disk" flap_port
+	check "nvme: data after that" nvme_again
 	for end in "${ends[@]}"; do
 		check "nvme: the device $end is deleted under load" under_load "$disk" nvme_without $end delete_device
 		check "nvme: data after that" nvme_again

@@ -89,6 +89,8 @@ test_srp() {
 	need "srp: there is a server" at_server srp_serve "$(srp_initiator)" || return 0
 	need "srp: a connection" srp_connect || return 0
 	need "srp: data is what was written" verified "$disk" || return 0
+	check "srp: the port goes down and up under load" under_load "$disk" flap_port
+	check "srp: data after that" verified "$disk"
 	for end in "${ends[@]}"; do
 		check "srp: the device $end is deleted under load" under_load "$disk" srp_without $end delete_device
 		check "srp: data after that" srp_again
