@@ -646,7 +646,7 @@ TEST_F(odp, advice)
 					IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1));
 }
 
-/* What cannot be fetched is said, if the caller waits for it, and otherwise where it can be known at once. */
+/* What cannot be fetched is said if the caller waits, and else if it can be known at once. */
 TEST_F(odp, advice_that_is_refused)
 {
 	struct ibv_sge sge[2] = { { (uintptr_t)self->to, LEN, self->to_mr->lkey } };
