@@ -8,11 +8,11 @@
 /* Is there a trace, and may this process use it? */
 bool trace_there(void);
 
-/* Trace one event of vrnic from now on; what was there is lost. */
+/* Trace one event of vrnic from now on, in the order of all CPUs; what was there is lost. */
 int trace_begin(const char *event);
 void trace_end(const char *event);
 
-/* Call @each for each line: "  program-PID  [CPU] flags time: event: what". */
+/* Call @each for each line: "  program-PID  [CPU] flags number: event: what". */
 int trace_read(void (*each)(const char *line, void *arg), void *arg);
 
 #endif /* NATIVE_TRACE_H */
