@@ -75,17 +75,11 @@ iser_end() {
 }
 
 test_iser() {
-	local end
 	need "iser: there is a server" at_server iser_serve || return 0
 	need "iser: a session" iser_connect || return 0
 	need "iser: data is what was written" verified "$disk" || return 0
 	check "iser: the port goes down and up under load" under_load "$disk" flap_port
 	check "iser: data after that" verified "$disk"
-	for end in "${ends[@]}"; do
-		check "iser: the device $end is deleted under load" under_load "$disk" iser_without $end delete_device
-		check "iser: data after that" iser_again
-		check "iser: the module $end goes and comes under load" under_load "$disk" iser_without $end reload_module
-		check "iser: data after that" iser_again
-	done
+	goes_and_comes iser disk
 	check "iser: the end" iser_end
 }

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034,SC2086
 # NFS over RDMA: nfsd serves a file system in memory, which is mounted here.
 
-exported=/srv/vrnic mounted=/run/vrnic-mnt
+exported=/srv/vrnic mounted=/run/vrnic-mnt nfs_file=/run/vrnic-mnt/data
 nfs_options=proto=rdma,port=20049
 
 nfs_serve() {
@@ -37,23 +37,19 @@ nfs_without() {
 	timeout -k 5 $limit dd if=/dev/zero of=$mounted/marker bs=64k count=16 oflag=direct
 }
 
+nfs_again() { verified "$nfs_file"; }
+
 nfs_end() {
 	! mountpoint -q $mounted || timeout -k 5 $limit umount -f $mounted || return
 	at_server nfs_unserve
 }
 
 test_nfs() {
-	local end
 	need "nfs: there is a server" at_server nfs_serve || return 0
 	need "nfs: a mount" nfs_mount || return 0
 	need "nfs: data is what was written" verified $mounted/data || return 0
 	check "nfs: the port goes down and up under load" under_load $mounted/data flap_port
 	check "nfs: data after that" verified $mounted/data
-	for end in "${ends[@]}"; do
-		check "nfs: the device $end is deleted under load" under_load $mounted/data nfs_without $end delete_device
-		check "nfs: data after that" verified $mounted/data
-		check "nfs: the module $end goes and comes under load" under_load $mounted/data nfs_without $end reload_module
-		check "nfs: data after that" verified $mounted/data
-	done
+	goes_and_comes nfs nfs_file
 	check "nfs: the end" nfs_end
 }

@@ -108,7 +108,6 @@ nvme_end() {
 }
 
 test_nvme() {
-	local end
 	need "nvme: there is a server" at_server nvme_serve || return 0
 	need "nvme: a connection" nvme_connect || return 0
 	need "nvme: data is what was written" verified "$disk" || return 0
@@ -116,11 +115,6 @@ test_nvme() {
 	need "nvme: data after resets" verified "$disk" || return 0
 	check "nvme: the port goes down and up under load" under_load "$disk" flap_port
 	check "nvme: data after that" nvme_again
-	for end in "${ends[@]}"; do
-		check "nvme: the device $end is deleted under load" under_load "$disk" nvme_without $end delete_device
-		check "nvme: data after that" nvme_again
-		check "nvme: the module $end goes and comes under load" under_load "$disk" nvme_without $end reload_module
-		check "nvme: data after that" nvme_again
-	done
+	goes_and_comes nvme disk
 	check "nvme: the end" nvme_end
 }

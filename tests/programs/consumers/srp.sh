@@ -85,17 +85,11 @@ srp_end() {
 }
 
 test_srp() {
-	local end
 	need "srp: there is a server" at_server srp_serve "$(srp_initiator)" || return 0
 	need "srp: a connection" srp_connect || return 0
 	need "srp: data is what was written" verified "$disk" || return 0
 	check "srp: the port goes down and up under load" under_load "$disk" flap_port
 	check "srp: data after that" verified "$disk"
-	for end in "${ends[@]}"; do
-		check "srp: the device $end is deleted under load" under_load "$disk" srp_without $end delete_device
-		check "srp: data after that" srp_again
-		check "srp: the module $end goes and comes under load" under_load "$disk" srp_without $end reload_module
-		check "srp: data after that" srp_again
-	done
+	goes_and_comes srp disk
 	check "srp: the end" srp_end
 }
