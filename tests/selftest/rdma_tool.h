@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define SAID_BYTES	(1 << 20)
 
@@ -37,6 +39,28 @@ static inline char *said_by(const char *format, ...)
 	printf("# failed: %s\n# %s\n", command, text);
 	free(text);
 	return NULL;
+}
+
+/* How many objects of a device a process has, of those that rdma(8) lists; -1 if it lists none. */
+static inline int resources_of(const char *device, pid_t pid)
+{
+	static const char * const lists[] = {
+		"qp link %s/1", "cq dev %s", "mr dev %s", "pd dev %s", "srq dev %s",
+	};
+	char what[100], needle[32], *text, *at;
+	int n = 0;
+
+	snprintf(needle, sizeof(needle), "pid %d ", pid);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		snprintf(what, sizeof(what), lists[i], device);
+		text = said_by("rdma resource show %s", what);
+		if (!text)
+			return -1;
+		for (at = text; (at = strstr(at, needle)); at++)
+			n++;
+		free(text);
+	}
+	return n;
 }
 
 /*

@@ -2,7 +2,6 @@
 /* Memory of other drivers: regions over a dma-buf, here over memory that udmabuf makes one of. */
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 
 #include "harness.h"
 
@@ -26,22 +25,12 @@ FIXTURE_VARIANT(dmabuf)
 FIXTURE_VARIANT_ADD(dmabuf, loop) { };
 FIXTURE_VARIANT_ADD(dmabuf, wire) { .wire = true };
 
-/* Linux 6.1 exports such memory, but does not map it for the kernel. */
-static bool is_mapped(void)
-{
-	struct utsname uts;
-	int major, minor;
-
-	return uname(&uts) || sscanf(uts.release, "%d.%d", &major, &minor) != 2 ||
-	       major > 6 || (major == 6 && minor > 1);
-}
-
 FIXTURE_SETUP(dmabuf)
 {
 	struct pair_opts opts = { .timeout = 18 };
 
 	self->fd = udmabuf_open(LEN, &self->memfd);
-	if (self->fd == -ENOENT || !is_mapped())
+	if (self->fd == -ENOENT)
 		SKIP(return, "this kernel has no udmabuf that maps memory for the kernel");
 	ASSERT_LE(0, self->fd);
 	self->mem = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, self->memfd, 0);

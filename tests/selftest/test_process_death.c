@@ -3,6 +3,7 @@
  * A process that is killed in the middle of everything: its objects go, its peer
  * gets an error in due time, and nobody else notices.
  */
+#include "rdma_tool.h"
 #include "two.h"
 
 #define LEN	(1 << 20)
@@ -93,34 +94,6 @@ static int start_child(FIXTURE_DATA(death) *self, enum ibv_wr_opcode op,
 	return recv(self->fd, &byte, 1, 0) == 1 ? 0 : -EPIPE;
 }
 
-/* What the system says is in use on the device, apart from ourselves. */
-static int resources_of(pid_t pid)
-{
-	static const char * const kinds[] = { "qp", "cq", "mr", "pd" };
-	char cmd[200], line[1000], needle[32];
-	unsigned int i;
-	int n = 0;
-	FILE *p;
-
-	snprintf(needle, sizeof(needle), "pid %d ", pid);
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		snprintf(cmd, sizeof(cmd), "rdma resource show %s link %s/1 2>&1",
-			 kinds[i], dev_name());
-		if (i)
-			snprintf(cmd, sizeof(cmd),
-				 "rdma resource show %s dev %s 2>&1", kinds[i],
-				 dev_name());
-		p = popen(cmd, "r");
-		if (!p)
-			return -1;
-		while (fgets(line, sizeof(line), p))
-			n += !!strstr(line, needle);
-		if (pclose(p))
-			return -1;
-	}
-	return n;
-}
-
 FIXTURE_SETUP(death)
 {
 	ASSERT_OK(end_open(&self->end, LEN, &death_opts));
@@ -146,7 +119,7 @@ static int kill_child(FIXTURE_DATA(death) *self)
 
 TEST_F(death, leaves_nothing_behind)
 {
-	int held = resources_of(self->child);
+	int held = resources_of(dev_name(), self->child);
 
 	if (held < 0)
 		SKIP(goto out, "there is no rdma command that shows resources");
@@ -154,7 +127,7 @@ TEST_F(death, leaves_nothing_behind)
 out:
 	ASSERT_OK(kill_child(self));
 	if (held > 0)
-		EXPECT_EQ(0, resources_of(self->child));
+		EXPECT_EQ(0, resources_of(dev_name(), self->child));
 }
 
 TEST_F(death, peer_gets_an_error)

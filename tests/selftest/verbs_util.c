@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -954,9 +955,19 @@ static int udmabuf_of(size_t len, unsigned int flags, int *memfd)
 	return fd;
 }
 
+/* Linux 6.1 exports such memory, but does not map it for the kernel. */
+static bool udmabuf_is_mapped(void)
+{
+	struct utsname uts;
+	int major, minor;
+
+	return uname(&uts) || sscanf(uts.release, "%d.%d", &major, &minor) != 2 ||
+	       major > 6 || (major == 6 && minor > 1);
+}
+
 int udmabuf_open(size_t len, int *memfd)
 {
-	return udmabuf_of(len, 0, memfd);
+	return udmabuf_is_mapped() ? udmabuf_of(len, 0, memfd) : -ENOENT;
 }
 
 int udmabuf_huge(size_t len, int *memfd)

@@ -271,7 +271,7 @@ int may_pin(long more);
 
 /*
  * A dma-buf of @len bytes of shared memory, whose own file @memfd is. Return: its file, or -errno;
- * -ENOENT: the kernel has no udmabuf.
+ * -ENOENT: the kernel has no udmabuf that maps memory for the kernel.
  */
 int udmabuf_open(size_t len, int *memfd);
 /* The same of huge pages, of which there may be none: -ENOMEM. */
