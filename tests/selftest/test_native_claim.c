@@ -222,6 +222,69 @@ TEST_F(claim, long_messages_of_a_stranger)
 	EXPECT_EQ(1, self->got.count);
 }
 
+#define ROUNDS	5000
+#define BATCH	4
+#define MOST	19000	/* answers that the library and the rings keep: fewer than were asked for */
+
+/* BATCH offers at once, whose completions nobody takes. */
+static int say_without_looking(FIXTURE_DATA(claim) *self, const struct vrnic_offer *offer)
+{
+	const struct vrnic_ndesc d = {
+		.opcode = VRNIC_NOP_MESSAGE, .flags = VRNIC_NDESC_INLINE,
+		.num_slots = 1 + (sizeof(*offer) + VRNIC_SLOT_SIZE - 1) / VRNIC_SLOT_SIZE,
+		.endpoint = self->to_b, .header_len = sizeof(*offer), .arg = VRNIC_DISPATCH_LONG,
+	};
+	int i, ret = 0;
+
+	for (i = 0; i < BATCH; i++)
+		raw_fill(&self->raw, &d, offer, sizeof(*offer));
+	ret = raw_ring(&self->raw);
+	for (i = 0; i < 2 * BATCH && ret >= 0; i++)
+		ret = vrnic_advance(self->b.context, BATCH);
+	return ret < 0 ? ret : 0;
+}
+
+/* Take verdicts until none comes any more. Return: how many, or a negative errno. */
+static int take_verdicts(FIXTURE_DATA(claim) *self)
+{
+	struct vrnic_record record;
+	int ret, n = 0, quiet = 0;
+
+	while (quiet < 100) {
+		ret = vrnic_advance(self->b.context, 16);
+		if (ret < 0)
+			return ret;
+		ret = raw_try(&self->raw, &record);
+		if (ret == -EAGAIN) {
+			quiet++;
+			usleep(1000);
+			continue;
+		}
+		if (ret || refusal(self, &record) != IBV_WC_REM_INV_REQ_ERR)
+			return -EPROTO;
+		quiet = 0;
+		n++;
+	}
+	return n;
+}
+
+/* Answers for one who takes none are not kept without end; and later ones come. */
+TEST_F(claim, offers_of_one_who_takes_no_answer)
+{
+	const struct vrnic_offer bad = good(self, HANDLER, 0);
+	int i, n;
+
+	ASSERT_OK(meet(self));
+	for (i = 0; i < ROUNDS; i++)
+		ASSERT_OK(say_without_looking(self, &bad));
+	n = take_verdicts(self);
+	EXPECT_LT(1000, n);
+	EXPECT_GT(MOST, n);
+	ASSERT_OK(say_without_looking(self, &bad));
+	EXPECT_EQ(BATCH, take_verdicts(self));
+	ASSERT_OK(send_good(self, 5000));
+}
+
 /* ---- pieces ---- */
 
 /* Piece @nr of the first message that b takes, from @at in the peer's buffer. */

@@ -251,6 +251,7 @@ struct vrnic_context {
  * @ops: operations whose records are to come
  * @pool: registered memory for self-paced transfers with this peer, and no other
  * @longs: long messages of the peer
+ * @verdicts: number of verdicts on the peer's transfers that wait for room in the ring
  */
 struct vrnic_endpoint {
 	struct vrnic_context *context;
@@ -265,6 +266,7 @@ struct vrnic_endpoint {
 	struct vrnic_op_list ops;
 	struct vrnic_pool_chunk *pool;
 	struct vrnic_longs longs;
+	uint32_t verdicts;
 };
 
 /**
@@ -463,6 +465,7 @@ void vrnic_group_member(const struct vrnic_cell *cell, bool there);
  * @defer: a thread of the kernel is to execute it; the post functions fill this in
  * @waits: a WAIT goes before it; the post functions fill in this and @wait
  * @wait: the WAIT
+ * @verdict: it tells the peer that a transfer has failed, see vrnic_transfer_tell()
  */
 struct vrnic_request {
 	struct vrnic_ndesc desc;
@@ -473,6 +476,7 @@ struct vrnic_request {
 	struct vrnic_type *types[2];
 	bool defer;
 	bool waits;
+	bool verdict;
 	struct vrnic_ndesc wait;
 };
 
@@ -483,6 +487,7 @@ static inline void vrnic_request_plain(struct vrnic_request *req)
 	req->nr_data = 0;
 	req->types[0] = NULL;
 	req->types[1] = NULL;
+	req->verdict = false;
 }
 
 int vrnic_iov_length(const struct iovec *iov, int nr, uint64_t *length);

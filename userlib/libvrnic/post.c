@@ -22,6 +22,7 @@
  * @types: types that it holds
  * @slots: how many it needs
  * @defer: a thread of the kernel is to execute it
+ * @verdict: counted in vrnic_endpoint.verdicts
  * @image: what goes into them
  */
 struct vrnic_queued {
@@ -31,6 +32,7 @@ struct vrnic_queued {
 	struct vrnic_type *types[2];
 	uint32_t slots;
 	bool defer;
+	bool verdict;
 	uint64_t image[];
 };
 
@@ -333,6 +335,9 @@ static int queue_add(struct vrnic_context *ctx, struct vrnic_endpoint *ep,
 	item->op = op;
 	item->slots = slots_of(req);
 	item->defer = req->defer;
+	item->verdict = req->verdict;
+	if (item->verdict)
+		ep->verdicts++;
 	to = (uint8_t *)item->image;
 	if (req->waits)
 		to = copy_iov(to, &(struct iovec){ (void *)&req->wait, sizeof(req->wait) }, 1);
@@ -355,6 +360,8 @@ static void queue_remove_first(struct vrnic_context *ctx)
 	ctx->queue = item->next;
 	if (!ctx->queue)
 		ctx->queue_end = &ctx->queue;
+	if (item->verdict)
+		item->ep->verdicts--;
 	queued_free(item);
 }
 

@@ -348,8 +348,14 @@ static void tell_nobody(struct vrnic_context *context, const struct vrnic_status
 }
 
 /*
- * Tell the peer that a transfer has failed. If there is no memory for the message, the peer
- * keeps its transfer until it destroys its endpoint, or this context is gone.
+ * Verdicts for one peer that may wait for room. A peer causes them by offers, and may never take
+ * them. One that takes them has no use for so many offers at a time.
+ */
+#define VERDICTS	16384
+
+/*
+ * Tell the peer that a transfer has failed. If there is no memory for the message, or too many
+ * wait, the peer keeps its transfer until it destroys its endpoint, or this context is gone.
  */
 int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 			uint32_t id, uint32_t status, uint32_t vendor_err)
@@ -369,8 +375,14 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 		},
 		.parts = { { .iov_base = &verdict, .iov_len = sizeof(verdict) } },
 		.nr_parts = 1,
+		.verdict = true,
 	};
 
+	/* who only rejects, and does nothing else, has the engine run here */
+	if (ep->verdicts >= VERDICTS)
+		vrnic_post_room(ep->context, 1);
+	if (ep->verdicts >= VERDICTS)
+		return -EAGAIN;
 	return vrnic_post_locked(ep->context, ep, &req, &done, true);
 }
 
