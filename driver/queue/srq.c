@@ -87,6 +87,43 @@ err_put:
 	return err;
 }
 
+static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.event = type,
+		.element.srq = &srq->ibsrq,
+	};
+
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
+
+/* Is the limit event due? The event disarms the limit; the consumer arms it again. */
+static bool srq_fell_below(struct vrnic_srq *srq)
+{
+	lockdep_assert_held(&srq->rq.lock);
+	if (!srq->rq.limit || vrnic_ring_avail(&srq->rq.ring) >= srq->rq.limit)
+		return false;
+	WRITE_ONCE(srq->rq.limit, 0);
+	return true;
+}
+
+/*
+ * The limit was armed. Messages may have taken so many requests before that no other one would
+ * find the queue fall below it: from an empty queue nothing is taken.
+ */
+static void srq_armed(struct vrnic_srq *srq)
+{
+	bool due;
+
+	spin_lock_irq(&srq->rq.lock);
+	due = srq_fell_below(srq);
+	spin_unlock_irq(&srq->rq.lock);
+	if (due)
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+}
+
 /* Arm the limit event, or disarm it with 0. */
 static int srq_arm(struct vrnic_srq *srq, u32 limit)
 {
@@ -98,6 +135,8 @@ static int srq_arm(struct vrnic_srq *srq, u32 limit)
 		err = 0;
 	}
 	spin_unlock_irq(&srq->rq.lock);
+	if (!err)
+		srq_armed(srq);
 	return err;
 }
 
@@ -202,6 +241,8 @@ static int srq_resize(struct vrnic_srq *srq, u32 max_wr, const u32 *limit,
 	mutex_unlock(&srq->resize);
 	/* the old ring, or the new one if it is not used */
 	vrnic_ring_free(&ring);
+	if (!err && limit)
+		srq_armed(srq);
 	return err;
 }
 
@@ -297,18 +338,6 @@ int vrnic_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return vrnic_rq_post(&srq->rq, wr, bad);
 }
 
-static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
-{
-	struct ib_event event = {
-		.device = srq->ibsrq.device,
-		.event = type,
-		.element.srq = &srq->ibsrq,
-	};
-
-	if (srq->ibsrq.event_handler)
-		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
-}
-
 /**
  * vrnic_srq_take() - take the oldest receive request, and raise the limit event if it is due
  * @srq: shared receive queue
@@ -319,19 +348,14 @@ static void srq_event(struct vrnic_srq *srq, enum ib_event_type type)
 int vrnic_srq_take(struct vrnic_srq *srq, struct vrnic_recv *recv)
 {
 	unsigned long flags;
-	bool limit = false;
+	bool limit;
 	int ret;
 
 	spin_lock_irqsave(&srq->rq.lock, flags);
 	ret = vrnic_rq_take(&srq->rq, recv);
 	recv->srqn = srq->srqn;
 	recv->serial = srq->serial;
-	if (!ret && srq->rq.limit &&
-	    vrnic_ring_avail(&srq->rq.ring) < srq->rq.limit) {
-		/* the event disarms the limit; the consumer arms it again with modify_srq() */
-		WRITE_ONCE(srq->rq.limit, 0);
-		limit = true;
-	}
+	limit = !ret && srq_fell_below(srq);
 	spin_unlock_irqrestore(&srq->rq.lock, flags);
 	if (limit)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);

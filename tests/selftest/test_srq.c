@@ -93,6 +93,33 @@ TEST_F(srq, limit_event_comes_once)
 	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 }
 
+/* What has fallen below the limit before it is armed: of an empty queue, nothing more is taken. */
+TEST_F(srq, limit_event_comes_at_once)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct bed *bed = &self->bed;
+	struct ibv_async_event event;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		attr.srq_limit = 2;
+		ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, IBV_SRQ_LIMIT));
+		ASSERT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, wait_event(bed->b->dev->ctx, &event));
+		EXPECT_EQ(bed->b->srq, event.element.srq);
+		ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
+		EXPECT_EQ(0, attr.srq_limit);
+		ASSERT_OK(post_recv(bed->b, &bed->dst, i * 64, 64, i));
+	}
+	/* as many as the limit are not below it */
+	attr.srq_limit = 2;
+	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, IBV_SRQ_LIMIT));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
+	/* and 0 is no limit */
+	attr.srq_limit = 0;
+	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, IBV_SRQ_LIMIT));
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
+}
+
 TEST_F(srq, limit_beyond_its_size_is_refused)
 {
 	struct ibv_srq_attr attr = {};

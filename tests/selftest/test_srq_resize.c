@@ -225,7 +225,12 @@ TEST_F(srq_resize, below_the_limit_is_refused)
 	struct ibv_srq_attr attr = { .max_wr = 512, .srq_limit = 300 };
 	const int both = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
 
+	EXPECT_EQ(EINVAL, ibv_modify_srq(bed->b->srq,
+					 &(struct ibv_srq_attr){ .max_wr = 64, .srq_limit = 65 },
+					 both));
 	/* both at once, as the new size allows it */
+	ASSERT_OK(resize(bed, 512));
+	ASSERT_OK(post_some(bed, 0, 300));
 	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, both));
 	EXPECT_EQ(EINVAL, resize(bed, 256));
 	ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
@@ -236,12 +241,28 @@ TEST_F(srq_resize, below_the_limit_is_refused)
 	EXPECT_EQ(EINVAL, ibv_modify_srq(bed->b->srq, &attr, both));
 	ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
 	EXPECT_EQ(300, attr.srq_limit);
-	attr.max_wr = 64;
-	attr.srq_limit = 64;
+}
+
+/* As the new size allows it; the event comes at once if there are too few receives. */
+TEST_F(srq_resize, with_a_limit)
+{
+	struct bed *bed = &self->bed;
+	struct ibv_srq_attr attr = { .max_wr = 64, .srq_limit = 64 };
+	const int both = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT;
+	struct ibv_async_event event;
+
+	ASSERT_OK(post_some(bed, 0, 60));
+	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, both));
+	ASSERT_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, wait_event(bed->b->dev->ctx, &event));
+	EXPECT_EQ(bed->b->srq, event.element.srq);
+	ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
+	EXPECT_EQ(0, attr.srq_limit);
+	EXPECT_EQ(64, attr.max_wr);
+	attr.srq_limit = 60;
 	ASSERT_OK(ibv_modify_srq(bed->b->srq, &attr, both));
 	ASSERT_OK(ibv_query_srq(bed->b->srq, &attr));
-	EXPECT_EQ(64, attr.srq_limit);
-	EXPECT_EQ(64, attr.max_wr);
+	EXPECT_EQ(60, attr.srq_limit);
+	EXPECT_FALSE(readable(bed->b->dev->ctx->async_fd, 20));
 }
 
 /* ---- while others use it ---- */
