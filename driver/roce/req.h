@@ -22,6 +22,12 @@ static inline struct vrnic_req *to_req(struct vrnic_qp *qp)
 	return &qp->roce->req;
 }
 
+/* The ACK timeout of a queue pair that has one, in ns. */
+static inline u64 ack_timeout(const struct vrnic_qp *qp)
+{
+	return 4096ULL << qp->attr.timeout;
+}
+
 /* May another packet be sent? */
 static inline bool window_open(const struct vrnic_req *q)
 {

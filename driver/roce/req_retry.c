@@ -22,11 +22,6 @@
 #define QUEUED_NS	NSEC_PER_MSEC	/* a busy CPU may delay a packet for less than this */
 #define QUEUED_GROWTH	12	/* packets for which a window in a queue grows by one */
 
-static u64 timeout_ns(const struct vrnic_qp *qp)
-{
-	return 4096ULL << qp->attr.timeout;
-}
-
 /*
  * Time, in ns, that the requester waits for an answer before it looks for a loss. It is a multiple
  * of the usual time to an answer, but not less than a fraction of the ACK timeout, as the peer may
@@ -39,11 +34,11 @@ static u64 first_wait(const struct vrnic_qp *qp)
 {
 	const struct vrnic_req *q = &qp->roce->req;
 	u64 usual = max(2 * q->rtt + 4 * q->rtt_var, q->patience);
-	u64 least = timeout_ns(qp) / (q->fly.una < q->lossy ? 8 : 2);
+	u64 least = ack_timeout(qp) / (q->fly.una < q->lossy ? 8 : 2);
 
 	if (qp->link)
 		least /= 4;
-	return clamp(usual, least, timeout_ns(qp));
+	return clamp(usual, least, ack_timeout(qp));
 }
 
 /*
@@ -239,7 +234,7 @@ static bool rnr_too_long(struct vrnic_qp *qp)
 		return false;
 	if (!q->rnr_since)
 		q->rnr_since = now;
-	return now - q->rnr_since > (qp->attr.retry_cnt + 1) * timeout_ns(qp);
+	return now - q->rnr_since > (qp->attr.retry_cnt + 1) * ack_timeout(qp);
 }
 
 /**
@@ -311,7 +306,7 @@ static void timed_out(struct vrnic_qp *qp, u64 now)
 	w = vrnic_flight_oldest(&q->fly, &i);
 	if (!w)
 		return;
-	if (now - q->since >= timeout_ns(qp)) {
+	if (now - q->since >= ack_timeout(qp)) {
 		if (!q->retry_left) {
 			vrnic_count(qp->dev, RETRY_EXCEEDED_ERR);
 			vrnic_req_fail(qp, w, IB_WC_RETRY_EXC_ERR,
@@ -391,7 +386,7 @@ static void set_deadline(struct vrnic_qp *qp, u64 now)
 		q->since = now;
 	q->wait = q->wait ? 2 * q->wait + retry_spread(qp, q->wait) : first_wait(qp);
 	/* the last look of a try comes no later than the end of the try */
-	q->deadline = min(now + q->wait, q->since + timeout_ns(qp));
+	q->deadline = min(now + q->wait, q->since + ack_timeout(qp));
 	if (q->deadline <= now)
 		q->deadline = now + first_wait(qp);
 }

@@ -7,6 +7,7 @@
 #include "engine/budget.h"
 #include "engine/engine.h"
 #include "lib/ack.h"
+#include "lib/cc.h"
 #include "lib/hdr.h"
 #include "lib/psn.h"
 #include "mem/seg.h"
@@ -19,6 +20,9 @@
 #include "roce/roce.h"
 #include "verbs/flow.h"
 #include "vrnic.h"
+
+/* Share of the ACK timeout. The requester looks for losses after an eighth, at the earliest. */
+#define SLOW	16
 
 static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)
 {
@@ -157,11 +161,19 @@ static bool send_next(struct vrnic_qp *qp, const struct vrnic_wop *w,
 /*
  * Packets after which the requester asks for an acknowledgment. Packets that are acknowledged
  * together make room for one burst. After a loss there are fewer, because a burst that meets a full
- * queue loses most of its packets.
+ * queue loses most of its packets. And there are fewer if the consumer's limit would make them take
+ * so long that the requester looked for losses meanwhile.
  */
-static u32 ack_every(const struct vrnic_req *q)
+static u32 ack_every(const struct vrnic_qp *qp)
 {
-	return q->window < VRNIC_WINDOW_PKTS ? q->window / 8 : VRNIC_ACK_EVERY;
+	const struct vrnic_req *q = &qp->roce->req;
+	u32 every = q->window < VRNIC_WINDOW_PKTS ? q->window / 8 : VRNIC_ACK_EVERY;
+	u64 packet;
+
+	if (likely(!qp->limit) || !qp->attr.timeout)
+		return every;
+	packet = max_t(u64, vrnic_cc_ns(qp->roce->mtu, qp->limit), 1);
+	return min_t(u64, every, ack_timeout(qp) / SLOW / packet);
 }
 
 /* Pages with the next bytes are being brought in. */
@@ -198,10 +210,10 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 	struct vrnic_req *q = to_req(qp);
 	u64 off = packet_off(qp, w, q->fly.cur - w->first);
 	struct vrnic_tx tx;
+	u32 n, every = ack_every(qp);
 	bool ok = true;
 	u64 there;
 	int verr;
-	u32 n;
 
 	there = open_data(qp, off, min_t(u64, w->total - off, VRNIC_BURST * qp->roce->mtu), &verr);
 	if (verr == -EAGAIN) {
@@ -227,7 +239,7 @@ static bool send_data(struct vrnic_qp *qp, struct vrnic_wop *w,
 		tx.ackreq = q->fly.cur + 1 == vrnic_wop_end(w) ||
 			    q->fly.cur + 1 - q->fly.una == q->window ||
 			    q->fly.cur + 1 == q->fly.hold ||
-			    q->fly.cur - q->acked_at >= ack_every(q);
+			    q->fly.cur - q->acked_at >= every;
 		ok = send_next(qp, w, &tx, 1);
 		off += tx.len;
 		budget->bytes -= min_t(u64, budget->bytes, tx.len);

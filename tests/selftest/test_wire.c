@@ -154,6 +154,47 @@ TEST_F(wire, acknowledgments_do_not_use_up_the_rate)
 			.remote = &bed->dst));
 }
 
+/* Write @len bytes by @side. Return: packets that its device has sent meanwhile, or -EIO. */
+static long long packets_of(struct side *side, struct buf *from, struct buf *to, size_t len)
+{
+	long long before = statistic("sent_pkts");
+	int ret = RUN(side, .op = IBV_WR_RDMA_WRITE, .local = from, .len = len, .remote = to);
+
+	return ret ? -EIO : statistic("sent_pkts") - before;
+}
+
+/*
+ * What a low rate delays is not lost: each packet asks for an acknowledgment. At a high rate, one
+ * asks for many.
+ */
+TEST_F(wire, a_low_rate_is_no_loss)
+{
+	const struct pair_opts opts = { .timeout = 19 };	/* 2 s */
+	struct ibv_qp_rate_limit_attr limit = {};
+	struct buf from = {}, to = {};
+	struct bed *bed = self->bed;
+	struct pair pair;
+	size_t mtu, len;
+
+	mtu = 128 << bed->dev.port.active_mtu;
+	len = 5 * mtu;
+	ASSERT_OK(buf_open(&from, bed->a->pd, len, 0, 0));
+	ASSERT_OK(buf_open(&to, bed->b->pd, len, 0, ACCESS_REMOTE));
+	ASSERT_OK(bed_pair_open(bed, &pair, &opts));
+	ASSERT_OK(pair_connect(&pair));
+	buf_fill(&from, 1);
+	limit.rate_limit = len * 8 / 1000;	/* five packets in a second */
+	ASSERT_OK(ibv_modify_qp_rate_limit(pair.a.qp, &limit));
+	/* more, if the machine is so slow that it takes something for lost */
+	EXPECT_LE(5 + 5, packets_of(&pair.a, &from, &to, len));
+	EXPECT_EQ(-1, buf_differs(&to, 0, len, 1, 0));
+	/* this queue pair is patient */
+	EXPECT_EQ(5 + 1, packets_of(bed->a, &from, &to, len));
+	EXPECT_OK(pair_close(&pair));
+	buf_close(&from);
+	buf_close(&to);
+}
+
 #define LINK	"vrroute"
 
 /* A device on an interface of its own, and an address handle for a host behind that. */

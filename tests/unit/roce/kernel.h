@@ -410,6 +410,7 @@ struct vrnic_qp {
 	struct vrnic_roce *roce;
 	struct sk_buff_head rxq;
 	struct vrnic_room rxq_room;
+	u64 limit;
 	struct vrnic_link *link;
 	const struct vrnic_link_ops *link_ops;
 	struct {
