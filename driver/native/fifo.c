@@ -7,7 +7,6 @@
 #include <linux/eventfd.h>
 #include <linux/hashtable.h>
 #include <linux/random.h>
-#include <linux/once.h>
 #include <linux/sched/mm.h>
 #include <linux/siphash.h>
 #include <linux/slab.h>
@@ -42,8 +41,12 @@ static struct vrnic_ids vrnic_fifos;
 static DEFINE_HASHTABLE(names, 8);
 static DEFINE_SPINLOCK(names_lock);
 
+/* Of name_hash(). Drawn here, as get_random_once() would patch code when it is first called. */
+static siphash_key_t names_key __ro_after_init;
+
 int vrnic_fifos_init(void)
 {
+	get_random_bytes(&names_key, sizeof(names_key));
 	return vrnic_ids_init(&vrnic_fifos);
 }
 
@@ -174,11 +177,8 @@ int vrnic_fifo_wait(u64 owner, const struct vrnic_wait *wait)
 
 static u32 name_hash(const char *name, u32 task, u32 context)
 {
-	static siphash_key_t key;
-
 	/* users choose all three, and must not be able to put many FIFOs into one bucket */
-	get_random_once(&key, sizeof(key));
-	return siphash_3u32(siphash(name, strlen(name), &key), task, context, &key);
+	return siphash_3u32(siphash(name, strlen(name), &names_key), task, context, &names_key);
 }
 
 /* Names are unique within a network namespace, because its FIFOs can reach each other. */

@@ -9,7 +9,7 @@
  */
 
 #include <linux/hashtable.h>
-#include <linux/once.h>
+#include <linux/random.h>
 #include <linux/siphash.h>
 #include <linux/slab.h>
 
@@ -45,12 +45,16 @@ static DEFINE_SPINLOCK(hosts_lock);	/* protects the table, and @all_bytes */
  * The hash has a secret key, so nobody can choose an address that has the number of another host.
  * The number 0 stands for this host.
  */
+static siphash_key_t hosts_key __ro_after_init;
+
+void vrnic_hosts_init(void)
+{
+	get_random_bytes(&hosts_key, sizeof(hosts_key));
+}
+
 static u64 gid_number(const union ib_gid *gid)
 {
-	static siphash_key_t key;
-
-	get_random_once(&key, sizeof(key));
-	return siphash(gid->raw, sizeof(gid->raw), &key) ?: 1;
+	return siphash(gid->raw, sizeof(gid->raw), &hosts_key) ?: 1;
 }
 
 static struct vrnic_host *host_find(u64 net, const union ib_gid *gid, u64 number)

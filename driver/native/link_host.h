@@ -8,6 +8,7 @@
 
 struct vrnic_host;
 
+void vrnic_hosts_init(void);
 struct vrnic_host *vrnic_host_get(u64 net, const union ib_gid *gid);
 void vrnic_host_put(struct vrnic_host *host);
 u64 vrnic_host_number(const struct vrnic_host *host);

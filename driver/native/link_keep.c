@@ -21,6 +21,7 @@
 #include "lib/link_wire.h"
 #include "mem/mem.h"
 #include "native/link.h"
+#include "native/link_host.h"
 #include "native/native.h"
 #include "queue/qp_error.h"
 #include "verbs/flow.h"
@@ -370,6 +371,7 @@ int vrnic_links_init(void)
 
 	if (err)
 		return err;
+	vrnic_hosts_init();
 	ends = alloc_workqueue("vrnic-links", WQ_UNBOUND, 0);
 	if (!ends)
 		goto err_cache;
