@@ -41,7 +41,10 @@ static struct vrnic_ids vrnic_fifos;
 static DEFINE_HASHTABLE(names, 8);
 static DEFINE_SPINLOCK(names_lock);
 
-/* Of name_hash(). Drawn here, as get_random_once() would patch code when it is first called. */
+/*
+ * Key of name_hash(). get_random_once() would patch the kernel's code when it is first called,
+ * which an emulated CPU may not survive (QEMU 7.2).
+ */
 static siphash_key_t names_key __ro_after_init;
 
 int vrnic_fifos_init(void)

@@ -110,8 +110,8 @@ static bool srq_fell_below(struct vrnic_srq *srq)
 }
 
 /*
- * The limit was armed. Messages may have taken so many requests before that no other one would
- * find the queue fall below it: from an empty queue nothing is taken.
+ * The limit was armed. The queue may be below it already, and then no message need find that: from
+ * an empty queue, no message takes a request.
  */
 static void srq_armed(struct vrnic_srq *srq)
 {

@@ -21,7 +21,10 @@
 #include "verbs/flow.h"
 #include "vrnic.h"
 
-/* Share of the ACK timeout. The requester looks for losses after an eighth, at the earliest. */
+/*
+ * Packets are slow that take a longer share of the ACK timeout than this. The requester looks for
+ * losses after an eighth of it, at the earliest.
+ */
 #define SLOW	16
 
 static void put_reth(struct vrnic_tx *tx, u64 va, u32 rkey, u32 len)

@@ -23,6 +23,16 @@ die() { echo "${0##*/}: $*" >&2; exit 1; }
 exec {nap_fd}<> <(:)
 nap() { read -rt "$1" -u $nap_fd || :; }
 
+# within SECONDS COMMAND...: whether the command comes true in time.
+within() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		nap 0.05
+	done
+}
+
 # tcp_listens PORT: straight from /proc, because ss needs sock_diag.
 tcp_listens() {
 	local hex file table

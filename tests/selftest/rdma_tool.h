@@ -41,7 +41,7 @@ static inline char *said_by(const char *format, ...)
 	return NULL;
 }
 
-/* How many objects of a device a process has, of those that rdma(8) lists; -1 if it lists none. */
+/* How many objects of a device a process has, of those that rdma(8) lists; -1 if that fails. */
 static inline int resources_of(const char *device, pid_t pid)
 {
 	static const char * const lists[] = {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "comp_raw.h"
@@ -382,6 +383,8 @@ static void live(const struct kind *kind, bool wire, int fd)
 	static struct life l;
 	int ret;
 
+	/* a test that fails leaves nobody at work */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	unsetenv("VRNIC_PEER_DEV");
 	unsetenv("VRNIC_GID");
 	ret = kind->open(&l, wire);
@@ -420,7 +423,7 @@ static int net_of(pid_t pid)
 /* The hook for frames stays in use by this process: see raw_keep_hook(). */
 static int keep_hook(const struct kind *kind)
 {
-	if (kind->device != (const char *)RAW_DEVICE)
+	if (strcmp(kind->device, RAW_DEVICE))
 		return 0;
 	return unshare(CLONE_NEWNET) ? -errno : raw_keep_hook();
 }
@@ -446,7 +449,7 @@ FIXTURE_SETUP(sudden)
 	self->net = net_of(self->child);
 	ASSERT_LE(0, self->net);
 	/* in the middle of something */
-	usleep(20000 + rand() % 1000);
+	usleep(20000);
 }
 
 FIXTURE_TEARDOWN(sudden)

@@ -377,12 +377,13 @@ int vrnic_transfer_tell(struct vrnic_endpoint *ep, uint32_t dispatch,
 		.nr_parts = 1,
 		.verdict = true,
 	};
+	int ret = 0;
 
-	/* who only rejects, and does nothing else, has the engine run here */
+	/* a program that only rejects, and never advances, would find no room: run the engine */
 	if (ep->verdicts >= VERDICTS)
-		vrnic_post_room(ep->context, 1);
+		ret = vrnic_post_room(ep->context, 1);
 	if (ep->verdicts >= VERDICTS)
-		return -EAGAIN;
+		return ret ? ret : -EAGAIN;
 	return vrnic_post_locked(ep->context, ep, &req, &done, true);
 }
 
